@@ -5,6 +5,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct host_engine;
+
+/* The maps that the off-CPU programs share with the sampler: descriptors of @e. */
+struct host_engine_maps {
+	int targets, counts;
+	int slots; /* -1 = signals are not put off by task work */
+};
+
+void host_engine_maps(const struct host_engine *e, struct host_engine_maps *ret);
+
 /* The kernel counts pids from the first namespace: in other namespaces they mean other processes to
  * us. */
 bool bpf_pids_are_ours(void);

@@ -181,8 +181,19 @@ void host_engine_counts(const struct host_engine *e, struct host_engine_counts *
 			ret->failed += c[i].failed;
 			ret->stacks += c[i].stacks;
 			ret->stacks_lost += c[i].stacks_lost;
+			ret->off_sent += c[i].off_sent;
+			ret->off_dropped += c[i].off_dropped;
 		}
 	free(c);
+}
+
+void host_engine_maps(const struct host_engine *e, struct host_engine_maps *ret)
+{
+	*ret = (struct host_engine_maps){
+		.targets = bpf_map__fd(e->bpf->maps.targets),
+		.counts = bpf_map__fd(e->bpf->maps.counts),
+		.slots = host_engine_puts_off(e) ? bpf_map__fd(e->bpf->maps.slots) : -1,
+	};
 }
 
 /* ---- kernel stacks -------------------------------------------------------------------------- */

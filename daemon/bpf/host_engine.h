@@ -27,7 +27,7 @@ struct host_engine_target {
 
 /* For all CPUs since the start; sampler.h explains each. */
 struct host_engine_counts {
-	uint64_t ticks, sent, foreign, held, failed, stacks, stacks_lost;
+	uint64_t ticks, sent, foreign, held, failed, stacks, stacks_lost, off_sent, off_dropped;
 };
 
 /* A kernel stack under a tick of the thread @tid (in its own pid namespace) of @pid. */

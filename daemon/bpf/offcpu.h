@@ -11,6 +11,13 @@
 #define OFFCPU_RING_BYTES  (1 << 20)
 #define OFFCPU_PIDS	   (1 << 22) /* PID_MAX_LIMIT, include/linux/threads.h */
 
+/* a thread's first place in the table: the upper bits of a product */
+#define OFFCPU_HASH	  2654435761u
+#define OFFCPU_HASH_SHIFT 18 /* 32 - log2(OFFCPU_THREADS) */
+
+#define OFFCPU_CALLS   512 /* system calls that have a class */
+#define OFFCPU_CALL_FD 0x40 /* the class is that of the descriptor in the first argument */
+
 /* Why a thread was off the CPU, as far as the kernel knows. The order is that of the counters. */
 enum offcpu_class {
 	OFFCPU_FUTEX,
@@ -43,20 +50,22 @@ enum offcpu_now {
 struct offcpu_thread {
 	__u32 tid; /* in the first pid namespace; 0 = free */
 	__u32 pid; /* of its process, in the first pid namespace */
-	__u32 own_tid; /* in its innermost namespace; 0 = not known yet */
+	__u32 own_tid; /* in its innermost namespace */
 	__u16 target; /* index of its process among the targets */
 	__u8 now; /* enum offcpu_now */
 	__u8 class; /* enum offcpu_class of the time off the CPU that it is in, or was last in */
 	__u64 since_ns; /* CLOCK_MONOTONIC, of `now` */
 	__u64 oncpu_ns;
 	__u64 runqueue_ns;
+	__u64 woken_ns; /* when it was woken, while it is off the CPU; 0 = was not */
 	__u64 owed_ns; /* rseq: the time off the CPU that its next signal tells of */
 	__u32 waker_tid; /* who woke it last; 0 = the kernel, or nobody yet */
 	__u32 waker_pid;
-	__u8 state; /* 'S', 'D', 'R' (preempted), 'T' (stopped and the like) */
+	__u8 state; /* 'S', 'D', 'R' (preempted), 'T' (stopped and the like); 0 = not known */
 	__u8 unused[3];
 	__s32 syscall_nr; /* -1 = none: a fault, or user mode */
 	__u64 first_ns;
+	__u64 ran_ns; /* the kernel's own count when the thread last left the CPU */
 	__u64 stay_ns; /* see struct offcpu_record */
 	__u64 short_count; /* times off the CPU that were too short for a record */
 	__u64 off_ns[OFFCPU_RUNQUEUE]; /* by class, run queue not included */
@@ -104,16 +113,15 @@ struct offcpu_end {
 	struct offcpu_thread thread;
 };
 
-/* One process. The daemon writes the first four, the kernel's programs the others. */
+/* One process. The daemon writes the first five members, the kernel's programs the others. */
 struct offcpu_target {
 	__u32 pid; /* in the first pid namespace; 0 = free */
 	__u32 unused;
 	__u64 since_ns; /* CLOCK_MONOTONIC, when it became a target */
 	__u64 min_ns; /* in force now; shorter ones are only added up */
 	__u64 signals_max; /* per window */
-	__u64 window_ns; /* when the window began */
+	__u64 window; /* its number */
 	__u64 in_window; /* signals wanted in it */
-	__u64 switches; /* of its threads; sampled, see offcpu.bpf.c */
 	__u64 intervals, interval_ns; /* long enough for a record */
 	__u64 signalled, signalled_ns;
 	__u64 over_budget, over_budget_ns; /* no signal: see enum offcpu_flag */

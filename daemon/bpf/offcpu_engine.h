@@ -89,14 +89,18 @@ struct offcpu_state {
 
 /*
  * Loads the programs; none runs before there is a target. @host is borrowed and has to outlive the
- * engine. @by_rseq: put off by restartable sequences although task work could do it, for tests;
- * so it is without, where @host sends directly. 0, or -errno with a sentence in @why
- * (OFFCPU_ENGINE_WHY_MAX bytes).
+ * engine; where it sends signals at once, those of the engine are put off by rseq. @signals_per_s:
+ * at most so many per target, and so many times the number of CPUs for all. 0, or -errno with a
+ * sentence in @why (OFFCPU_ENGINE_WHY_MAX bytes).
  */
-int offcpu_engine_new(struct host_engine *host, bool by_rseq, struct offcpu_engine **ret,
+int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct offcpu_engine **ret,
 		      char *why);
 struct offcpu_engine *offcpu_engine_free(struct offcpu_engine *e);
 DEFINE_FREEP(struct offcpu_engine, offcpu_engine_free);
+
+/* Signals per second that cost 1 % of a CPU, where an interrupt costs @price_ns
+ * (host_engine_price()). */
+uint64_t offcpu_engine_affordable(uint64_t price_ns);
 
 /*
  * Adds @pid, or changes its minimum. Signals go to it as long as it is a target of the host engine;

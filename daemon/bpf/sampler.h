@@ -2,7 +2,7 @@
 #pragma once
 
 #define SAMPLER_TARGETS_MAX 1024
-#define SAMPLER_SLOTS	    4096 /* threads with a delayed signal; power of two */
+#define SAMPLER_SLOTS	    16384 /* threads with a delayed signal; power of two */
 #define SAMPLER_STACK_MAX   64 /* frames of the kernel */
 #define SAMPLER_RING_BYTES  (1 << 20)
 
@@ -26,6 +26,8 @@ struct sampler_counts {
 	__u64 failed; /* the kernel refused, mostly because the thread exits */
 	__u64 stacks; /* kernel stacks recorded */
 	__u64 stacks_lost; /* the ring was full, or the kernel had no stack */
+	__u64 off_sent; /* signals that told of a time off the CPU, ticks or not */
+	__u64 off_dropped; /* such that were put off and then not sent: foreign, held or failed */
 };
 
 /* A tick that interrupted the kernel. In the ring only the used frames are stored. */

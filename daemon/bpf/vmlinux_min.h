@@ -24,6 +24,10 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
+enum {
+	BPF_F_MMAPABLE = 1 << 10,
+};
+
 enum pid_type {
 	PIDTYPE_PID,
 };
@@ -67,8 +71,10 @@ struct sighand_struct {
 /* the registers that user mode had when it entered the kernel */
 struct pt_regs {
 #if defined(__TARGET_ARCH_arm64)
+	__u64 orig_x0;
 	__s32 syscallno;
 #else
+	unsigned long di;
 	unsigned long orig_ax;
 #endif
 };
@@ -82,7 +88,40 @@ struct pid {
 	struct upid numbers[1]; /* by pid namespace, the first one first */
 };
 
+struct inode {
+	__u16 i_mode;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct rseq;
+
+struct sched_entity {
+	__u64 sum_exec_runtime; /* ns on the CPU */
+	__u64 prev_sum_exec_runtime; /* when it last got one */
+};
+
 struct task_struct {
+	struct sched_entity se;
+	unsigned int flags; /* PF_... */
+	bool throttled; /* Linux 6.18: waits for its cgroup's CPU quota */
+	unsigned in_iowait : 1;
+	int pid; /* of the thread, in the first pid namespace */
+	int tgid;
+	__u64 start_time; /* CLOCK_MONOTONIC */
+	struct files_struct *files;
+	struct rseq *rseq;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct sighand_struct *sighand;

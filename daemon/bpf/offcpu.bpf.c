@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0 (the kernel wants to read one that it knows) */
+/*
+ * The off-CPU half of the host engine. At every context switch the threads of targets get their
+ * time booked: on the CPU when they leave it; run queue and time off the CPU, by class, when they
+ * come back. Nothing is booked twice and nothing left out, so the sums are the time that passed.
+ *
+ * A thread comes back in the switch: a signal sent there would cut its system call short, and the
+ * kernel refuses it when the CPU was idle before. So it is put off to the return to user mode, by
+ * task work or, before Linux 6.18, by the tracepoint of restartable sequences.
+ *
+ * All other switches of the host pay for two reads of a bitmap.
+ */
+#include "vmlinux_min.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "sampler.h"
+#include "offcpu.h"
+#include "signal.bpf.h"
+
+#define PF_EXITING 0x00000004 /* include/linux/sched.h */
+#define PF_KTHREAD 0x00200000
+
+#define STATE_INTERRUPTIBLE   1 /* TASK_..., include/linux/sched.h */
+#define STATE_UNINTERRUPTIBLE 2
+
+#define S_IFMT	 0170000
+#define S_IFSOCK 0140000
+#define S_IFREG	 0100000
+#define S_IFBLK	 0060000
+#define S_IFDIR	 0040000
+#define S_IFIFO	 0010000
+
+#define RB_NO_WAKEUP	1
+#define RB_FORCE_WAKEUP 2
+#define RB_AVAIL_DATA	0
+
+#define WINDOW_SHIFT	27 /* 134 ms */
+#define RECORDS_PER_SIG 8 /* records that a window may have for each signal */
+
+#define COST_EVERY 64 /* one run of so many is timed */
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, OFFCPU_THREADS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct offcpu_thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, OFFCPU_TARGETS_MAX);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct offcpu_target);
+} off_targets SEC(".maps");
+
+/* process -> its index in off_targets */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OFFCPU_TARGETS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} indexes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct offcpu_record);
+} record_scratch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, OFFCPU_RING_BYTES);
+} records SEC(".maps");
+
+/* OFFCPU_CALL_FD + what the descriptor is asked for; else a class + 1; 0 = OFFCPU_OTHER */
+const volatile __u8 class_of_call[OFFCPU_CALLS];
+
+__u64 is_target[OFFCPU_PIDS / 64]; /* a bit per process; the daemon sets, both clear */
+__u64 floor_ns; /* the shortest minimum of all targets */
+__u64 all_max; /* signals per window, all targets together */
+__u64 all_window, all_in_window;
+__u64 timed, timed_ns; /* every COST_EVERY-th run for a target */
+__u64 missed; /* switches that the kernel did not tell of */
+__u64 ends_lost; /* threads whose last times found no room in the ring */
+
+static int targets_bit(int tgid)
+{
+	__u32 at = (__u32)tgid;
+
+	return at < OFFCPU_PIDS && is_target[at >> 6] >> (at & 63) & 1;
+}
+
+/* ---- the table of threads -------------------------------------------------------------------- */
+
+static __u32 place_of(__u32 tid)
+{
+	return tid * OFFCPU_HASH >> OFFCPU_HASH_SHIFT;
+}
+
+static struct offcpu_thread *thread_find(__u32 tid)
+{
+	__u32 at = place_of(tid);
+
+	for (int i = 0; i < OFFCPU_PROBES; i++) {
+		__u32 key = (at + i) & (OFFCPU_THREADS - 1);
+		struct offcpu_thread *t = bpf_map_lookup_elem(&threads, &key);
+
+		if (t && t->tid == tid)
+			return t;
+	}
+	return 0;
+}
+
+/* A free place for @tid; others may look for one at the same time. */
+static struct offcpu_thread *thread_claim(__u32 tid)
+{
+	__u32 at = place_of(tid);
+
+	for (int i = 0; i < OFFCPU_PROBES; i++) {
+		__u32 key = (at + i) & (OFFCPU_THREADS - 1);
+		struct offcpu_thread *t = bpf_map_lookup_elem(&threads, &key);
+
+		if (t && t->tid == 0 && __sync_val_compare_and_swap(&t->tid, 0, tid) == 0)
+			return t;
+	}
+	return 0;
+}
+
+static struct offcpu_target *target_at(__u32 index, __u32 pid)
+{
+	struct offcpu_target *g = bpf_map_lookup_elem(&off_targets, &index);
+
+	return g && g->pid == pid ? g : 0;
+}
+
+/*
+ * A thread that is met for the first time. It was not met since its process became a target, or
+ * since it began: so it did all the time what it does now.
+ */
+static struct offcpu_thread *thread_new(struct task_struct *task)
+{
+	__u32 pid = task->tgid, *index = bpf_map_lookup_elem(&indexes, &pid);
+	struct offcpu_target *g = index ? target_at(*index, pid) : 0;
+	struct offcpu_thread *t;
+	__u64 since;
+
+	if (!g || task->flags & PF_EXITING)
+		return 0;
+	t = thread_claim(task->pid);
+	if (!t) {
+		__sync_fetch_and_add(&g->crowded, 1);
+		return 0;
+	}
+	since = task->start_time > g->since_ns ? task->start_time : g->since_ns;
+	/* the place may have had another thread */
+	t->pid = 0;
+	__builtin_memset((void *)t + 8, 0, sizeof(*t) - 8);
+	t->target = *index;
+	t->syscall_nr = -1;
+	t->first_ns = since;
+	t->since_ns = since;
+	t->pid = pid;
+	return t;
+}
+
+static struct offcpu_thread *thread_of(struct task_struct *task)
+{
+	struct offcpu_thread *t = thread_find(task->pid);
+
+	return t && t->pid == (__u32)task->tgid ? t : 0;
+}
+
+/* ---- classes --------------------------------------------------------------------------------- */
+
+static __u64 first_argument(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+#if defined(__TARGET_ARCH_arm64)
+	return BPF_CORE_READ(regs, orig_x0);
+#else
+	return BPF_CORE_READ(regs, di);
+#endif
+}
+
+/* What kind of file the descriptor is that a read or write of @task waits for. */
+static __u8 class_of_descriptor(struct task_struct *task)
+{
+	struct fdtable *fdt = task->files->fdt;
+	__u32 fd = (__u32)first_argument(task);
+	struct file **at = fdt->fd, *file = 0;
+
+	if (fd >= fdt->max_fds ||
+	    bpf_probe_read_kernel(&file, sizeof(file), (void *)at + fd * sizeof(file)) < 0 || !file)
+		return OFFCPU_OTHER;
+	switch (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) {
+	case S_IFSOCK:
+		return OFFCPU_SOCKET;
+	case S_IFIFO:
+		return OFFCPU_PIPE;
+	case S_IFREG:
+	case S_IFBLK:
+	case S_IFDIR:
+		return OFFCPU_FILE;
+	default:
+		return OFFCPU_OTHER;
+	}
+}
+
+/* Why @task, which sleeps in the system call @nr, does so. */
+static __u8 class_of(struct task_struct *task, int nr)
+{
+	__u8 known = nr >= 0 && nr < OFFCPU_CALLS ? class_of_call[nr] : 0;
+	__u8 class = OFFCPU_OTHER;
+
+	if (nr == -1)
+		return OFFCPU_FAULT;
+	if (known == OFFCPU_CALL_FD)
+		class = class_of_descriptor(task);
+	else if (known)
+		class = known - 1;
+	if (class == OFFCPU_OTHER && BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait))
+		return OFFCPU_DISK;
+	return class;
+}
+
+static int is_throttled(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->throttled) && task->throttled;
+}
+
+/* ---- leaving the CPU ------------------------------------------------------------------------- */
+
+static void book_class(struct offcpu_thread *t, struct task_struct *task, int preempted,
+		       __u32 state)
+{
+	t->syscall_nr = syscall_of(task);
+	if (preempted || state == 0) {
+		t->state = 'R';
+		t->class = is_throttled(task) ? OFFCPU_THROTTLED : OFFCPU_RUNQUEUE;
+	} else if (state & STATE_INTERRUPTIBLE || state & STATE_UNINTERRUPTIBLE) {
+		t->state = state & STATE_INTERRUPTIBLE ? 'S' : 'D';
+		t->class = class_of(task, t->syscall_nr);
+	} else {
+		t->state = 'T';
+		t->class = OFFCPU_OTHER;
+	}
+}
+
+static void book_off(struct offcpu_thread *t, __u64 off_ns, __u64 queue_ns)
+{
+	__u32 class = t->class;
+
+	barrier_var(class); /* the verifier follows a value, not its copies */
+	t->runqueue_ns += queue_ns;
+	if (class < OFFCPU_RUNQUEUE)
+		t->off_ns[class] += off_ns - queue_ns;
+}
+
+/*
+ * The time since the last switch was on the CPU. Some kernels do not tell of every switch (in a
+ * virtual machine, some of those away from threads of its init): if the last one that was seen took
+ * the thread from its CPU, how long it ran since is what the kernel counted.
+ */
+static void book_run(struct offcpu_thread *t, struct task_struct *task, __u64 now)
+{
+	__u64 passed_ns = now - t->since_ns, ran_ns = passed_ns;
+
+	if (t->now == OFFCPU_NOW_OFF) {
+		__u64 before_ns = task->se.prev_sum_exec_runtime;
+
+		barrier_var(before_ns); /* the verifier wants one load per pointer */
+		if (t->state)
+			before_ns = t->ran_ns;
+		ran_ns = task->se.sum_exec_runtime - before_ns;
+		if (ran_ns > passed_ns)
+			ran_ns = passed_ns;
+		book_off(t, passed_ns - ran_ns,
+			 t->class == OFFCPU_RUNQUEUE ? passed_ns - ran_ns : 0);
+		__sync_fetch_and_add(&missed, 1);
+	}
+	t->oncpu_ns += ran_ns;
+}
+
+static void leave(struct task_struct *task, int preempted, __u32 state, __u64 now)
+{
+	struct offcpu_thread *t = thread_of(task);
+
+	if (!t)
+		t = thread_new(task);
+	if (!t)
+		return;
+	book_run(t, task, now);
+	t->ran_ns = task->se.sum_exec_runtime;
+	t->since_ns = now;
+	t->now = OFFCPU_NOW_OFF;
+	t->waker_tid = 0;
+	t->woken_ns = 0;
+	if (!t->own_tid)
+		t->own_tid = own_tid(task);
+	book_class(t, task, preempted, state);
+}
+
+/* ---- coming back ----------------------------------------------------------------------------- */
+
+/* The share of this signal in its window. */
+static int is_within_budget(struct offcpu_target *g, __u64 in_window, __u64 now)
+{
+	__u64 window = now >> WINDOW_SHIFT;
+
+	if (in_window >= g->signals_max)
+		return 0;
+	if (all_window != window) {
+		all_window = window;
+		all_in_window = 0;
+	}
+	return __sync_fetch_and_add(&all_in_window, 1) < all_max;
+}
+
+/* How many times off the CPU this window of the target's had before this one. */
+static __u64 count_in_window(struct offcpu_target *g, __u64 now)
+{
+	__u64 window = now >> WINDOW_SHIFT;
+
+	/* two CPUs at once may lose one of their counts */
+	if (g->window != window) {
+		g->window = window;
+		g->in_window = 0;
+	}
+	return __sync_fetch_and_add(&g->in_window, 1);
+}
+
+static int is_open_to_signals(struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+	struct sampler_target *t = bpf_map_lookup_elem(&targets, &tgid);
+
+	return t && !(task->flags & PF_EXITING) && !is_blocked(task, t->signo);
+}
+
+/* Both say whether the signal is on its way, and give the stay in the kernel that it belongs to. */
+static int signal_by_task_work(struct task_struct *task, struct offcpu_thread *t, __u64 off_ns,
+			       __u64 now)
+{
+	enum put_off r = put_off(task, task->pid, 0, off_ns);
+
+	if (r == PUT_OFF_ANEW)
+		t->stay_ns = now;
+	return r != PUT_OFF_NOT;
+}
+
+static int signal_by_rseq(struct task_struct *task, struct offcpu_thread *t, __u64 off_ns,
+			  __u64 now)
+{
+	if (!task->rseq)
+		return 0;
+	if (!t->owed_ns)
+		t->stay_ns = now;
+	t->owed_ns = off_ns;
+	return 1;
+}
+
+static __u32 own_tid_of(__u32 tid, __u32 pid)
+{
+	struct offcpu_thread *t = tid && targets_bit(pid) ? thread_find(tid) : 0;
+
+	return t && t->pid == pid ? t->own_tid : 0;
+}
+
+/* The daemon is woken when a quarter of the ring is full. */
+static __u64 wake_flag(void)
+{
+	return bpf_ringbuf_query(&records, RB_AVAIL_DATA) >= OFFCPU_RING_BYTES / 4 ? RB_FORCE_WAKEUP
+										   : RB_NO_WAKEUP;
+}
+
+static void record(struct task_struct *task, struct offcpu_thread *t, struct offcpu_target *g,
+		   __u64 off_ns, __u64 queue_ns, __u64 now, __u8 flags)
+{
+	__u32 zero = 0;
+	struct offcpu_record *r = bpf_map_lookup_elem(&record_scratch, &zero);
+	long bytes;
+
+	if (!r)
+		return;
+	r->kind = OFFCPU_INTERVAL;
+	r->pid = t->pid;
+	r->tid = t->tid;
+	r->own_tid = t->own_tid;
+	r->end_ns = now;
+	r->duration_ns = off_ns;
+	r->runqueue_ns = queue_ns;
+	r->stay_ns = flags & OFFCPU_SIGNALLED ? t->stay_ns : 0;
+	r->waker_pid = t->waker_tid ? t->waker_pid : 0;
+	r->waker_tid = t->waker_tid;
+	r->waker_own_tid = own_tid_of(t->waker_tid, t->waker_pid);
+	r->syscall_nr = t->syscall_nr;
+	r->class = t->class;
+	r->state = t->state;
+	r->flags = flags | (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait) ? OFFCPU_IOWAIT : 0);
+	bytes = bpf_get_task_stack(task, r->ips, sizeof(r->ips), 0);
+	if (bytes < 0 || bytes > (long)sizeof(r->ips))
+		bytes = 0;
+	if (bpf_ringbuf_output(&records, r, sizeof(*r) - sizeof(r->ips) + (__u64)bytes,
+			       wake_flag()) < 0) {
+		__sync_fetch_and_add(&g->lost, 1);
+		__sync_fetch_and_add(&g->lost_ns, off_ns);
+	}
+}
+
+/* @off_ns is long enough for a record, if its target wants it. */
+static __attribute__((always_inline)) void tell(struct task_struct *task, struct offcpu_thread *t,
+						__u64 off_ns, __u64 queue_ns, __u64 now,
+						int by_task_work)
+{
+	struct offcpu_target *g = target_at(t->target, t->pid);
+	__u64 in_window;
+	__u8 flags;
+
+	if (!g || off_ns < g->min_ns) {
+		t->short_count++;
+		return;
+	}
+	if (off_ns > HOST_COOKIE_OFFCPU_NS_MAX)
+		off_ns = HOST_COOKIE_OFFCPU_NS_MAX;
+	__sync_fetch_and_add(&g->intervals, 1);
+	__sync_fetch_and_add(&g->interval_ns, off_ns);
+	in_window = count_in_window(g, now);
+	if (in_window >= g->signals_max * RECORDS_PER_SIG) {
+		__sync_fetch_and_add(&g->lost, 1);
+		__sync_fetch_and_add(&g->lost_ns, off_ns);
+		return;
+	}
+	if (!is_open_to_signals(task))
+		flags = OFFCPU_UNREACHABLE;
+	else if (!is_within_budget(g, in_window, now))
+		flags = OFFCPU_OVER_BUDGET;
+	else if (by_task_work ? signal_by_task_work(task, t, off_ns, now)
+			      : signal_by_rseq(task, t, off_ns, now))
+		flags = OFFCPU_SIGNALLED;
+	else
+		flags = OFFCPU_UNREACHABLE;
+	if (flags == OFFCPU_SIGNALLED) {
+		__sync_fetch_and_add(&g->signalled, 1);
+		__sync_fetch_and_add(&g->signalled_ns, off_ns);
+	} else if (flags == OFFCPU_OVER_BUDGET) {
+		__sync_fetch_and_add(&g->over_budget, 1);
+		__sync_fetch_and_add(&g->over_budget_ns, off_ns);
+	} else {
+		__sync_fetch_and_add(&g->unreachable, 1);
+		__sync_fetch_and_add(&g->unreachable_ns, off_ns);
+	}
+	record(task, t, g, off_ns, queue_ns, now, flags);
+}
+
+/* What a thread did that was not seen to leave the CPU: a new one was in the run queue so far. */
+static void book_late(struct task_struct *task, struct offcpu_thread *t)
+{
+	t->own_tid = own_tid(task);
+	t->syscall_nr = syscall_of(task);
+	if (t->since_ns == task->start_time) {
+		t->state = 'R';
+		t->class = OFFCPU_RUNQUEUE;
+	} else {
+		t->state = 'S';
+		t->class = class_of(task, t->syscall_nr);
+	}
+}
+
+/* The switch away from the CPU was not seen: what the thread ran since is what the kernel counted,
+ * and why it left is not known. Returns the rest of @passed_ns. */
+static __u64 missed_leave(struct offcpu_thread *t, struct task_struct *task, __u64 passed_ns)
+{
+	__u64 ran_ns = task->se.sum_exec_runtime - t->ran_ns;
+
+	if (ran_ns > passed_ns)
+		ran_ns = passed_ns;
+	t->oncpu_ns += ran_ns;
+	t->ran_ns = task->se.sum_exec_runtime;
+	t->woken_ns = 0;
+	t->class = OFFCPU_OTHER;
+	t->state = 'S';
+	__sync_fetch_and_add(&missed, 1);
+	return passed_ns - ran_ns;
+}
+
+static __attribute__((always_inline)) void arrive(struct task_struct *task, __u64 now,
+						  int by_task_work)
+{
+	struct offcpu_thread *t = thread_of(task);
+	__u64 off_ns, queue_ns = 0;
+	int met;
+
+	if (!t)
+		t = thread_new(task);
+	if (!t)
+		return;
+	met = t->state != 0 && t->now == OFFCPU_NOW_OFF;
+	off_ns = now - t->since_ns;
+	if (!t->state)
+		book_late(task, t);
+	else if (t->now == OFFCPU_NOW_RUNS)
+		off_ns = missed_leave(t, task, off_ns);
+	if (t->class >= OFFCPU_RUNQUEUE)
+		queue_ns = off_ns;
+	else if (t->woken_ns > t->since_ns && t->woken_ns < now && t->class != OFFCPU_THROTTLED)
+		queue_ns = now - t->woken_ns;
+	book_off(t, off_ns, queue_ns);
+	t->since_ns = now;
+	t->now = OFFCPU_NOW_RUNS;
+	/* when did one begin that was not met? */
+	if (met && off_ns >= floor_ns)
+		tell(task, t, off_ns, queue_ns, now, by_task_work);
+	else
+		t->short_count++;
+}
+
+/* ---- the programs ---------------------------------------------------------------------------- */
+
+static __attribute__((always_inline)) int on_switch(int preempted, struct task_struct *prev,
+						    struct task_struct *next, __u32 state,
+						    int by_task_work)
+{
+	int leaves = targets_bit(prev->tgid), arrives = targets_bit(next->tgid);
+	__u64 now;
+
+	if (!leaves && !arrives)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (leaves)
+		leave(prev, preempted, state, now);
+	if (arrives)
+		arrive(next, now, by_task_work);
+	if ((now >> 5) % COST_EVERY == 0) {
+		__sync_fetch_and_add(&timed, 1);
+		__sync_fetch_and_add(&timed_ns, bpf_ktime_get_ns() - now);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_put_off, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	return on_switch(preempt, prev, next, prev_state, 1);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_rseq, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	return on_switch(preempt, prev, next, prev_state, 0);
+}
+
+/* On the way back to user mode, first thing after a switch. */
+SEC("tp_btf/rseq_update")
+int BPF_PROG(on_rseq, struct task_struct *task)
+{
+	struct offcpu_thread *t = targets_bit(task->tgid) ? thread_of(task) : 0;
+	__u32 tgid = task->tgid, zero = 0;
+	struct sampler_target *s;
+	struct sampler_counts *c;
+	__u64 off_ns;
+
+	if (!t || !t->owed_ns)
+		return 0;
+	off_ns = t->owed_ns;
+	t->owed_ns = 0;
+	s = bpf_map_lookup_elem(&targets, &tgid);
+	c = bpf_map_lookup_elem(&counts, &zero);
+	if (s && c)
+		send_at_return(c, s, 0, off_ns);
+	return 0;
+}
+
+/*
+ * Whether @waker, which runs here now, wakes @t by what it does. It may also be an interrupt's
+ * doing that came meanwhile, and the kernel has no word for that which all builds of it offer: so
+ * it has to be within a system call that wakes threads in this class of call. An interrupt within
+ * such a call is taken for it: those are short.
+ */
+static int is_its_doing(struct task_struct *waker, struct offcpu_thread *t)
+{
+	int nr = syscall_of(waker);
+	__u8 known = nr >= 0 && nr < OFFCPU_CALLS ? class_of_call[nr] : 0;
+
+	switch (t->class) {
+	case OFFCPU_FUTEX:
+		return known == OFFCPU_FUTEX + 1 || waker->flags & PF_EXITING;
+	case OFFCPU_SOCKET:
+	case OFFCPU_ACCEPT:
+	case OFFCPU_CONNECT:
+	case OFFCPU_POLL:
+		return known == OFFCPU_CALL_FD || known == OFFCPU_SOCKET + 1 ||
+		       known == OFFCPU_CONNECT + 1;
+	case OFFCPU_PIPE:
+	case OFFCPU_OTHER: /* eventfd and the like */
+		return known == OFFCPU_CALL_FD;
+	default:
+		return 0;
+	}
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	struct offcpu_thread *t = targets_bit(task->tgid) ? thread_of(task) : 0;
+	struct task_struct *waker;
+
+	if (!t || t->now != OFFCPU_NOW_OFF || t->woken_ns)
+		return 0;
+	t->woken_ns = bpf_ktime_get_ns();
+	waker = bpf_get_current_task_btf();
+	if (!(waker->flags & PF_KTHREAD) && is_its_doing(waker, t)) {
+		t->waker_pid = waker->tgid;
+		t->waker_tid = waker->pid;
+	}
+	return 0;
+}
+
+static void clear_bit(int tgid)
+{
+	__u32 at = (__u32)tgid;
+
+	if (at < OFFCPU_PIDS)
+		__sync_fetch_and_and(&is_target[at >> 6], ~(1ULL << (at & 63)));
+}
+
+/* A thread ends: its last times go to the daemon, its place to another. */
+static void end(struct task_struct *task, struct offcpu_thread *t)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct offcpu_end *e = bpf_ringbuf_reserve(&records, sizeof(*e), 0);
+
+	book_run(t, task, now);
+	t->since_ns = now;
+	if (e) {
+		e->kind = OFFCPU_ENDED;
+		e->unused = 0;
+		__builtin_memcpy(&e->thread, t, sizeof(*t));
+		bpf_ringbuf_submit(e, RB_NO_WAKEUP);
+	} else {
+		__sync_fetch_and_add(&ends_lost, 1);
+	}
+	t->tid = 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_thread_exit, struct task_struct *task)
+{
+	struct offcpu_thread *t;
+
+	if (!targets_bit(task->tgid))
+		return 0;
+	t = thread_of(task);
+	if (t)
+		end(task, t);
+	/* the event comes for every thread; the count of live threads is lowered before it */
+	if (task->signal->live.counter == 0)
+		clear_bit(task->tgid);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_new_program, struct task_struct *task)
+{
+	if (targets_bit(task->tgid))
+		clear_bit(task->tgid);
+	return 0;
+}

@@ -1,0 +1,464 @@
+/* See offcpu_engine.h. */
+#include "daemon/bpf/offcpu_engine.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "daemon/bpf/bpf_priv.h"
+#include "daemon/bpf/offcpu_priv.h"
+#include "daemon/ground/clock.h"
+#include "offcpu.skel.h"
+
+#define WINDOW_NS	  (1ULL << 27) /* WINDOW_SHIFT of offcpu.bpf.c */
+#define COST_EVERY	  64 /* as there */
+#define SIGNALS_PER_S_MIN 50
+#define SIGNALS_PER_S_MAX 5000
+#define BUDGET_NS	  (NS_PER_S / 100) /* for signals: 1 % of a CPU */
+#define WALK_NS		  10000 /* the agent's half of a signal, about */
+
+#define MIN_NS_MAX  (NS_PER_S) /* up to where a minimum is doubled */
+#define QUIET_TICKS 5 /* after so many with little to do it is halved */
+
+/* what the kernel pays to call a program that finds nothing to do, about */
+#define CALL_NS	     20
+#define COST_PPM_MAX 20000 /* of all CPUs: then the engine rests ... */
+#define COST_TICKS   3 /* ... if it is so for so many seconds */
+#define REST_TICKS   60
+
+/* What the daemon keeps of the target at the same index of the mapped table. */
+struct own {
+	pid_t pid; /* 0 = free */
+	uint64_t wanted_min_ns;
+	uint64_t signals_before, over_before; /* at the last tick */
+	unsigned quiet; /* ticks */
+};
+
+struct offcpu_engine {
+	struct offcpu_programs programs;
+	enum offcpu_way way;
+	struct own own[OFFCPU_TARGETS_MAX];
+	unsigned n;
+	uint64_t signals_per_s;
+	long n_cpus;
+	struct ring_buffer *ring;
+	offcpu_interval_fn *on_interval;
+	offcpu_times_fn *on_end;
+	void *userdata;
+	struct offcpu_counts gone; /* of targets that are no longer */
+	/* the cost */
+	uint64_t tick_ns, ctxt, timed, timed_ns;
+	uint64_t switches_per_s, cost_ppm;
+	unsigned costly, resting; /* ticks */
+	uint64_t rests;
+};
+
+const char *offcpu_class_name(enum offcpu_class c)
+{
+	static const char *const names[OFFCPU_CLASS_COUNT] = {
+		[OFFCPU_FUTEX] = "futex",   [OFFCPU_SLEEP] = "sleep",
+		[OFFCPU_POLL] = "poll",	    [OFFCPU_SOCKET] = "socket",
+		[OFFCPU_ACCEPT] = "accept", [OFFCPU_CONNECT] = "connect",
+		[OFFCPU_FILE] = "file",	    [OFFCPU_FSYNC] = "fsync",
+		[OFFCPU_PIPE] = "pipe",	    [OFFCPU_FAULT] = "fault",
+		[OFFCPU_DISK] = "disk",	    [OFFCPU_THROTTLED] = "throttled",
+		[OFFCPU_OTHER] = "other",   [OFFCPU_RUNQUEUE] = "runqueue",
+	};
+
+	return (unsigned)c < OFFCPU_CLASS_COUNT ? names[c] : "other";
+}
+
+/* ---- targets --------------------------------------------------------------------------------- */
+
+static struct offcpu_target *mapped(const struct offcpu_engine *e, size_t i)
+{
+	return &e->programs.targets[i];
+}
+
+static struct own *offcpu_find(struct offcpu_engine *e, pid_t pid)
+{
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->own[i].pid == pid)
+			return &e->own[i];
+	return NULL;
+}
+
+/* The shortest minimum in force: what is shorter the programs need not look at. */
+static void keep_floor(struct offcpu_engine *e)
+{
+	uint64_t ns = UINT64_MAX;
+
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->own[i].pid && mapped(e, i)->min_ns < ns)
+			ns = mapped(e, i)->min_ns;
+	e->programs.bpf->bss->floor_ns = ns;
+}
+
+/* The target at @i is measured from now on. */
+static int offcpu_start(struct offcpu_engine *e, size_t i)
+{
+	struct offcpu_target *m = mapped(e, i);
+	__u32 pid = (__u32)e->own[i].pid, index = (__u32)i;
+
+	m->since_ns = clock_mono_ns();
+	if (bpf_map_update_elem(bpf_map__fd(e->programs.bpf->maps.indexes), &pid, &index, BPF_ANY) <
+	    0)
+		return -errno;
+	__atomic_store_n(&m->pid, pid, __ATOMIC_RELEASE);
+	offcpu_threads_add(&e->programs, (pid_t)pid, (uint16_t)i, m->since_ns);
+	offcpu_mark(&e->programs, (pid_t)pid, true);
+	return 0;
+}
+
+static void offcpu_stop(struct offcpu_engine *e, size_t i)
+{
+	__u32 pid = (__u32)e->own[i].pid;
+
+	offcpu_mark(&e->programs, (pid_t)pid, false);
+	(void)bpf_map_delete_elem(bpf_map__fd(e->programs.bpf->maps.indexes), &pid);
+	__atomic_store_n(&mapped(e, i)->pid, 0, __ATOMIC_RELEASE);
+	offcpu_threads_drop(&e->programs, (pid_t)pid);
+}
+
+static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
+{
+	struct own *own = offcpu_find(e, 0);
+	size_t i;
+	int r;
+
+	if (!own)
+		return -ENOSPC;
+	i = (size_t)(own - e->own);
+	*own = (struct own){ .pid = pid, .wanted_min_ns = min_ns };
+	*mapped(e, i) = (struct offcpu_target){
+		.min_ns = min_ns,
+		.signals_max = e->signals_per_s * WINDOW_NS / NS_PER_S + 1,
+	};
+	e->n++;
+	keep_floor(e);
+	r = e->resting ? 0 : offcpu_attach(&e->programs);
+	if (r == 0 && !e->resting)
+		r = offcpu_start(e, i);
+	if (r < 0)
+		offcpu_engine_remove(e, pid);
+	return r;
+}
+
+int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
+{
+	struct own *own;
+
+	if (pid <= 0 || min_ns < OFFCPU_MIN_NS_LEAST)
+		return -EINVAL;
+	own = offcpu_find(e, pid);
+	if (!own)
+		return offcpu_add(e, pid, min_ns);
+	if (own->wanted_min_ns != min_ns) {
+		own->wanted_min_ns = min_ns;
+		mapped(e, (size_t)(own - e->own))->min_ns = min_ns;
+		keep_floor(e);
+	}
+	return 0;
+}
+
+static void offcpu_add_counts(const struct offcpu_target *t, struct offcpu_counts *to)
+{
+	to->intervals += t->intervals;
+	to->interval_ns += t->interval_ns;
+	to->signalled += t->signalled;
+	to->signalled_ns += t->signalled_ns;
+	to->over_budget += t->over_budget;
+	to->over_budget_ns += t->over_budget_ns;
+	to->unreachable += t->unreachable;
+	to->unreachable_ns += t->unreachable_ns;
+	to->lost += t->lost;
+	to->lost_ns += t->lost_ns;
+	to->crowded += t->crowded;
+}
+
+void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid)
+{
+	struct own *own = pid > 0 ? offcpu_find(e, pid) : NULL;
+	size_t i;
+
+	if (!own)
+		return;
+	i = (size_t)(own - e->own);
+	offcpu_stop(e, i);
+	offcpu_add_counts(mapped(e, i), &e->gone);
+	own->pid = 0;
+	e->n--;
+	keep_floor(e);
+	if (!e->n)
+		offcpu_detach(&e->programs);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static void offcpu_on_interval(struct offcpu_engine *e, const struct offcpu_record *r, size_t size)
+{
+	size_t head = offsetof(struct offcpu_record, ips);
+	struct offcpu_interval i = {
+		.pid = (pid_t)r->pid,
+		.tid = r->own_tid,
+		.host_tid = r->tid,
+		.end_ns = r->end_ns,
+		.duration_ns = r->duration_ns,
+		.runqueue_ns = r->runqueue_ns,
+		.stay_ns = r->stay_ns,
+		.waker_pid = r->waker_pid,
+		.waker_tid = r->waker_tid,
+		.waker_own_tid = r->waker_own_tid,
+		.syscall_nr = r->syscall_nr,
+		.class = r->class < OFFCPU_CLASS_COUNT ? (enum offcpu_class)r->class : OFFCPU_OTHER,
+		.state = (char)r->state,
+		.flags = r->flags,
+	};
+
+	e->on_interval(e->userdata, &i, (const uint64_t *)r->ips,
+		       (unsigned)((size - head) / sizeof(r->ips[0])));
+}
+
+static int offcpu_on_record(void *userdata, void *data, size_t size)
+{
+	struct offcpu_engine *e = userdata;
+	const struct offcpu_record *r = data;
+	const struct offcpu_end *end = data;
+	struct offcpu_times times;
+
+	if (size >= offsetof(struct offcpu_record, ips) && r->kind == OFFCPU_INTERVAL &&
+	    e->on_interval) {
+		offcpu_on_interval(e, r, size);
+	} else if (size >= sizeof(*end) && end->kind == OFFCPU_ENDED && e->on_end) {
+		offcpu_threads_times(&end->thread, end->thread.since_ns, &times);
+		times.ended = true;
+		e->on_end(e->userdata, &times);
+	}
+	return 0;
+}
+
+int offcpu_engine_fd(const struct offcpu_engine *e)
+{
+	return ring_buffer__epoll_fd(e->ring);
+}
+
+void offcpu_engine_listen(struct offcpu_engine *e, offcpu_interval_fn *on_interval,
+			  offcpu_times_fn *on_end, void *userdata)
+{
+	e->on_interval = on_interval;
+	e->on_end = on_end;
+	e->userdata = userdata;
+}
+
+void offcpu_engine_drain(struct offcpu_engine *e)
+{
+	(void)ring_buffer__consume(e->ring);
+}
+
+unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_times_fn *fn,
+			       void *userdata)
+{
+	struct offcpu_thread copy;
+	struct offcpu_times times;
+	unsigned n = 0;
+
+	for (size_t i = 0; i < OFFCPU_THREADS; i++) {
+		const struct offcpu_thread *t = &e->programs.threads[i];
+
+		if (!t->tid || (pid && t->pid != (uint32_t)pid) || !offcpu_threads_copy(t, &copy))
+			continue;
+		offcpu_threads_times(&copy, clock_mono_ns(), &times);
+		fn(userdata, &times);
+		n++;
+	}
+	return n;
+}
+
+/* ---- budgets --------------------------------------------------------------------------------- */
+
+/* Where more signals are wanted than are given, what is shortest gives way first. */
+static void offcpu_adapt(struct own *own, struct offcpu_target *m, uint64_t signals_per_s)
+{
+	uint64_t over = m->over_budget - own->over_before;
+	uint64_t wanted = m->signalled - own->signals_before + over;
+
+	own->over_before = m->over_budget;
+	own->signals_before = m->signalled;
+	own->quiet = wanted < signals_per_s / 4 ? own->quiet + 1 : 0;
+	if (over && m->min_ns < MIN_NS_MAX) {
+		m->min_ns *= 2;
+	} else if (own->quiet >= QUIET_TICKS && m->min_ns > own->wanted_min_ns) {
+		own->quiet = 0;
+		m->min_ns = m->min_ns / 2 > own->wanted_min_ns ? m->min_ns / 2 : own->wanted_min_ns;
+	}
+}
+
+static uint64_t read_switches(void)
+{
+	FILE *f = fopen("/proc/stat", "re");
+	unsigned long long n = 0;
+	char line[4096];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "ctxt %llu", &n) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* From the runs that were timed, and the number of switches. */
+static void offcpu_measure(struct offcpu_engine *e)
+{
+	const struct offcpu_bpf__bss *bss = e->programs.bpf->bss;
+	uint64_t now = clock_mono_ns(), ctxt = read_switches();
+	uint64_t timed = bss->timed, timed_ns = bss->timed_ns, passed_ns = now - e->tick_ns;
+	uint64_t cost_ns;
+
+	if (e->tick_ns && passed_ns && ctxt >= e->ctxt) {
+		cost_ns = (timed_ns - e->timed_ns) * COST_EVERY;
+		/* two programs run at most switches: this one, and that for who wakes it */
+		cost_ns += (ctxt - e->ctxt) * 2 * CALL_NS;
+		e->switches_per_s = (uint64_t)((double)(ctxt - e->ctxt) * 1e9 / (double)passed_ns);
+		e->cost_ppm =
+			(uint64_t)((double)cost_ns * 1e6 / (double)passed_ns / (double)e->n_cpus);
+	}
+	e->tick_ns = now;
+	e->ctxt = ctxt;
+	e->timed = timed;
+	e->timed_ns = timed_ns;
+}
+
+static void offcpu_rest(struct offcpu_engine *e)
+{
+	offcpu_detach(&e->programs);
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->own[i].pid)
+			offcpu_stop(e, i);
+	e->resting = REST_TICKS;
+	e->costly = 0;
+	e->rests++;
+}
+
+static void offcpu_resume(struct offcpu_engine *e)
+{
+	if (offcpu_attach(&e->programs) < 0) {
+		e->resting = REST_TICKS;
+		return;
+	}
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->own[i].pid)
+			(void)offcpu_start(e, i);
+}
+
+void offcpu_engine_tick(struct offcpu_engine *e)
+{
+	if (!e->n) {
+		e->tick_ns = 0;
+		e->cost_ppm = 0;
+		e->resting = 0;
+		return;
+	}
+	offcpu_measure(e);
+	if (e->resting) {
+		if (--e->resting == 0)
+			offcpu_resume(e);
+		return;
+	}
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->own[i].pid)
+			offcpu_adapt(&e->own[i], mapped(e, i), e->signals_per_s);
+	keep_floor(e);
+	e->costly = e->cost_ppm > COST_PPM_MAX ? e->costly + 1 : 0;
+	if (e->costly >= COST_TICKS)
+		offcpu_rest(e);
+}
+
+void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret)
+{
+	*ret = (struct offcpu_state){
+		.way = e->way,
+		.targets = e->n,
+		.resting = e->resting > 0,
+		.signals_per_s = e->signals_per_s,
+		.switches_per_s = e->switches_per_s,
+		.cost_ppm = e->resting ? 0 : e->cost_ppm,
+		.rests = e->rests,
+	};
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->own[i].pid && mapped(e, i)->min_ns > ret->min_ns)
+			ret->min_ns = mapped(e, i)->min_ns;
+}
+
+void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *ret)
+{
+	*ret = e->gone;
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->own[i].pid)
+			offcpu_add_counts(mapped(e, i), ret);
+}
+
+bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcpu_counts *ret,
+			  uint64_t *ret_min_ns)
+{
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
+		if (pid <= 0 || e->own[i].pid != pid)
+			continue;
+		*ret = (struct offcpu_counts){ 0 };
+		offcpu_add_counts(mapped(e, i), ret);
+		*ret_min_ns = mapped(e, i)->min_ns;
+		return true;
+	}
+	return false;
+}
+
+/* ---- life cycle ------------------------------------------------------------------------------ */
+
+uint64_t offcpu_engine_affordable(uint64_t price_ns)
+{
+	uint64_t n = BUDGET_NS / (price_ns + WALK_NS);
+
+	if (n < SIGNALS_PER_S_MIN)
+		return SIGNALS_PER_S_MIN;
+	return n > SIGNALS_PER_S_MAX ? SIGNALS_PER_S_MAX : n;
+}
+
+int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct offcpu_engine **ret,
+		      char *why)
+{
+	CLEANUP(offcpu_engine_freep) struct offcpu_engine *e = calloc(1, sizeof(*e));
+	int r;
+
+	if (!e)
+		return bpf_refuse(ENOMEM, "open BPF program for off-CPU time", why,
+				  OFFCPU_ENGINE_WHY_MAX);
+	e->signals_per_s = signals_per_s;
+	e->n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	if (e->n_cpus < 1)
+		e->n_cpus = 1;
+	e->way = host_engine_puts_off(host) ? OFFCPU_BY_TASK_WORK : OFFCPU_BY_RSEQ;
+	r = offcpu_load(host, e->way, &e->programs, why);
+	if (r < 0)
+		return r;
+	e->programs.bpf->bss->all_max =
+		(signals_per_s * WINDOW_NS / NS_PER_S + 1) * (uint64_t)e->n_cpus;
+	e->ring = ring_buffer__new(bpf_map__fd(e->programs.bpf->maps.records), offcpu_on_record, e,
+				   NULL);
+	if (!e->ring)
+		return bpf_refuse(errno, "map BPF ring", why, OFFCPU_ENGINE_WHY_MAX);
+	*ret = TAKE_PTR(e);
+	return 0;
+}
+
+struct offcpu_engine *offcpu_engine_free(struct offcpu_engine *e)
+{
+	if (!e)
+		return NULL;
+	ring_buffer__free(e->ring);
+	offcpu_unload(&e->programs);
+	free(e);
+	return NULL;
+}

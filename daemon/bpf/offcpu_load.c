@@ -1,0 +1,221 @@
+/* The programs of offcpu.bpf.c: loading, the classes of system calls, attaching. */
+#include "daemon/bpf/offcpu_priv.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "daemon/bpf/bpf_priv.h"
+#include "offcpu.skel.h"
+
+/* ---- system calls ---------------------------------------------------------------------------- */
+
+static const short futexes[] = {
+#ifdef SYS_futex_wait
+	SYS_futex_wait,	 SYS_futex_wake, SYS_futex_requeue,
+#endif
+#ifdef SYS_futex_waitv
+	SYS_futex_waitv,
+#endif
+	SYS_futex,
+};
+static const short sleeps[] = { SYS_nanosleep, SYS_clock_nanosleep };
+static const short polls[] = {
+#ifdef SYS_poll
+	SYS_poll,	  SYS_select,	SYS_epoll_wait,
+#endif
+#ifdef SYS_epoll_pwait2
+	SYS_epoll_pwait2,
+#endif
+	SYS_ppoll,	  SYS_pselect6, SYS_epoll_pwait,
+};
+static const short sockets[] = {
+	SYS_recvfrom, SYS_recvmsg,  SYS_recvmmsg, SYS_sendto,
+	SYS_sendmsg,  SYS_sendmmsg, SYS_shutdown,
+};
+static const short accepts[] = { SYS_accept, SYS_accept4 };
+static const short connects[] = { SYS_connect };
+static const short files[] = {
+#ifdef SYS_open
+	SYS_open,	SYS_stat,      SYS_lstat,	    SYS_access,	   SYS_rename,
+	SYS_mkdir,	SYS_rmdir,     SYS_creat,	    SYS_link,	   SYS_unlink,
+	SYS_symlink,	SYS_readlink,  SYS_chmod,	    SYS_chown,	   SYS_getdents,
+#endif
+	SYS_openat,	SYS_openat2,   SYS_newfstatat,	    SYS_fstat,	   SYS_statx,
+	SYS_faccessat,	SYS_renameat,  SYS_renameat2,	    SYS_mkdirat,   SYS_unlinkat,
+	SYS_linkat,	SYS_symlinkat, SYS_readlinkat,	    SYS_fchmodat,  SYS_fchownat,
+	SYS_getdents64, SYS_truncate,  SYS_ftruncate,	    SYS_fallocate, SYS_flock,
+	SYS_fcntl,	SYS_close,     SYS_copy_file_range, SYS_readahead, SYS_fadvise64,
+	SYS_statfs,	SYS_fstatfs,   SYS_utimensat,
+};
+static const short fsyncs[] = {
+	SYS_fsync, SYS_fdatasync, SYS_msync, SYS_sync_file_range, SYS_sync, SYS_syncfs,
+};
+static const short by_descriptor[] = {
+	SYS_read,     SYS_write,  SYS_readv,   SYS_writev,   SYS_pread64,
+	SYS_pwrite64, SYS_preadv, SYS_pwritev, SYS_preadv2,  SYS_pwritev2,
+	SYS_sendfile, SYS_splice, SYS_tee,     SYS_vmsplice,
+};
+
+static const struct {
+	const short *calls;
+	size_t n;
+	__u8 value;
+} classes[] = {
+#define CLASS(calls, value)                     \
+	{                                       \
+		calls, ARRAY_SIZE(calls), value \
+	}
+	CLASS(futexes, OFFCPU_FUTEX + 1),     CLASS(sleeps, OFFCPU_SLEEP + 1),
+	CLASS(polls, OFFCPU_POLL + 1),	      CLASS(sockets, OFFCPU_SOCKET + 1),
+	CLASS(accepts, OFFCPU_ACCEPT + 1),    CLASS(connects, OFFCPU_CONNECT + 1),
+	CLASS(files, OFFCPU_FILE + 1),	      CLASS(fsyncs, OFFCPU_FSYNC + 1),
+	CLASS(by_descriptor, OFFCPU_CALL_FD),
+};
+
+static void fill_classes(struct offcpu_bpf *bpf)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
+		for (size_t n = 0; n < classes[i].n; n++)
+			if (classes[i].calls[n] < OFFCPU_CALLS)
+				bpf->rodata->class_of_call[classes[i].calls[n]] = classes[i].value;
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static int offcpu_share(struct host_engine *host, struct offcpu_bpf *bpf)
+{
+	struct host_engine_maps maps;
+	int r;
+
+	host_engine_maps(host, &maps);
+	r = bpf_map__reuse_fd(bpf->maps.targets, maps.targets);
+	if (r == 0)
+		r = bpf_map__reuse_fd(bpf->maps.counts, maps.counts);
+	if (r == 0 && maps.slots >= 0)
+		r = bpf_map__reuse_fd(bpf->maps.slots, maps.slots);
+	return r;
+}
+
+static int offcpu_open(struct host_engine *host, enum offcpu_way way, struct offcpu_programs *p)
+{
+	bool by_task_work = way == OFFCPU_BY_TASK_WORK;
+
+	p->bpf = offcpu_bpf__open();
+	if (!p->bpf)
+		return -errno;
+	fill_classes(p->bpf);
+	bpf_program__set_autoload(p->bpf->progs.on_switch_put_off, by_task_work);
+	bpf_program__set_autoload(p->bpf->progs.on_switch_rseq, !by_task_work);
+	bpf_program__set_autoload(p->bpf->progs.on_rseq, !by_task_work);
+	bpf_map__set_autocreate(p->bpf->maps.slots, by_task_work);
+	return offcpu_share(host, p->bpf);
+}
+
+static void *offcpu_map(const struct bpf_map *map)
+{
+	size_t size = (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map);
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static void offcpu_unmap(void *at, const struct bpf_map *map)
+{
+	if (at)
+		(void)munmap(at, (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map));
+}
+
+static int offcpu_refuse(int error, const char *step, char *why)
+{
+	if (error == EINVAL || error == ESRCH || error == ENOTSUP) {
+		snprintf(why, OFFCPU_ENGINE_WHY_MAX,
+			 "%s: this kernel refuses it; Linux 6.13 is needed", step);
+		return -error;
+	}
+	return bpf_refuse(error, step, why, OFFCPU_ENGINE_WHY_MAX);
+}
+
+int offcpu_load(struct host_engine *host, enum offcpu_way way, struct offcpu_programs *p, char *why)
+{
+	int r;
+
+	for (int i = 0; i < OFFCPU_PROGRAMS; i++)
+		p->attached[i] = -1;
+	r = offcpu_open(host, way, p);
+	if (r == 0)
+		r = offcpu_bpf__load(p->bpf);
+	if (r < 0)
+		return offcpu_refuse(-r, "load BPF program for off-CPU time", why);
+	p->threads = offcpu_map(p->bpf->maps.threads);
+	p->targets = offcpu_map(p->bpf->maps.off_targets);
+	if (!p->threads || !p->targets)
+		return offcpu_refuse(errno, "map a BPF table", why);
+	/* once, while there are rights to do it, and to learn what it says */
+	r = offcpu_attach(p);
+	offcpu_detach(p);
+	return r < 0 ? offcpu_refuse(-r, "attach BPF program for off-CPU time", why) : 0;
+}
+
+void offcpu_unload(struct offcpu_programs *p)
+{
+	if (!p->bpf)
+		return;
+	offcpu_detach(p);
+	offcpu_unmap(p->threads, p->bpf->maps.threads);
+	offcpu_unmap(p->targets, p->bpf->maps.off_targets);
+	offcpu_bpf__destroy(p->bpf);
+	p->bpf = NULL;
+}
+
+/* ---- attaching ------------------------------------------------------------------------------- */
+
+int offcpu_attach(struct offcpu_programs *p)
+{
+	const struct bpf_program *all[OFFCPU_PROGRAMS] = {
+		/* ends first: no thread stays in the table because nobody saw its end */
+		p->bpf->progs.on_thread_exit,	 p->bpf->progs.on_new_program,
+		p->bpf->progs.on_waking,	 p->bpf->progs.on_rseq,
+		p->bpf->progs.on_switch_put_off,
+	};
+	int r = 0;
+
+	if (!bpf_program__autoload(p->bpf->progs.on_switch_put_off))
+		all[OFFCPU_PROGRAMS - 1] = p->bpf->progs.on_switch_rseq;
+	for (int i = 0; i < OFFCPU_PROGRAMS && r == 0; i++) {
+		if (p->attached[i] >= 0 || !bpf_program__autoload(all[i]))
+			continue;
+		p->attached[i] = bpf_raw_tracepoint_open(NULL, bpf_program__fd(all[i]));
+		r = p->attached[i] < 0 ? p->attached[i] : 0;
+	}
+	if (r < 0)
+		offcpu_detach(p);
+	return r;
+}
+
+void offcpu_detach(struct offcpu_programs *p)
+{
+	for (int i = OFFCPU_PROGRAMS - 1; i >= 0; i--) {
+		if (p->attached[i] >= 0)
+			(void)close(p->attached[i]);
+		p->attached[i] = -1;
+	}
+}
+
+void offcpu_mark(struct offcpu_programs *p, pid_t pid, bool is_target)
+{
+	uint64_t bit = 1ULL << ((unsigned)pid & 63);
+	__u64 *word;
+
+	if (pid <= 0 || pid >= OFFCPU_PIDS)
+		return;
+	word = &p->bpf->bss->is_target[(unsigned)pid >> 6];
+	if (is_target)
+		__atomic_fetch_or(word, bit, __ATOMIC_SEQ_CST);
+	else
+		__atomic_fetch_and(word, ~bit, __ATOMIC_SEQ_CST);
+}

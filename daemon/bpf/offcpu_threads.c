@@ -1,0 +1,168 @@
+/* The table of threads, seen from the daemon: the programs of offcpu.bpf.c write it meanwhile. */
+#include "daemon/bpf/offcpu_priv.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COPIES_MAX 64
+
+/* ---- threads that sleep ---------------------------------------------------------------------- */
+
+/* Finds the thread's number in its innermost namespace and its state. */
+static bool read_status(FILE *f, uint32_t *ret_own_tid, char *ret_state)
+{
+	char line[256];
+
+	*ret_state = 0;
+	while (fgets(line, sizeof(line), f)) {
+		if (strncmp(line, "State:\t", 7) == 0)
+			*ret_state = line[7];
+		if (strncmp(line, "NSpid:\t", 7) != 0)
+			continue;
+		*ret_own_tid = (uint32_t)strtoul(strrchr(line, '\t') + 1, NULL, 10);
+		return true;
+	}
+	return false;
+}
+
+static bool open_status(pid_t pid, uint32_t tid, uint32_t *ret_own_tid, char *ret_state)
+{
+	char path[64];
+	bool found;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%u/status", (int)pid, tid);
+	f = fopen(path, "re");
+	found = f && read_status(f, ret_own_tid, ret_state);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static struct offcpu_thread *thread_claim(struct offcpu_programs *p, uint32_t tid)
+{
+	uint32_t at = tid * OFFCPU_HASH >> OFFCPU_HASH_SHIFT;
+
+	for (uint32_t i = 0; i < OFFCPU_PROBES; i++) {
+		struct offcpu_thread *t = &p->threads[(at + i) & (OFFCPU_THREADS - 1)];
+		__u32 free = 0;
+
+		if (__atomic_compare_exchange_n(&t->tid, &free, tid, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_SEQ_CST))
+			return t;
+	}
+	return NULL;
+}
+
+static void thread_add(struct offcpu_programs *p, pid_t pid, uint32_t tid, uint16_t target,
+		       uint64_t now_ns)
+{
+	struct offcpu_thread *t;
+	uint32_t own_tid;
+	char state;
+
+	if (!open_status(pid, tid, &own_tid, &state))
+		return;
+	t = thread_claim(p, tid);
+	if (!t) {
+		__atomic_fetch_add(&p->targets[target].crowded, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	memset((char *)t + sizeof(t->tid), 0, sizeof(*t) - sizeof(t->tid));
+	t->own_tid = own_tid;
+	t->target = target;
+	t->now = state == 'R' ? OFFCPU_NOW_RUNS : OFFCPU_NOW_OFF;
+	t->class = OFFCPU_OTHER; /* until it runs; then it shows what it slept in */
+	t->syscall_nr = -1;
+	t->first_ns = now_ns;
+	t->since_ns = now_ns;
+	t->pid = (uint32_t)pid;
+}
+
+void offcpu_threads_add(struct offcpu_programs *p, pid_t pid, uint16_t target, uint64_t now_ns)
+{
+	const struct dirent *d;
+	char path[32];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && (d = readdir(dir))) {
+		uint32_t tid = (uint32_t)strtoul(d->d_name, NULL, 10);
+
+		if (tid)
+			thread_add(p, pid, tid, target, now_ns);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void offcpu_threads_drop(struct offcpu_programs *p, pid_t pid)
+{
+	for (size_t i = 0; i < OFFCPU_THREADS; i++)
+		if (p->threads[i].pid == (uint32_t)pid)
+			__atomic_store_n(&p->threads[i].tid, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static uint64_t booked_ns(const struct offcpu_thread *t)
+{
+	uint64_t ns = t->oncpu_ns + t->runqueue_ns;
+
+	for (int i = 0; i < OFFCPU_RUNQUEUE; i++)
+		ns += t->off_ns[i];
+	return ns;
+}
+
+bool offcpu_threads_copy(const struct offcpu_thread *t, struct offcpu_thread *ret)
+{
+	for (int i = 0; i < COPIES_MAX; i++) {
+		memcpy(ret, t, sizeof(*ret));
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (!ret->tid || !ret->pid)
+			return false;
+		/* what a program was writing does not add up */
+		if (booked_ns(ret) == ret->since_ns - ret->first_ns &&
+		    __atomic_load_n(&t->since_ns, __ATOMIC_ACQUIRE) == ret->since_ns)
+			return true;
+	}
+	/* a CPU was taken away in the middle of it: the next reading is right */
+	ret->first_ns = ret->since_ns - booked_ns(ret);
+	return true;
+}
+
+void offcpu_threads_times(const struct offcpu_thread *t, uint64_t now_ns, struct offcpu_times *ret)
+{
+	uint64_t open_ns = now_ns > t->since_ns ? now_ns - t->since_ns : 0;
+
+	*ret = (struct offcpu_times){
+		.pid = (pid_t)t->pid,
+		.tid = t->own_tid,
+		.host_tid = t->tid,
+		.runs = t->now == OFFCPU_NOW_RUNS,
+		.class = t->class < OFFCPU_CLASS_COUNT ? (enum offcpu_class)t->class : OFFCPU_OTHER,
+		.since_ns = t->since_ns,
+		.from_ns = t->first_ns,
+		.to_ns = t->since_ns + open_ns,
+		.oncpu_ns = t->oncpu_ns,
+		.runqueue_ns = t->runqueue_ns,
+		.short_count = t->short_count,
+	};
+	memcpy(ret->off_ns, t->off_ns, sizeof(t->off_ns));
+	if (!ret->runs && t->woken_ns > t->since_ns && t->woken_ns < ret->to_ns) {
+		/* woken, and waiting for a CPU now */
+		ret->off_ns[ret->class] += t->woken_ns - t->since_ns;
+		open_ns = ret->to_ns - t->woken_ns;
+		ret->class = OFFCPU_RUNQUEUE;
+		ret->since_ns = t->woken_ns;
+	}
+	if (ret->runs)
+		ret->oncpu_ns += open_ns;
+	else if (ret->class == OFFCPU_RUNQUEUE)
+		ret->runqueue_ns += open_ns;
+	else
+		ret->off_ns[ret->class] += open_ns;
+}

@@ -1,0 +1,218 @@
+/*
+ * What the programs that send signals have in common: to whom one may go, and how it is put off
+ * until its thread returns to user mode. Each object that includes it has its own copy of the code;
+ * the maps are one: sampler.bpf.c's object makes them, the other one takes them over.
+ */
+#pragma once
+
+#include "../../proto/host_cookie.h"
+
+#if defined(__TARGET_ARCH_arm64)
+#define NR_EXECVE	  221
+#define NR_EXECVEAT	  281
+#define NR_RT_SIGPROCMASK 135
+#else
+#define NR_EXECVE	  59
+#define NR_EXECVEAT	  322
+#define NR_RT_SIGPROCMASK 14
+#endif
+
+#define BPF_RB_NO_WAKEUP 1
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SAMPLER_TARGETS_MAX);
+	__type(key, __u32);
+	__type(value, struct sampler_target);
+} targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sampler_counts);
+} counts SEC(".maps");
+
+/* ---- may the thread get a signal? ----------------------------------------------------------- */
+
+static __u64 handler_of(struct task_struct *task, __u32 signo)
+{
+	struct sighand_struct *sighand = BPF_CORE_READ(task, sighand);
+	__u64 handler = 0;
+	void *at;
+
+	if (!sighand || signo < 1 || signo > 64)
+		return 0;
+	/* libbpf does not relocate an index that is not a constant */
+	at = (void *)sighand + bpf_core_field_offset(struct sighand_struct, action) +
+	     (signo - 1) * bpf_core_type_size(struct k_sigaction) +
+	     bpf_core_field_offset(struct k_sigaction, sa) +
+	     bpf_core_field_offset(struct sigaction, sa_handler);
+	bpf_probe_read_kernel(&handler, sizeof(handler), at);
+	return handler;
+}
+
+/* Is the handler the agent's? 0 and 1 are SIG_DFL and SIG_IGN, whatever the entry says. */
+static int is_the_agents(struct sampler_counts *c, struct sampler_target *t,
+			 struct task_struct *task)
+{
+	int is = t->handler > 1 && handler_of(task, t->signo) == t->handler;
+
+	if (!is)
+		c->foreign++;
+	return is;
+}
+
+static int is_blocked(struct task_struct *task, __u32 signo)
+{
+	return BPF_CORE_READ(task, blocked.sig[0]) >> ((signo - 1) & 63) & 1;
+}
+
+/* -1 for threads that left user mode by an interrupt or a fault. */
+static int syscall_of(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+#if defined(__TARGET_ARCH_arm64)
+	return BPF_CORE_READ(regs, syscallno);
+#else
+	return (int)BPF_CORE_READ(regs, orig_ax);
+#endif
+}
+
+/*
+ * exec keeps a pending signal and forgets its handler; a signal that becomes pending while the mask
+ * changes stays pending, perhaps until an exec.
+ */
+static __attribute__((unused)) int is_in_such_a_call(struct task_struct *task)
+{
+	int nr = syscall_of(task);
+
+	return nr == NR_EXECVE || nr == NR_EXECVEAT || nr == NR_RT_SIGPROCMASK;
+}
+
+/* The number that the thread, and the agent in it, sees as its own. */
+static __u32 own_tid(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	__u32 nr = 0;
+	void *at;
+
+	if (!pid)
+		return 0; /* the thread exits */
+	at = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+	     (__u64)BPF_CORE_READ(pid, level) * bpf_core_type_size(struct upid) +
+	     bpf_core_field_offset(struct upid, nr);
+	bpf_probe_read_kernel(&nr, sizeof(nr), at);
+	return nr;
+}
+
+/* ---- delayed until the thread returns to user mode: nothing in the kernel is disturbed ---- */
+
+struct slot {
+	struct bpf_task_work work;
+	/* what the pending signal stands for: one interval for each tick of @tid ... */
+	__u64 owed_ns;
+	__u64 off_ns; /* ... and its last time off the CPU; 0 = none */
+	__u32 tid;
+	__u32 unused;
+};
+
+/* By thread number. If two threads share a slot the second one loses its tick. No clearing is
+ * needed, however a thread ends. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAMPLER_SLOTS);
+	__type(key, __u32);
+	__type(value, struct slot);
+} slots SEC(".maps");
+
+/* weak: libbpf resolves it even when the program that calls it is not loaded */
+extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *tw,
+					      void *map__map,
+					      int (*callback)(struct bpf_map *map, void *key,
+							      void *value),
+					      void *aux__prog) __ksym __weak;
+
+extern int bpf_send_signal_task(struct task_struct *task, int sig, enum pid_type type,
+				__u64 value) __ksym __weak;
+
+static __u64 cookie_of(struct sampler_target *t, __u64 owed_ns, __u64 off_ns)
+{
+	if (!off_ns)
+		return owed_ns;
+	return host_cookie_offcpu(off_ns, t->interval_ns ? owed_ns / t->interval_ns : 0);
+}
+
+/* To the running thread, on its way back to user mode: after an exec, the handler here is the new
+ * program's. The signal's value: what is owed at one return is merged into one signal. */
+static void send_at_return(struct sampler_counts *c, struct sampler_target *t, __u64 owed_ns,
+			   __u64 off_ns)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!is_the_agents(c, t, task)) {
+		c->off_dropped += off_ns != 0;
+	} else if (is_blocked(task, t->signo)) {
+		c->held++;
+		c->off_dropped += off_ns != 0;
+	} else if (bpf_send_signal_task(task, t->signo, PIDTYPE_PID,
+					cookie_of(t, owed_ns, off_ns)) < 0) {
+		c->failed++;
+		c->off_dropped += off_ns != 0;
+	} else {
+		c->sent++;
+		c->off_sent += off_ns != 0;
+	}
+}
+
+static int on_return(struct bpf_map *map, void *key, void *value)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 tgid = ids >> 32, zero = 0;
+	struct slot *slot = value;
+	struct sampler_target *t = bpf_map_lookup_elem(&targets, &tgid);
+	struct sampler_counts *c = bpf_map_lookup_elem(&counts, &zero);
+	__u64 owed_ns = slot->owed_ns, off_ns = slot->tid == (__u32)ids ? slot->off_ns : 0;
+
+	/* a tick between the two lines is lost: some nanoseconds in many milliseconds */
+	slot->owed_ns = 0;
+	slot->off_ns = 0;
+	if (t && c && (owed_ns || off_ns))
+		send_at_return(c, t, owed_ns, off_ns);
+	return 0;
+}
+
+enum put_off {
+	PUT_OFF_NOT, /* another thread has the slot, or the thread exits */
+	PUT_OFF_ANEW,
+	PUT_OFF_ADDED, /* to a signal that was put off before */
+};
+
+/* Owes @task, whose number is @tid and which cannot return to user mode meanwhile, one more
+ * interval of CPU time, or tells it of a time off the CPU. */
+static enum put_off put_off(struct task_struct *task, __u32 tid, __u64 owed_ns, __u64 off_ns)
+{
+	__u32 at = tid & (SAMPLER_SLOTS - 1);
+	struct slot *slot = bpf_map_lookup_elem(&slots, &at);
+
+	if (!slot)
+		return PUT_OFF_NOT;
+	if (bpf_task_work_schedule_resume_impl(task, &slot->work, &slots, on_return, 0) == 0) {
+		slot->tid = tid;
+		slot->owed_ns = owed_ns;
+		slot->off_ns = off_ns;
+		return PUT_OFF_ANEW;
+	}
+	if (slot->tid != tid)
+		return PUT_OFF_NOT;
+	slot->owed_ns += owed_ns;
+	if (!off_ns)
+		return PUT_OFF_ADDED;
+	{
+		int first = slot->off_ns == 0;
+
+		slot->off_ns = off_ns;
+		return first ? PUT_OFF_ANEW : PUT_OFF_ADDED;
+	}
+}
