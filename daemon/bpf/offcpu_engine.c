@@ -387,6 +387,8 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 		.switches_per_s = e->switches_per_s,
 		.cost_ppm = e->resting ? 0 : e->cost_ppm,
 		.rests = e->rests,
+		.missed = e->programs.bpf->bss->missed,
+		.ends_lost = e->programs.bpf->bss->ends_lost,
 	};
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
 		if (e->own[i].pid && mapped(e, i)->min_ns > ret->min_ns)

@@ -85,6 +85,8 @@ struct offcpu_state {
 	uint64_t switches_per_s; /* of the host */
 	uint64_t cost_ppm; /* of all CPUs, estimated from sampled runs */
 	uint64_t rests; /* times that it paused */
+	uint64_t missed; /* switches that the kernel did not tell of, see book_run() */
+	uint64_t ends_lost; /* threads whose last times found no room in the ring */
 };
 
 /*

@@ -63,6 +63,7 @@ struct config {
 	unsigned max_cpu_permille; /* events.cpu.max_cpu: 1% of the target's own CPU time = 10 */
 	bool kernel_stacks; /* events.cpu.kernel: with the host engine */
 	bool host_engine; /* events.cpu.host_engine: clocks on every CPU and BPF, not timers */
+	uint64_t offcpu_min_ns; /* events.offcpu.min: 1ms; shorter times are only added up */
 	uint64_t lock_min_ns; /* events.lock.min_wait: 1ms; shorter waits are only counted */
 	unsigned monitors; /* events.lock.monitors: enum wire_monitors */
 	uint64_t alloc_interval; /* events.alloc.interval: 512KiB */

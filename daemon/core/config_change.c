@@ -25,6 +25,7 @@ static const char *const at_once[] = {
 	"log.level",
 	"events.cpu.interval",
 	"events.cpu.max_cpu",
+	"events.offcpu.min",
 	"events.lock.min_wait",
 	"events.lock.monitors",
 	"events.alloc.interval",

@@ -92,9 +92,11 @@ static const struct sock_filter both[] = {
 };
 
 static const struct sock_filter data_piece[] = {
-	/* BPF: what is in maps, no more */
-	IF(BPF_JEQ, SYS_bpf, 4),
+	/* BPF: what is in maps; and the programs that it holds since its start begin to run when
+	   there is a target. It can load no other. */
+	IF(BPF_JEQ, SYS_bpf, 5),
 	ARG(0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BPF_RAW_TRACEPOINT_OPEN, 2, 0),
 	IF(BPF_JGT, BPF_MAP_GET_NEXT_KEY, 1),
 	REFUSE,
 	ALLOW,

@@ -14,9 +14,11 @@ struct host_sampling {
 	kernel_frames_find_fn *stacks_of;
 	void *userdata;
 	struct host_engine *engine; /* NULL = not wanted, or refused */
+	struct offcpu_engine *offcpu; /* NULL = refused, or no engine */
 	struct kernel_frames *frames; /* NULL = not wanted, or no engine */
 	uint64_t price_ns; /* cost of one tick of a CPU; 0 = unknown */
 	char why[HOST_ENGINE_WHY_MAX];
+	char offcpu_why[OFFCPU_ENGINE_WHY_MAX];
 };
 
 static void open_frames(struct host_sampling *s)
@@ -27,6 +29,13 @@ static void open_frames(struct host_sampling *s)
 
 	if (r < 0)
 		log_warn("kernel_frames.refused", "error=%s", log_str(strerror(-r)));
+}
+
+static void open_offcpu(struct host_sampling *s)
+{
+	if (offcpu_engine_new(s->engine, offcpu_engine_affordable(s->price_ns), &s->offcpu,
+			      s->offcpu_why) < 0)
+		log_warn("offcpu.refused", "why=%s", log_str(s->offcpu_why));
 }
 
 static void open_engine(struct host_sampling *s)
@@ -41,6 +50,7 @@ static void open_engine(struct host_sampling *s)
 	log_info("host_engine", "tick_ns=%llu puts_off=%d", (unsigned long long)s->price_ns,
 		 host_engine_puts_off(s->engine));
 	open_frames(s);
+	open_offcpu(s);
 }
 
 int host_sampling_new(const struct config *config, kernel_frames_find_fn *stacks_of, void *userdata,
@@ -63,6 +73,7 @@ struct host_sampling *host_sampling_free(struct host_sampling *s)
 	if (!s)
 		return NULL;
 	kernel_frames_free(s->frames);
+	offcpu_engine_free(s->offcpu);
 	host_engine_free(s->engine);
 	free(s);
 	return NULL;
@@ -108,6 +119,22 @@ static struct host_engine_target words_of(const struct target *t)
 	return want;
 }
 
+/* Signals of times off the CPU go to agents that know them, and say so. */
+static void follow_offcpu(struct host_sampling *s, const struct target *t)
+{
+	int r;
+
+	if (!s->offcpu)
+		return;
+	if (!(target_events(t) & 1u << WIRE_EVENT_OFFCPU)) {
+		offcpu_engine_remove(s->offcpu, t->jvm.pid);
+		return;
+	}
+	r = offcpu_engine_set(s->offcpu, t->jvm.pid, s->config->offcpu_min_ns);
+	if (r < 0)
+		log_debug("offcpu.target", "pid=%d error=%s", t->jvm.pid, log_str(strerror(-r)));
+}
+
 void host_sampling_follow(struct host_sampling *s, struct target *t, struct host_sampling_target *e)
 {
 	struct host_engine_target want = words_of(t);
@@ -121,6 +148,8 @@ void host_sampling_follow(struct host_sampling *s, struct target *t, struct host
 		(void)kernel_frames_stacks_new(s->frames, &e->stacks);
 	if (s->engine)
 		r = host_engine_set(s->engine, t->jvm.pid, &want);
+	if (r == 0)
+		follow_offcpu(s, t);
 	if (r == 0 || e->timers_only)
 		return;
 	log_warn("host_engine.target", "pid=%d error=%s", t->jvm.pid, log_str(strerror(-r)));
@@ -130,6 +159,8 @@ void host_sampling_follow(struct host_sampling *s, struct target *t, struct host
 
 void host_sampling_stop(struct host_sampling *s, const struct target *t)
 {
+	if (s->offcpu)
+		offcpu_engine_remove(s->offcpu, t->jvm.pid);
 	if (s->engine)
 		host_engine_remove(s->engine, t->jvm.pid);
 }
@@ -160,6 +191,8 @@ void host_sampling_tick(struct host_sampling *s)
 		kernel_frames_drain(s->frames);
 	if (s->engine)
 		host_engine_tick(s->engine);
+	if (s->offcpu)
+		offcpu_engine_tick(s->offcpu);
 }
 
 const struct host_engine *host_sampling_engine(const struct host_sampling *s, const char **ret_why)
@@ -167,6 +200,12 @@ const struct host_engine *host_sampling_engine(const struct host_sampling *s, co
 	*ret_why =
 		s->config->host_engine ? s->why : "events.cpu.host_engine is false in the settings";
 	return s->engine;
+}
+
+struct offcpu_engine *host_sampling_offcpu(const struct host_sampling *s, const char **ret_why)
+{
+	*ret_why = s->engine ? s->offcpu_why : "off-CPU time needs the host engine";
+	return s->offcpu;
 }
 
 uint64_t host_sampling_price_ns(const struct host_sampling *s)

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include "daemon/bpf/host_engine.h"
+#include "daemon/bpf/offcpu_engine.h"
 #include "daemon/core/config.h"
 #include "daemon/host/kernel_frames.h"
 #include "daemon/target/target.h"
@@ -42,6 +43,9 @@ struct kernel_stack *host_sampling_take(struct host_sampling *s, struct host_sam
 void host_sampling_tick(struct host_sampling *s);
 /* See host_sampler() and host_kernel_frames(). */
 const struct host_engine *host_sampling_engine(const struct host_sampling *s, const char **ret_why);
+/* The engine of off-CPU time; NULL = *@ret_why says why there is none. Its targets are the host
+ * engine's whose agents collect the event; its tick is host_sampling_tick(). */
+struct offcpu_engine *host_sampling_offcpu(const struct host_sampling *s, const char **ret_why);
 /* The measured cost of one tick of a CPU, ns; 0 = unknown. */
 uint64_t host_sampling_price_ns(const struct host_sampling *s);
 const struct kernel_frames *host_sampling_frames(const struct host_sampling *s);
