@@ -22,7 +22,8 @@ static int parse(const char *text)
 static bool is_commented_out(const struct config_entry *e)
 {
 	return strncmp(e->name, "events.alloc.", 13) == 0 ||
-	       strncmp(e->name, "events.wall.", 12) == 0;
+	       strncmp(e->name, "events.wall.", 12) == 0 ||
+	       strncmp(e->name, "events.offcpu.", 14) == 0;
 }
 
 static void the_example_sets_every_field_to_its_default(void **state)
