@@ -1,4 +1,5 @@
 /* Where a compiled frame is gone, told by the instructions around the interrupted one. */
+#include <sys/mman.h>
 #include "agent/walker/java/hotspot_priv.h"
 #include "tests/unit/unit.h"
 
@@ -176,9 +177,166 @@ static void a_jump_to_the_stub_that_rethrows_may_stand_there_for_the_poll(void *
 	assert_false(is_gone(other, POLL));
 }
 
+/* ---- spellings ---- */
+
+#define PAGE 4096
+
+/* What the walk makes of an instruction: the frame stands, is gone, or rbp is about to be popped.
+ */
+enum told { KEPT, GONE, POPPING };
+
+struct spelling {
+	enum told expected;
+	uint8_t before[16], n_before; /* what ends at the interrupted instruction */
+	uint8_t code[20], n_code; /* that one, and more */
+	uint8_t needed; /* bytes of it: of fewer, KEPT is expected; 0 = even of one */
+	enum blob_kind kind;
+	const char *text;
+};
+
+#define BYTES(...) { __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ })
+#define NOP	   BYTES(0x90)
+#define POP	   BYTES(0x5d)
+#define LEAVE	   BYTES(0xc9)
+
+#define WRAPPER BLOB_NATIVE_NMETHOD
+
+static const struct spelling spellings[] = {
+	{ POPPING, NOP, BYTES(0x5d), 1, BLOB_NMETHOD, "pop rbp" },
+	{ KEPT, NOP, BYTES(0x5b), 0, BLOB_NMETHOD, "pop rbx" },
+	{ KEPT, NOP, BYTES(0x41, 0x5d), 0, BLOB_NMETHOD, "pop r13" },
+	{ GONE, NOP, BYTES(0xc3), 1, BLOB_NMETHOD, "ret" },
+	{ GONE, NOP, BYTES(0xc2, 0x10, 0x00), 1, BLOB_NMETHOD, "ret 16" },
+	{ GONE, POP, BYTES(0x49, 0x3b, 0x67, 0x28), 3, BLOB_NMETHOD, "cmp rsp, [r15 + 40]" },
+	{ GONE, POP, BYTES(0x49, 0x3b, 0xa7, 0x98, 0x04, 0, 0), 3, BLOB_NMETHOD,
+	  "cmp rsp, [r15 + 0x498]" },
+	{ GONE, LEAVE, BYTES(0x49, 0x3b, 0x67, 0x28), 3, BLOB_NMETHOD,
+	  "cmp rsp, [r15 + 40] behind leave" },
+	{ KEPT, NOP, BYTES(0x49, 0x3b, 0x67, 0x28), 0, BLOB_NMETHOD,
+	  "cmp rsp, [r15 + 40] in a loop" },
+	{ KEPT, POP, BYTES(0x49, 0x3b, 0x5f, 0x28), 0, BLOB_NMETHOD, "cmp rbx, [r15 + 40]" },
+	{ KEPT, POP, BYTES(0x48, 0x3b, 0x67, 0x28), 0, BLOB_NMETHOD, "cmp rsp, [rdi + 40]" },
+	{ KEPT, POP, BYTES(0x49, 0x39, 0x67, 0x28), 0, BLOB_NMETHOD, "cmp [r15 + 40], rsp" },
+	{ GONE, POP, BYTES(0x4d, 0x8b, 0x97, 0x08, 0x01, 0, 0), 3, BLOB_NMETHOD,
+	  "mov r10, [r15 + 0x108]" },
+	{ KEPT, POP, BYTES(0x4d, 0x8b, 0x9f, 0x08, 0x01, 0, 0), 0, BLOB_NMETHOD,
+	  "mov r11, [r15 + 0x108]" },
+	{ GONE, POP, BYTES(0x49, 0x8b, 0x8f, 0x08, 0x01, 0, 0), 3, BLOB_NMETHOD,
+	  "mov rcx, [r15 + 0x108]" },
+	{ KEPT, POP, BYTES(0x49, 0x8b, 0x87, 0x08, 0x01, 0, 0), 0, BLOB_NMETHOD,
+	  "mov rax, [r15 + 0x108]" },
+	{ GONE, POP, BYTES(0x4c, 0x8b, 0x15, 0, 0, 0, 0), 2, BLOB_NMETHOD, "mov r10, [rip]" },
+	{ KEPT, POP, BYTES(0x48, 0x8b, 0x15, 0, 0, 0, 0), 0, BLOB_NMETHOD, "mov rdx, [rip]" },
+	{ GONE, POP, BYTES(0x85, 0x05, 0, 0, 0, 0), 2, BLOB_NMETHOD, "test [rip], eax" },
+	{ KEPT, NOP, BYTES(0x85, 0x05, 0, 0, 0, 0), 0, BLOB_NMETHOD, "test [rip], eax in a loop" },
+	{ GONE, NOP, BYTES(0x85, 0x05, 0, 0, 0, 0, 0xc3), 7, BLOB_NMETHOD, "test [rip], eax; ret" },
+	{ GONE, NOP, BYTES(0x85, 0x01, 0xc3), 3, BLOB_NMETHOD, "test [rcx], eax; ret" },
+	{ KEPT, NOP, BYTES(0x85, 0x02, 0xc3), 0, BLOB_NMETHOD, "test [rdx], eax; ret" },
+	{ KEPT, POP, BYTES(0x85, 0x01, 0x90), 0, BLOB_NMETHOD, "test [rcx], eax; nop" },
+	{ GONE, NOP, BYTES(0x41, 0x85, 0x02, 0xc3), 4, BLOB_NMETHOD, "test [r10], eax; ret" },
+	{ KEPT, NOP, BYTES(0x41, 0x85, 0x03, 0xc3), 0, BLOB_NMETHOD, "test [r11], eax; ret" },
+	{ GONE, NOP, BYTES(0x0f, 0x87, 1, 0, 0, 0, 0xc3), 7, BLOB_NMETHOD, "ja; ret" },
+	{ KEPT, NOP, BYTES(0x0f, 0x87, 1, 0, 0, 0, 0x90), 0, BLOB_NMETHOD, "ja; nop" },
+	{ KEPT, NOP, BYTES(0x0f, 0x86, 1, 0, 0, 0, 0xc3), 0, BLOB_NMETHOD, "jbe; ret" },
+	{ GONE, POP, BYTES(0xc5, 0xf8, 0x77), 3, BLOB_NMETHOD, "vzeroupper" },
+	{ KEPT, LEAVE, BYTES(0xc5, 0xf8, 0x77), 0, BLOB_NMETHOD, "vzeroupper behind leave" },
+	{ GONE, POP, BYTES(0xe9, 0, 0, 0, 0), 1, BLOB_NMETHOD, "jmp behind pop" },
+	{ KEPT, NOP, BYTES(0xe9, 0, 0, 0, 0), 0, BLOB_NMETHOD, "jmp" },
+	{ KEPT, NOP, BYTES(0x0f, 0x85, 1, 0, 0, 0, 0xc3), 0, BLOB_NMETHOD, "jne; ret" },
+	{ KEPT, NOP, BYTES(0x75, 0x01, 0xc3), 0, BLOB_NMETHOD, "jne; ret, short" },
+	{ GONE, NOP, BYTES(0x0f, 0x85, 1, 0, 0, 0, 0xc3), 7, WRAPPER, "jne; ret, in a wrapper" },
+	{ GONE, NOP, BYTES(0x75, 0x01, 0xc3), 3, WRAPPER, "jne; ret, short, in a wrapper" },
+	{ GONE, LEAVE, BYTES(0x90), 1, WRAPPER, "behind leave, in a wrapper" },
+	{ GONE, BYTES(0xc9, 0xc5, 0xf8, 0x77), BYTES(0x90), 1, WRAPPER, "leave; vzeroupper" },
+	{ GONE, BYTES(0xc9, 0x75, 0x00), BYTES(0x90), 1, WRAPPER, "leave; jne" },
+	{ GONE, BYTES(0xc9, 0xc3), BYTES(0xe9, 0, 0, 0, 0), 1, WRAPPER, "leave; ret; jmp" },
+	{ GONE, BYTES(0xc9, 0x41, 0xf6, 0x47, 0x44, 0x01), BYTES(0x90), 1, WRAPPER,
+	  "leave; test byte [r15 + 0x44], 1" },
+	{ GONE, BYTES(0xc9, 0x41, 0xf6, 0x87, 0x44, 1, 0, 0, 1), BYTES(0x90), 1, WRAPPER,
+	  "leave; test byte [r15 + 0x144], 1" },
+	{ GONE, BYTES(0xc9, 0x49, 0x83, 0x7f, 0x08, 0), BYTES(0x90), 1, WRAPPER,
+	  "leave; cmp [r15 + 8], 0" },
+	{ GONE, BYTES(0xc9, 0x49, 0x83, 0xbf, 0x08, 1, 0, 0, 0), BYTES(0x90), 1, WRAPPER,
+	  "leave; cmp [r15 + 0x108], 0" },
+	{ GONE, BYTES(0xc9, 0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8), BYTES(0x90), 1, WRAPPER,
+	  "leave; mov r10, N" },
+	{ GONE, BYTES(0xc9, 0x4c, 0x8d, 0x15, 1, 0, 0, 0), BYTES(0x90), 1, WRAPPER,
+	  "leave; lea r10, [rip + 1]" },
+	{ GONE, BYTES(0xc9, 0x4d, 0x89, 0x97, 1, 0, 0, 0), BYTES(0x90), 1, WRAPPER,
+	  "leave; mov [r15 + 1], r10" },
+	{ KEPT, BYTES(0xc9, 0x89, 0xc0), BYTES(0x90), 0, WRAPPER, "leave; mov eax, eax" },
+	{ KEPT, BYTES(0xc9, 0xc3, 0x75, 0x00), BYTES(0x90), 0, WRAPPER, "leave; ret; jne" },
+	{ GONE, NOP, BYTES(0x4c, 0x8d, 0x15, 1, 0, 0, 0, 0x4d, 0x89, 0x97, 1, 0, 0, 0), 10,
+	  BLOB_NMETHOD, "lea r10, [rip + 1]; mov [r15 + 1], r10" },
+	{ GONE, NOP, BYTES(0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8, 0x4d, 0x89, 0x97, 1, 0, 0, 0), 13,
+	  BLOB_NMETHOD, "mov r10, N; mov [r15 + 1], r10" },
+	{ KEPT, NOP, BYTES(0x4c, 0x8d, 0x1d, 1, 0, 0, 0, 0x4d, 0x89, 0x97, 1, 0, 0, 0), 0,
+	  BLOB_NMETHOD, "lea r11, [rip + 1]; mov [r15 + 1], r10" },
+	{ GONE, BYTES(0x4c, 0x8d, 0x15, 1, 0, 0, 0), BYTES(0x4d, 0x89, 0x97, 1, 0, 0, 0), 3,
+	  BLOB_NMETHOD, "the same, at the mov" },
+	{ GONE, BYTES(0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8), BYTES(0x4d, 0x89, 0x97, 1, 0, 0, 0), 3,
+	  BLOB_NMETHOD, "the same with N, at the mov" },
+	{ KEPT, NOP, BYTES(0x4d, 0x89, 0x97, 1, 0, 0, 0), 0, BLOB_NMETHOD,
+	  "mov [r15 + 1], r10 alone" },
+	{ GONE, BYTES(0x4c, 0x8d, 0x15, 1, 0, 0, 0, 0x4d, 0x89, 0x97, 1, 0, 0, 0),
+	  BYTES(0xe9, 0, 0, 0, 0), 1, BLOB_NMETHOD, "the same, at the jmp behind it" },
+};
+
+/* What is made of them at the end of the memory that can be read, with @n bytes of the code. */
+static enum told told(uint8_t *end, const struct spelling *s, size_t n, enum blob_kind kind)
+{
+	uint8_t *at = end - n;
+	struct hot h = {
+		.at = { (uint64_t)(uintptr_t)at, (uint64_t)(uintptr_t)&stack[FRAME_END], 0x1234 },
+		.low = (uint64_t)(uintptr_t)stack,
+		.high = (uint64_t)(uintptr_t)(stack + 64),
+		.leaf = true,
+	};
+	struct blob b = { .code = h.at.pc - 64, .frame_words = 6, .kind = kind };
+
+	memset(end - 256, 0x90, 256);
+	memcpy(at - s->n_before, s->before, s->n_before);
+	memcpy(at, s->code, n);
+	memset(stack, 0, sizeof(stack));
+	stack[FRAME_END] = STALE;
+	stack[FRAME_END + 1] = CALLER;
+	if (!compiled_prologue_sig(&h, &b))
+		return KEPT;
+	assert_int_equal(h.at.fp, h.at.pc == CALLER ? STALE : 0x1234);
+	assert_ptr_equal(h.at.sp, &stack[FRAME_END + (h.at.pc == CALLER ? 2 : 1)]);
+	return h.at.pc == CALLER ? POPPING : GONE;
+}
+
+static uint8_t *end_of_memory(void)
+{
+	uint8_t *pages = mmap(NULL, (size_t)2 * PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_NONE), 0);
+	return pages + PAGE;
+}
+
+static void instructions_tell_that_the_frame_is_gone_also_where_memory_ends(void **state)
+{
+	uint8_t *end = end_of_memory();
+
+	(void)state;
+	vm_sig.nm_osr_entry = -1;
+	for (size_t k = 0; k < sizeof(spellings) / sizeof(spellings[0]); k++) {
+		const struct spelling *s = &spellings[k];
+
+		for (size_t n = 1; n <= s->n_code; n++)
+			if (told(end, s, n, s->kind) != (n < s->needed ? KEPT : s->expected))
+				fail_msg("%s, %zu bytes: %d", s->text, n, told(end, s, n, s->kind));
+	}
+	munmap(end - PAGE, (size_t)2 * PAGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(instructions_tell_that_the_frame_is_gone_also_where_memory_ends),
 		cmocka_unit_test(what_lies_in_a_frame_just_made_is_no_return_address),
 		cmocka_unit_test(a_method_that_must_not_be_entered_any_more_has_the_same_frame),
 		cmocka_unit_test(the_frame_of_a_method_that_locks_is_gone_behind_its_pop),
