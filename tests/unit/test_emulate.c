@@ -18,11 +18,11 @@ static enum emulation_end follow(const uint8_t *code, unsigned at, struct emulat
 		.pc = (uint64_t)(uintptr_t)code,
 		.low = (uint64_t)(uintptr_t)stack,
 		.high = (uint64_t)(uintptr_t)(stack + 64),
-		.known = (1u << EMULATE_REGISTERS) - 1,
+		.known = (1u << GPR_COUNT) - 1,
 	};
-	for (unsigned i = 0; i < EMULATE_REGISTERS; i++)
+	for (unsigned i = 0; i < GPR_COUNT; i++)
 		f->reg[i] = i;
-	f->reg[EMULATE_RSP] = (uint64_t)(uintptr_t)&stack[at];
+	f->reg[GPR_RSP] = (uint64_t)(uintptr_t)&stack[at];
 	for (unsigned i = 0; i < 64; i++)
 		stack[i] = 1000 + i;
 	return emulate_sig(f, EMULATE_STEPS_STUB);
@@ -47,9 +47,9 @@ static void a_return_finds_its_address_on_top(void **state)
 	(void)state;
 	assert_int_equal(follow(CODE(0xc3), 10, &f), EMULATE_RETURNED);
 	assert_int_equal(f.pc, 1010);
-	assert_int_equal(word_of(&f, EMULATE_RSP), 11);
+	assert_int_equal(word_of(&f, GPR_RSP), 11);
 	assert_int_equal(follow(CODE(0xc2, 0x10, 0x00), 10, &f), EMULATE_RETURNED);
-	assert_int_equal(word_of(&f, EMULATE_RSP), 13);
+	assert_int_equal(word_of(&f, GPR_RSP), 13);
 }
 
 static void what_was_pushed_on_the_way_is_popped_again(void **state)
@@ -63,7 +63,7 @@ static void what_was_pushed_on_the_way_is_popped_again(void **state)
 				20, &f),
 			 EMULATE_RETURNED);
 	assert_int_equal(f.pc, 1020);
-	assert_int_equal(f.reg[EMULATE_RBP], EMULATE_RBP);
+	assert_int_equal(f.reg[GPR_RBP], GPR_RBP);
 }
 
 static void a_saved_frame_pointer_comes_from_the_stack(void **state)
@@ -74,13 +74,13 @@ static void a_saved_frame_pointer_comes_from_the_stack(void **state)
 	/* add rsp, 16; pop rbp; ret */
 	assert_int_equal(follow(CODE(0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3), 10, &f),
 			 EMULATE_RETURNED);
-	assert_int_equal(f.reg[EMULATE_RBP], 1012);
+	assert_int_equal(f.reg[GPR_RBP], 1012);
 	assert_int_equal(f.pc, 1013);
 	/* mov rbp, [rsp + 8]; add rsp, 16; ret */
 	assert_int_equal(
 		follow(CODE(0x48, 0x8b, 0x6c, 0x24, 0x08, 0x48, 0x83, 0xc4, 0x10, 0xc3), 10, &f),
 		EMULATE_RETURNED);
-	assert_int_equal(f.reg[EMULATE_RBP], 1011);
+	assert_int_equal(f.reg[GPR_RBP], 1011);
 	assert_int_equal(f.pc, 1012);
 }
 
@@ -95,9 +95,9 @@ static void an_exception_stub_leaves_with_the_pc_in_rdx(void **state)
 			    0x49, 0x8b, 0x97, 0xe8, 0x05, 0, 0, 0x41, 0xff, 0xe0),
 		       10, &f),
 		EMULATE_JUMPED);
-	assert_int_equal(f.reg[EMULATE_RDX], 1011);
-	assert_int_equal(f.pc, EMULATE_RAX);
-	assert_int_equal(word_of(&f, EMULATE_RSP), 12);
+	assert_int_equal(f.reg[GPR_RDX], 1011);
+	assert_int_equal(f.pc, GPR_RAX);
+	assert_int_equal(word_of(&f, GPR_RSP), 12);
 }
 
 static void a_way_that_ends_nowhere_is_gone_back_from(void **state)
@@ -152,7 +152,7 @@ static void more_stores_than_are_kept_make_what_is_loaded_unknown(void **state)
 	       9); /* add rsp, 240; pop rbp; ret */
 	assert_int_equal(follow(code, 40, &f), EMULATE_RETURNED);
 	assert_int_equal(f.pc, 0);
-	assert_false(emulation_knows(&f, EMULATE_RBP) && f.reg[EMULATE_RBP] != EMULATE_RBP);
+	assert_false(emulation_knows(&f, GPR_RBP) && f.reg[GPR_RBP] != GPR_RBP);
 }
 
 /* One line of objdump: address, bytes, text. Its number of bytes, 0 = it shows no instruction. */

@@ -5,6 +5,7 @@
  */
 #include "agent/hotspot/continuation.h"
 #include "agent/walker/java/hotspot_priv.h"
+#include "agent/walker/native/instruction.h"
 
 #define STUB_WORDS	256 /* an intrinsic of StubRoutines saves registers and has local arrays */
 #define RUNTIME_WORDS	40
@@ -86,7 +87,7 @@ static bool leave_safepoint_by_fp(struct hot *h, const struct blob *b, uint64_t 
 	if (h->at.pc - b->code < SAFEPOINT_ENTER || fp < h->at.sp ||
 	    fp >= h->at.sp + 8 * (uint64_t)b->frame_words || !hot_on_stack(h, fp))
 		return false;
-	if ((load_code_sig(b->code) & 0xff) == 0x53)
+	if ((load_code_sig(b->code) & 0xff) == (OP_PUSH | GPR_RBX))
 		return hot_move(h, poll, fp + 16, next);
 	if (!return_fits_sig(h, pc, next, fp + 16))
 		return false;
@@ -129,27 +130,53 @@ static bool blob_x86_64_leave_safepoint(struct hot *h, const struct blob *b)
 
 /* ---- adapters, vtable stubs ---- */
 
-/* Length of the instruction that ends at @pc, if it moves the stack on behalf of an adapter: and
- * rsp, -16; sub rsp, N; or copies it: mov r13 or r11, rsp. 0 = another one. */
+static bool is_room_made(const struct instruction *i)
+{
+	return instruction_computes(i, ARITHMETIC_SUB, GPR_RSP);
+}
+
+/* and rsp, -16; sub rsp, N; mov r11 or r13, rsp: an adapter moves the stack, or copies where it is
+ */
+static bool is_adapter_step(const struct instruction *i)
+{
+	return is_room_made(i) ||
+	       (instruction_computes(i, ARITHMETIC_AND, GPR_RSP) && i->immediate == -16) ||
+	       instruction_moves(i, GPR_R11, GPR_RSP) || instruction_moves(i, GPR_R13, GPR_RSP);
+}
+
+/* Bytes of such an instruction that ends at @pc; 0 = another one. */
 static uint64_t adapter_step_before(uint64_t pc)
 {
-	uint64_t last = load_code_sig(pc - 8), three = last >> 40;
+	static const uint8_t lengths[] = { 3, 4, 7 };
+	struct instruction i;
 
-	if (last >> 32 == 0xf0e48348 || (last >> 32 & 0xffffff) == 0xec8348)
-		return 4;
-	if ((last >> 8 & 0xffffff) == 0xec8148)
-		return 7;
-	return three == 0xec8b4c || three == 0xdc8b4c || three == 0xe58949 || three == 0xe38949 ? 3
-												: 0;
+	for (unsigned k = 0; k < sizeof(lengths); k++)
+		if (instruction_before_sig(pc, lengths[k], &i) && is_adapter_step(&i))
+			return lengths[k];
+	return 0;
+}
+
+static bool is_pop_rax_before(uint64_t pc)
+{
+	return (load_code_sig(pc - 1) & 0xff) == (OP_POP | GPR_RAX);
+}
+
+/* mov rax, [rsp] */
+static bool is_top_loaded(const struct instruction *i)
+{
+	return instruction_is(i, OP_MOV_FROM) && i->wide && i->reg == GPR_RAX && i->mod == 0 &&
+	       i->base == GPR_RSP;
 }
 
 /* Has the adapter its caller's pc in rax at @pc (pop rax; mov rax, [rsp]), and the stack moved
  * since? What lies on top then is stale until rax is stored there. */
 static bool adapter_holds_return(uint64_t pc)
 {
+	struct instruction before;
+
 	for (uint64_t i = 0, length = 1; i < ADAPTER_STEPS && length; i++, pc -= length) {
-		if ((load_code_sig(pc - 1) & 0xff) == 0x58 ||
-		    (load_code_sig(pc - 4) & 0xffffffff) == 0x24048b48)
+		if (is_pop_rax_before(pc) ||
+		    (instruction_before_sig(pc, 4, &before) && is_top_loaded(&before)))
 			return true;
 		length = adapter_step_before(pc);
 	}
@@ -160,7 +187,7 @@ static bool adapter_holds_return(uint64_t pc)
 static bool leave_held_adapter(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
-	bool popped = (load_code_sig(h->at.pc - 1) & 0xff) == 0x58;
+	bool popped = is_pop_rax_before(h->at.pc);
 
 	if (popped || !hot_on_stack(h, sender) || sender < sp || sender - sp >= 0x1000)
 		sender = sp;
@@ -173,11 +200,11 @@ static bool leave_held_adapter(struct hot *h)
  * all else; 0 = none. */
 static uint64_t adapter_room(uint64_t pc)
 {
-	uint64_t last = load_code_sig(pc - 8);
+	struct instruction i;
 
-	if ((last >> 8 & 0xffffff) == 0xec8148)
-		return load32_unaligned_sig(pc - 4);
-	return (last >> 32 & 0xffffff) == 0xec8348 ? last >> 56 : 0;
+	if (instruction_before_sig(pc, 7, &i) && is_room_made(&i))
+		return (uint64_t)i.immediate;
+	return instruction_before_sig(pc, 4, &i) && is_room_made(&i) ? (uint64_t)i.immediate : 0;
 }
 
 /* Its caller's pc is on top, until it is popped into rax and the sender's sp kept in r13. Below the
@@ -246,15 +273,19 @@ static bool leave_called_stub(struct hot *h, const struct blob *b)
 static bool blob_unwind_stub_prologue(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, top = hot_word(h, sp);
-	uint64_t code = load_code_sig(h->at.pc);
-	uint8_t op = (uint8_t)code;
-	bool jumps = (code & 0xffff) == 0xe0ff;
+	struct instruction here;
+	bool pushes;
 
-	if ((op == 0xc3 || op == 0x55 || jumps) && leave_at(h, sp, fp))
+	(void)instruction_at_sig(h->at.pc, &here);
+	pushes = instruction_has_reg(&here, OP_PUSH, GPR_RBP);
+	if ((instruction_is(&here, OP_RET) || pushes ||
+	     instruction_goes_to(&here, GROUP_5_JMP, GPR_RAX)) &&
+	    leave_at(h, sp, fp))
 		return true;
-	if (op == 0x5d && return_fits_sig(h, hot_word(h, sp + 8), top, sp))
+	if (instruction_has_reg(&here, OP_POP, GPR_RBP) &&
+	    return_fits_sig(h, hot_word(h, sp + 8), top, sp))
 		return hot_move(h, hot_word(h, sp + 8), sp + 16, top);
-	return top == fp && op != 0x55 && leave_at(h, sp + 8, fp);
+	return top == fp && !pushes && leave_at(h, sp + 8, fp);
 }
 
 static bool blob_x86_64_is_call_stub(uint64_t pc)

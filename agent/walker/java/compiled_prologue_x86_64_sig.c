@@ -1,13 +1,20 @@
-/* x86-64. Where compiled code is in building its frame or tearing it down, by the instructions
- * around the interrupted one. */
+/* x86-64. How far compiled code has built its frame, or torn it down: the interrupted instruction
+ * and those around it tell. */
 #include "agent/walker/java/hotspot_priv.h"
+#include "agent/walker/native/instruction.h"
 
 #define PROLOGUE_STEPS	12
+#define PROLOGUE_SCAN	64 /* instructions */
 #define POPS_MAX	6
 #define OSR_ENTRY_MAX	32 /* bytes */
 #define WRAPPER_END_MAX 48 /* bytes from `leave` */
+#define BANG_BYTES	7
+#define CALL_BYTES	5
 #define JB_BYTES	6
-#define RESERVE_MAX	128 /* bytes of a question for the stack's reserve, with its call */
+#define LEA_BYTES	7 /* lea r10, [rip + x] */
+#define MOV_BYTES	10 /* mov r10, N */
+#define STORE_BYTES	7 /* mov [r15 + x], r10 */
+#define RESERVE_MAX	128 /* bytes of a check of the stack's reserved zone, with its call */
 
 enum prologue {
 	PROLOGUE_UNKNOWN = -1,
@@ -17,57 +24,75 @@ enum prologue {
 	PROLOGUE_DONE,
 };
 
-struct code {
-	uint8_t b[8];
-};
-
-static struct code code_at(uint64_t pc)
+static uint8_t byte_at(uint64_t pc)
 {
-	uint64_t word = load_code_sig(pc);
-	struct code c;
+	return (uint8_t)load_code_sig(pc);
+}
 
-	__builtin_memcpy(c.b, &word, 8);
-	return c;
+static bool is_pop_rbp(const struct instruction *i)
+{
+	return instruction_has_reg(i, OP_POP, GPR_RBP);
+}
+
+static bool is_vzeroupper(const struct instruction *i)
+{
+	return i->length && i->vector && i->map == MAP_0F && i->op == OP_0F_VZEROUPPER;
+}
+
+/* cmp rsp, [r15 + x] */
+static bool compares_sp(const struct instruction *i)
+{
+	return instruction_is(i, OP_CMP_FROM) && i->wide && i->reg == GPR_RSP &&
+	       instruction_has_base(i, GPR_THREAD);
+}
+
+/* mov @reg, [r15 + x], with a displacement of 32 bits */
+static bool loads_from_thread(const struct instruction *i, uint8_t reg)
+{
+	return instruction_is(i, OP_MOV_FROM) && i->wide && i->mod == 2 && i->reg == reg &&
+	       i->base == GPR_THREAD;
+}
+
+/* mov [rsp + x], rbp */
+static bool stores_rbp(const struct instruction *i)
+{
+	return instruction_is(i, OP_MOV_TO) && i->wide && i->reg == GPR_RBP &&
+	       instruction_has_base(i, GPR_RSP);
 }
 
 /* ---- prologue -------------------------------------------------------------------------------- */
 
-/* Length of an instruction that may stand before the frame is built and does nothing to it: the
- * stack bang, nops of alignment, a jump over them. 0 = another one. */
-static uint64_t harmless_length(const uint8_t *i)
+/* mov [rsp - 0x14000], eax: touches the stack that the method may need */
+static bool is_stack_bang(const struct instruction *i)
 {
-	if (i[0] == 0x89 && i[1] == 0x84 && i[2] == 0x24)
-		return 7; /* mov [rsp - 0x14000], eax */
-	if (i[0] == 0xe9 && i[6] == 0xff)
-		return 7; /* the same with a jump written over it: not to be entered any more */
-	if (i[0] == 0x0f && i[1] == 0x1f)
-		return i[2] == 0x00   ? 3
-		       : i[2] == 0x40 ? 4
-		       : i[2] == 0x44 ? 5
-		       : i[2] == 0x80 ? 7
-				      : 8;
-	if (i[0] == 0x66 && i[1] == 0x0f && i[2] == 0x1f)
-		return 6;
-	if (i[0] == 0x66 && i[1] == 0x66 && i[2] == 0x90)
-		return 3;
-	if (i[0] == 0x66 && i[1] == 0x90)
-		return 2;
-	if (i[0] == 0x90)
-		return 1;
-	if (i[0] == 0xeb && i[1] == 5)
-		return 7;
+	return instruction_is(i, OP_MOV_TO) && !i->wide && i->reg == GPR_RAX && i->mod == 2 &&
+	       i->base == GPR_RSP;
+}
+
+/* Bytes of an instruction that may stand before the frame is built and does nothing to it: the
+ * stack bang, nops of alignment, a jump over them. 0 = another one. */
+static uint64_t harmless_length(uint64_t pc, const struct instruction *i)
+{
+	if (is_stack_bang(i) || instruction_is_0f(i, OP_0F_NOP) || instruction_is(i, OP_NOP))
+		return i->length;
+	/* a method that must not be entered any more has a jump written over its bang, whose last
+	 * byte remains */
+	if (instruction_is(i, OP_JMP) && byte_at(pc + BANG_BYTES - 1) == 0xff)
+		return BANG_BYTES;
+	if (instruction_is(i, OP_JMP_SHORT) && i->immediate == 5)
+		return i->length + 5u;
 	return 0;
 }
 
-/* sub rsp, N at @p: what follows says whether rbp is stored by a mov (C2) or was pushed. */
+/* sub rsp, N ends at @p: the next instruction shows whether rbp is stored by a mov (C2) or was
+ * pushed. */
 static enum prologue after_subtract(uint64_t p, uint64_t pc)
 {
-	struct code next = code_at(p);
-	const uint8_t *j = next.b;
+	struct instruction i;
 
-	if (j[0] == 0x48 && j[1] == 0x89 && (j[2] == 0x6c || j[2] == 0xac) && j[3] == 0x24)
-		return pc < p + (j[2] == 0x6c ? 5 : 8) ? PROLOGUE_SUBTRACTED : PROLOGUE_DONE;
-	return PROLOGUE_DONE;
+	return instruction_at_sig(p, &i) && stores_rbp(&i) && pc < p + i.length
+		       ? PROLOGUE_SUBTRACTED
+		       : PROLOGUE_DONE;
 }
 
 static uint64_t compiled_prologue_x86_64_verified_entry(const struct blob *b)
@@ -78,51 +103,52 @@ static uint64_t compiled_prologue_x86_64_verified_entry(const struct blob *b)
 }
 
 /* Where the frame begins to be built: the stack bang and push rbp. Before it Object.hashCode's
- * wrapper looks into the object's header, and static methods may ask whether their class is
+ * wrapper looks into the object's header, and static methods may check that their class is
  * initialised. */
 static uint64_t prologue_begin(const struct blob *b, uint64_t end)
 {
-	uint64_t entry = compiled_prologue_x86_64_verified_entry(b);
+	uint64_t entry = compiled_prologue_x86_64_verified_entry(b), p = entry;
+	struct instruction i;
 
-	for (uint64_t p = entry; p < end; p++)
-		if ((load_code_sig(p) & 0xff00000000ffffff) == 0x5500000000248489)
+	for (int step = 0; step < PROLOGUE_SCAN && p < end && instruction_at_sig(p, &i);
+	     step++, p += i.length)
+		if (is_stack_bang(&i) && byte_at(p + i.length) == (OP_PUSH | GPR_RBP))
 			return p;
 	return entry;
 }
 
-/* How far has the prologue come at @pc? Decoded from its begin at @p. */
+/* How far has the prologue that begins at @p come at @pc? */
 static enum prologue compiled_prologue_x86_64_prologue_at(uint64_t p, uint64_t end, uint64_t pc)
 {
 	enum prologue state = PROLOGUE_BEFORE;
+	struct instruction i;
 	uint64_t length;
 
 	if (pc <= p)
 		return PROLOGUE_BEFORE;
 	for (int step = 0; step < PROLOGUE_STEPS && p < end; step++, p += length) {
-		struct code c = code_at(p);
-		const uint8_t *i = c.b;
+		enum prologue next = state;
 
 		if (pc <= p)
 			return state;
-		if (i[0] == 0x55) { /* push rbp */
-			length = 1;
-			state = PROLOGUE_PUSHED;
-		} else if (i[0] == 0x48 &&
-			   ((i[1] == 0x8b && i[2] == 0xec) || (i[1] == 0x89 && i[2] == 0xe5))) {
-			length = 3; /* mov rbp, rsp */
-		} else if (i[0] == 0x48 && (i[1] == 0x83 || i[1] == 0x81) && i[2] == 0xec) {
-			length = i[1] == 0x83 ? 4 : 7;
+		if (!instruction_at_sig(p, &i))
+			return PROLOGUE_UNKNOWN;
+		length = i.length;
+		if (instruction_has_reg(&i, OP_PUSH, GPR_RBP)) {
+			next = PROLOGUE_PUSHED;
+		} else if (instruction_computes(&i, ARITHMETIC_SUB, GPR_RSP)) {
 			if (pc < p + length)
 				return state;
 			return state == PROLOGUE_PUSHED ? PROLOGUE_DONE
 							: after_subtract(p + length, pc);
-		} else {
-			length = harmless_length(i);
+		} else if (!instruction_moves(&i, GPR_RBP, GPR_RSP)) {
+			length = harmless_length(p, &i);
 			if (!length)
 				return PROLOGUE_UNKNOWN;
 		}
 		if (pc < p + length)
-			return i[0] == 0x55 ? PROLOGUE_BEFORE : state;
+			return state;
+		state = next;
 	}
 	return PROLOGUE_UNKNOWN;
 }
@@ -138,8 +164,9 @@ static bool leave_prologue(struct hot *h, const struct blob *b)
 				      ? compiled_prologue_x86_64_prologue_at(
 						prologue_begin(b, complete), complete, h->at.pc)
 				      : PROLOGUE_UNKNOWN;
-	struct code c = code_at(h->at.pc);
+	struct instruction here;
 
+	(void)instruction_at_sig(h->at.pc, &here);
 	if (state == PROLOGUE_DONE && return_known_sig(h, pc))
 		return hot_move(h, pc, end, hot_word(h, end - 16));
 	if (state == PROLOGUE_SUBTRACTED && return_known_sig(h, pc))
@@ -148,7 +175,8 @@ static bool leave_prologue(struct hot *h, const struct blob *b)
 		return hot_move(h, second, sp + 16, first);
 	if (state == PROLOGUE_BEFORE && return_known_sig(h, first))
 		return hot_move(h, first, sp + 8, fp);
-	if (first == fp && c.b[0] != 0x55 && return_known_sig(h, second))
+	if (first == fp && !instruction_has_reg(&here, OP_PUSH, GPR_RBP) &&
+	    return_known_sig(h, second))
 		return hot_move(h, second, sp + 16, fp);
 	if (return_known_sig(h, first))
 		return hot_move(h, first, sp + 8, fp);
@@ -156,8 +184,7 @@ static bool leave_prologue(struct hot *h, const struct blob *b)
 		return hot_move(h, second, sp + 16, first);
 	if (!return_known_sig(h, pc))
 		return false;
-	/* the next instruction stores rbp: it still is the caller's */
-	if (c.b[0] == 0x48 && c.b[1] == 0x89 && (c.b[2] == 0x6c || c.b[2] == 0xac))
+	if (stores_rbp(&here)) /* it still is the caller's */
 		return hot_move(h, pc, end, fp);
 	return hot_move(h, pc, end, hot_word(h, end - 16));
 }
@@ -187,139 +214,166 @@ static bool leave_loop_entry(struct hot *h, const struct blob *b)
 
 /* ---- epilogue -------------------------------------------------------------------------------- */
 
-/* cmp rsp, [r15 + x] */
-static bool compares_sp(const uint8_t *i)
+/* test [..], eax of a poll: through rip, or the address that rcx (8) or r10 (17) was loaded with */
+static bool is_poll_test(const struct instruction *i)
 {
-	return i[0] == 0x49 && i[1] == 0x3b && (i[2] == 0x67 || i[2] == 0xa7);
+	if (!instruction_is(i, OP_TEST) || i->wide || i->reg != GPR_RAX || i->mod != 0)
+		return false;
+	return instruction_has_rip(i) || i->base == GPR_RCX || i->base == GPR_R10;
 }
 
-/* The poll between `pop rbp` and `ret`: cmp rsp, [r15 + x]; or a load through a page. @before: the
- * eight bytes before. Spellings of 8 to 28, C1 and C2. */
-static bool is_return_poll(const uint8_t *i, const uint8_t *before)
+/* The poll between `pop rbp` and `ret`: cmp rsp, [r15 + x] or a load through a page, as C1 and C2
+ * of 8 to 28 emit it. @last: the byte before @here. */
+static bool is_return_poll(const struct instruction *here, uint64_t pc, uint8_t last)
 {
-	bool popped = before[7] == 0x5d || before[7] == 0xc9;
+	bool popped = last == (OP_POP | GPR_RBP) || last == OP_LEAVE;
 
-	if (popped &&
-	    (compares_sp(i) || (i[0] == 0x4d && i[1] == 0x8b && i[2] == 0x97) ||
-	     (i[0] == 0x85 && i[1] == 0x05) || (i[0] == 0x49 && i[1] == 0x8b && i[2] == 0x8f) ||
-	     (i[0] == 0x4c && i[1] == 0x8b)))
+	if (popped && (compares_sp(here) || loads_from_thread(here, GPR_R10) ||
+		       loads_from_thread(here, GPR_RCX) ||
+		       (instruction_is(here, OP_TEST) && instruction_has_rip(here)) ||
+		       (instruction_is(here, OP_MOV_FROM) && here->wide && here->reg >= GPR_R8 &&
+			here->rm < GPR_R8)))
 		return true;
-	if (before[7] == 0x5d && i[0] == 0xc5 && i[1] == 0xf8 && i[2] == 0x77)
-		return true; /* vzeroupper */
-	return (i[0] == 0x0f && i[1] == 0x87 && i[6] == 0xc3) ||
-	       (i[0] == 0x41 && i[1] == 0x85 && i[2] == 0x02 && i[3] == 0xc3) ||
-	       (i[0] == 0x85 && i[1] == 0x05 && i[6] == 0xc3) ||
-	       (i[0] == 0x85 && i[1] == 0x01 && i[2] == 0xc3);
+	if (last == (OP_POP | GPR_RBP) && is_vzeroupper(here))
+		return true;
+	return (is_poll_test(here) || instruction_is_0f(here, OP_0F_JA)) &&
+	       byte_at(pc + here->length) == OP_RET;
 }
 
-/* mov [r15 + x], r10 behind one that loads the pc of a poll: lea r10, [rip + x] or mov r10, N. The
- * length of that; 0 = neither, as an allocation stores r10 into the thread too. */
-static uint64_t poll_load_length(uint64_t store)
+/* mov [r15 + x], r10 */
+static bool stores_poll_pc(uint64_t pc)
 {
-	if ((load_code_sig(store) & 0xffffff) != 0x97894d)
-		return 0;
-	if ((load_code_sig(store - 7) & 0xffffff) == 0x158d4c)
-		return 7;
-	return (load_code_sig(store - 10) & 0xffff) == 0xba49 ? 10 : 0;
+	struct instruction i;
+
+	return instruction_at_sig(pc, &i) && instruction_is(&i, OP_MOV_TO) && i.wide &&
+	       i.mod == 2 && i.reg == GPR_R10 && i.base == GPR_THREAD;
+}
+
+/* lea r10, [rip + x] or mov r10, N */
+static bool loads_poll_pc(const struct instruction *i)
+{
+	return (instruction_is(i, OP_LEA) && i->wide && i->reg == GPR_R10 &&
+		instruction_has_rip(i)) ||
+	       (instruction_has_reg(i, OP_MOV_IMMEDIATE, GPR_R10) && i->wide);
+}
+
+/* Does a load of a poll's pc end at @pc? Allocations store r10 into the thread, too. */
+static bool is_poll_pc_loaded(uint64_t pc)
+{
+	struct instruction i;
+
+	return (instruction_before_sig(pc, LEA_BYTES, &i) && loads_poll_pc(&i)) ||
+	       (instruction_before_sig(pc, MOV_BYTES, &i) && loads_poll_pc(&i));
 }
 
 /* Where a poll that fired goes on: its pc is loaded, stored, then a jump. The frame is gone. */
-static bool is_poll_stub(uint64_t pc)
+static bool is_poll_stub(const struct instruction *here, uint64_t pc)
 {
-	return poll_load_length(pc + 7) == 7 || poll_load_length(pc + 10) == 10 ||
-	       poll_load_length(pc) ||
-	       ((load_code_sig(pc) & 0xff) == 0xe9 && poll_load_length(pc - 7));
+	if (loads_poll_pc(here))
+		return stores_poll_pc(pc + here->length);
+	if (instruction_is(here, OP_JMP))
+		pc -= STORE_BYTES;
+	else if (!instruction_is(here, OP_MOV_TO))
+		return false;
+	return stores_poll_pc(pc) && is_poll_pc_loaded(pc);
 }
 
-/* Length of an instruction that a native wrapper has between `leave` and its end: polls, the test
- * for an exception, the way to their handlers. 0 = another one. */
-static uint64_t wrapper_end_length(const uint8_t *i)
+/* May a native wrapper have this between `leave` and its end? Polls, the test for an exception, the
+ * ways to their handlers. */
+static bool is_wrapper_end(const struct instruction *i)
 {
-	if (i[0] == 0x41 && i[1] == 0xf6) /* test byte [r15 + x], 1 */
-		return i[2] == 0x47 ? 5 : i[2] == 0x87 ? 8 : 0;
-	if (i[0] == 0x49 && i[1] == 0x3b) /* cmp rsp, [r15 + x] */
-		return i[2] == 0x67 ? 4 : i[2] == 0xa7 ? 7 : 0;
-	if (i[0] == 0x49 && i[1] == 0x83) /* cmp [r15 + x], 0 */
-		return i[2] == 0x7f ? 5 : i[2] == 0xbf ? 8 : 0;
-	if (i[0] == 0x49 && i[1] == 0xba)
-		return 10; /* mov r10, N */
-	if ((i[0] == 0x4c && i[1] == 0x8d && i[2] == 0x15) ||
-	    (i[0] == 0x4d && i[1] == 0x89 && i[2] == 0x97))
-		return 7; /* lea r10, [rip + x]; mov [r15 + x], r10 */
-	if (i[0] == 0xc5 && i[1] == 0xf8 && i[2] == 0x77)
-		return 3; /* vzeroupper */
-	if (i[0] == 0x0f && (i[1] & 0xf0) == 0x80)
-		return 6;
-	return (i[0] & 0xf0) == 0x70 ? 2 : i[0] == 0xe9 ? 5 : i[0] == 0xc3 ? 1 : 0;
+	if (instruction_has_base(i, GPR_THREAD))
+		return (instruction_is(i, OP_TEST_BYTE) && i->reg == 0) || compares_sp(i) ||
+		       (instruction_is(i, OP_ARITHMETIC_8) && i->reg == ARITHMETIC_CMP) ||
+		       (instruction_is(i, OP_MOV_TO) && i->reg == GPR_R10);
+	return loads_poll_pc(i) || is_vzeroupper(i) || instruction_is(i, OP_JMP) ||
+	       instruction_is(i, OP_RET) || instruction_is_0f(i, OP_0F_JCC | (i->op & 15)) ||
+	       instruction_is(i, OP_JCC_SHORT | (i->op & 15));
 }
 
-/* Does a `leave` shortly before lead to @pc by such instructions alone? What follows `ret` is one
- * jump to the exception's handler, then paths that still have the frame. */
+/* Do such instructions alone lead from `leave` at @from to @pc? What follows `ret` is one jump to
+ * the exception's handler, then paths that still have the frame. */
+static bool is_wrapper_end_between(uint64_t from, uint64_t pc)
+{
+	bool returned = false;
+	struct instruction i;
+	uint64_t p;
+
+	for (p = from + 1; p < pc; p += i.length) {
+		if (returned || !instruction_at_sig(p, &i) || !is_wrapper_end(&i))
+			return false;
+		returned = instruction_is(&i, OP_RET);
+	}
+	return p == pc;
+}
+
 static bool is_past_leave(uint64_t pc)
 {
-	for (uint64_t p, from = pc - 1; from >= pc - WRAPPER_END_MAX; from--) {
-		bool returned = false;
-		uint64_t length = 1;
-
-		if ((load_code_sig(from) & 0xff) != 0xc9)
-			continue;
-		for (p = from + 1; p < pc && length; p += length) {
-			struct code c = code_at(p);
-
-			length = returned ? 0 : wrapper_end_length(c.b);
-			returned = c.b[0] == 0xc3;
-		}
-		if (p == pc && length)
+	for (uint64_t from = pc - 1; from >= pc - WRAPPER_END_MAX; from--)
+		if (byte_at(from) == OP_LEAVE && is_wrapper_end_between(from, pc))
 			return true;
-	}
 	return false;
 }
 
 /*
  * Code of methods that no stack overflow may cut short (@ReservedStackAccess: the locks of
- * java.util.concurrent), and of those they are inlined into, asks after `pop rbp` whether it used
- * the stack's reserve: cmp rsp, [r15 + x]; jb over a call. Where such a jb at @jump leads; 0 =
+ * java.util.concurrent), and of those they are inlined into, checks after `pop rbp` whether it used
+ * the stack's reserved zone: cmp rsp, [r15 + x]; jb over a call. Where such a jb at @pc leads; 0 =
  * another instruction.
  */
-static uint64_t reserve_check_end(uint64_t jump)
+static uint64_t reserve_check_end(uint64_t pc)
 {
-	if ((load_code_sig(jump) & 0xffff) != 0x820f ||
-	    ((load_code_sig(jump - 5) & 0xffffffff) != 0x673b495d &&
-	     (load_code_sig(jump - 8) & 0xffffffff) != 0xa73b495d))
+	struct instruction jb, compare;
+
+	if (!instruction_at_sig(pc, &jb) || !instruction_is_0f(&jb, OP_0F_JB))
 		return 0;
-	return jump + JB_BYTES + load32_unaligned_sig(jump + 2);
+	for (uint8_t length = 4; length <= 7; length += 3) /* displacements of 8 and 32 bits */
+		if (instruction_before_sig(pc, length, &compare) && compares_sp(&compare) &&
+		    byte_at(pc - length - 1) == (OP_POP | GPR_RBP))
+			return pc + jb.length + (uint64_t)jb.immediate;
+	return 0;
 }
 
 /* At the jb, or where it leads: the poll, or the jump to the stub that rethrows. */
-static bool is_past_reserve_check(uint64_t pc, const uint8_t *i)
+static bool is_past_reserve_check(const struct instruction *here, uint64_t pc)
 {
-	if (i[0] == 0x0f && i[1] == 0x82)
+	if (instruction_is_0f(here, OP_0F_JB))
 		return reserve_check_end(pc) != 0;
-	if (!compares_sp(i) && !(i[0] == 0x4d && i[1] == 0x8b && i[2] == 0x97) && i[0] != 0xe9)
+	if (!compares_sp(here) && !loads_from_thread(here, GPR_R10) &&
+	    !instruction_is(here, OP_JMP))
 		return false;
 	for (uint64_t from = pc - JB_BYTES; from > pc - RESERVE_MAX; from--)
-		if (reserve_check_end(from) == pc)
+		if (byte_at(from) == OP_TWO_BYTES && reserve_check_end(from) == pc)
 			return true;
 	return false;
 }
 
+/* A native wrapper whose `leave` is done. */
+static bool is_wrapper_left(const struct instruction *here, uint64_t pc, uint8_t last)
+{
+	bool is_jne = instruction_is(here, OP_JNE_SHORT) || instruction_is_0f(here, OP_0F_JNE);
+
+	return last == OP_LEAVE || (is_jne && byte_at(pc + here->length) == OP_RET) ||
+	       is_past_leave(pc);
+}
+
 static bool leave_epilogue(struct hot *h, const struct blob *b)
 {
-	uint64_t sp = h->at.sp, first = hot_word(h, sp), second = hot_word(h, sp + 8);
-	struct code here = code_at(h->at.pc), previous = code_at(h->at.pc - 8);
-	const uint8_t *i = here.b, *before = previous.b;
+	uint64_t sp = h->at.sp, pc = h->at.pc;
+	uint64_t first = hot_word(h, sp), second = hot_word(h, sp + 8);
+	uint8_t last = byte_at(pc - 1);
+	struct instruction here;
 
-	if (i[0] == 0x5d) /* pop rbp */
+	(void)instruction_at_sig(pc, &here);
+	if (is_pop_rbp(&here))
 		return return_known_sig(h, second) && hot_move(h, second, sp + 16, first);
 	if (!return_known_sig(h, first))
 		return false;
-	if (i[0] == 0xc3 || i[0] == 0xc2 || is_return_poll(i, before) || is_poll_stub(h->at.pc) ||
-	    (i[0] == 0xe9 && before[7] == 0x5d) || /* to the stub that rethrows */
-	    is_past_reserve_check(h->at.pc, i))
-		return hot_move(h, first, sp + 8, h->at.fp);
-	if (b->kind == BLOB_NATIVE_NMETHOD &&
-	    (before[7] == 0xc9 || (i[0] == 0x75 && i[2] == 0xc3) ||
-	     (i[0] == 0x0f && i[1] == 0x85 && i[6] == 0xc3) || is_past_leave(h->at.pc)))
+	if (instruction_is(&here, OP_RET) || instruction_is(&here, OP_RET_N) ||
+	    is_return_poll(&here, pc, last) || is_poll_stub(&here, pc) ||
+	    (instruction_is(&here, OP_JMP) && last == (OP_POP | GPR_RBP)) || /* a rethrow */
+	    is_past_reserve_check(&here, pc) ||
+	    (b->kind == BLOB_NATIVE_NMETHOD && is_wrapper_left(&here, pc, last)))
 		return hot_move(h, first, sp + 8, h->at.fp);
 	return false;
 }
@@ -335,12 +389,14 @@ bool compiled_prologue_sig(struct hot *h, const struct blob *b)
 bool compiled_call_stub_sig(struct hot *h, const struct blob *b)
 {
 	uint64_t pc = h->at.pc, to = hot_word(h, h->at.sp);
-	struct code here = code_at(pc);
+	struct instruction i;
 
-	if (here.b[0] == 0xe9)
-		pc -= 10;
-	if ((load_code_sig(pc) & 0xffff) != 0xbb48 || to < b->code || to >= b->end ||
-	    call_target_sig(to) != pc)
+	if (instruction_at_sig(pc, &i) && instruction_is(&i, OP_JMP)) {
+		pc -= MOV_BYTES;
+		(void)instruction_at_sig(pc, &i);
+	}
+	if (!instruction_has_reg(&i, OP_MOV_IMMEDIATE, GPR_RBX) || !i.wide || to < b->code ||
+	    to >= b->end || call_target_sig(to) != pc)
 		return false;
 	return hot_move(h, to, h->at.sp + 8, h->at.fp);
 }
@@ -349,19 +405,13 @@ bool compiled_call_stub_sig(struct hot *h, const struct blob *b)
 
 uint64_t compiled_pops_sig(uint64_t pc)
 {
+	struct instruction i;
 	uint64_t n = 0;
 
-	if ((load_code_sig(pc) & 0xff) == 0xe8)
-		pc += 5;
-	for (; n < POPS_MAX; n++) {
-		struct code c = code_at(pc);
-
-		if (c.b[0] >= 0x58 && c.b[0] <= 0x5f && c.b[0] != 0x5d)
-			pc++;
-		else if (c.b[0] == 0x41 && (c.b[1] & 0xf8) == 0x58)
-			pc += 2;
-		else
+	if (byte_at(pc) == OP_CALL)
+		pc += CALL_BYTES;
+	for (; n < POPS_MAX && instruction_at_sig(pc, &i); n++, pc += i.length)
+		if (!instruction_has_reg(&i, OP_POP, i.op_reg) || is_pop_rbp(&i))
 			break;
-	}
 	return n;
 }

@@ -11,7 +11,7 @@
 #define STRAIGHT_STEPS 96 /* a barrier restores all vector registers, too */
 
 /* What the instructions call 0 to 15, as the kernel's context orders them. */
-static const uint8_t order[EMULATE_REGISTERS] = {
+static const uint8_t order[GPR_COUNT] = {
 	REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
 	REG_R8,	 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
 };
@@ -19,18 +19,18 @@ static const uint8_t order[EMULATE_REGISTERS] = {
 static void emulate_stub_x86_64_begin(const struct hot *h, struct emulation *f)
 {
 	*f = (struct emulation){ .pc = h->at.pc, .low = h->low, .high = h->high };
-	f->known = 1u << EMULATE_RSP | 1u << EMULATE_RBP;
-	for (unsigned i = 0; h->leaf && i < EMULATE_REGISTERS; i++)
+	f->known = 1u << GPR_RSP | 1u << GPR_RBP;
+	for (unsigned i = 0; h->leaf && i < GPR_COUNT; i++)
 		f->reg[i] = load64_sig(h->context + arch_context_reg(order[i]));
 	if (h->leaf)
-		f->known = (1u << EMULATE_REGISTERS) - 1;
-	f->reg[EMULATE_RSP] = h->at.sp;
-	f->reg[EMULATE_RBP] = h->at.fp;
+		f->known = (1u << GPR_COUNT) - 1;
+	f->reg[GPR_RSP] = h->at.sp;
+	f->reg[GPR_RBP] = h->at.fp;
 }
 
 static uint64_t fp_after(const struct hot *h, const struct emulation *f)
 {
-	return emulation_knows(f, EMULATE_RBP) ? f->reg[EMULATE_RBP] : h->at.fp;
+	return emulation_knows(f, GPR_RBP) ? f->reg[GPR_RBP] : h->at.fp;
 }
 
 /* The frame is there: so it may be gone on in by an exception's handler, which follows no call. */
@@ -47,7 +47,7 @@ static bool is_in_method(uint64_t pc)
 static bool emulate_stub_x86_64_returned(struct hot *h, const struct blob *b,
 					 const struct emulation *f)
 {
-	uint64_t sp = f->reg[EMULATE_RSP], fp = fp_after(h, f);
+	uint64_t sp = f->reg[GPR_RSP], fp = fp_after(h, f);
 	bool fits = b->kind == BLOB_STUBS ? return_fits_sig(h, f->pc, fp, sp)
 					  : return_fits_java_sig(h, f->pc, fp, sp);
 
@@ -59,21 +59,20 @@ static bool emulate_stub_x86_64_returned(struct hot *h, const struct blob *b,
 /* An adapter is left for the method: its caller's pc is on top, or in rax with the sp in r13. */
 static bool emulate_stub_x86_64_entered(struct hot *h, const struct emulation *f)
 {
-	uint64_t sp = f->reg[EMULATE_RSP], fp = fp_after(h, f), pc = hot_word(h, sp);
+	uint64_t sp = f->reg[GPR_RSP], fp = fp_after(h, f), pc = hot_word(h, sp);
 
-	if (emulation_knows(f, EMULATE_RAX) && emulation_knows(f, EMULATE_R13) &&
-	    f->reg[EMULATE_R13] >= sp &&
-	    return_fits_java_sig(h, f->reg[EMULATE_RAX], fp, f->reg[EMULATE_R13]))
-		return hot_move(h, f->reg[EMULATE_RAX], f->reg[EMULATE_R13], fp);
+	if (emulation_knows(f, GPR_RAX) && emulation_knows(f, GPR_R13) && f->reg[GPR_R13] >= sp &&
+	    return_fits_java_sig(h, f->reg[GPR_RAX], fp, f->reg[GPR_R13]))
+		return hot_move(h, f->reg[GPR_RAX], f->reg[GPR_R13], fp);
 	return return_fits_java_sig(h, pc, fp, sp + 8) && hot_move(h, pc, sp + 8, fp);
 }
 
 /* An exception goes to its handler: in the frame that threw, or was returned to. */
 static bool emulate_stub_x86_64_threw(struct hot *h, const struct emulation *f)
 {
-	uint64_t sp = f->reg[EMULATE_RSP], fp = fp_after(h, f), pc = f->reg[EMULATE_RDX];
+	uint64_t sp = f->reg[GPR_RSP], fp = fp_after(h, f), pc = f->reg[GPR_RDX];
 
-	if (emulation_knows(f, EMULATE_RDX) &&
+	if (emulation_knows(f, GPR_RDX) &&
 	    (return_is_throw_sig(pc) || return_fits_java_sig(h, pc, fp, sp)))
 		return hot_move(h, pc, sp, fp);
 	return is_in_method(f->pc) && hot_move(h, f->pc, sp, fp);
@@ -116,12 +115,12 @@ bool emulate_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *poll
 		break;
 	case EMULATE_JUMPED: /* as if an exception waited: its stub has popped the same pc into rdx
 			      */
-		f.pc = emulation_knows(&f, EMULATE_RDX) ? f.reg[EMULATE_RDX] : 0;
+		f.pc = emulation_knows(&f, GPR_RDX) ? f.reg[GPR_RDX] : 0;
 		break;
 	default:
 		return false;
 	}
-	sp = f.reg[EMULATE_RSP];
+	sp = f.reg[GPR_RSP];
 	fp = fp_after(h, &f);
 	if (!return_fits_sig(h, f.pc, fp, sp))
 		return (f.pc == 0 || f.pc == poll) && hot_move(h, poll, sp, fp);
@@ -138,7 +137,7 @@ bool emulate_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *poll
  * arguments. Of an interpreted caller fp is enough. */
 static uint64_t sender_sp(const struct hot *h, const struct emulation *f)
 {
-	uint64_t sp = f->reg[EMULATE_RSP];
+	uint64_t sp = f->reg[GPR_RSP];
 
 	for (uint64_t i = 0; i < ARGUMENT_WORDS; i++)
 		if (hot_word(h, sp + 8 * i) == f->pc)
@@ -154,14 +153,13 @@ bool emulate_interpreter_sig(struct hot *h)
 	emulate_stub_x86_64_begin(h, &f);
 	if (emulate_sig(&f, EMULATE_STEPS_STUB) == EMULATE_LOST)
 		return false;
-	sp = f.sender_unknown ? sender_sp(h, &f) : f.reg[EMULATE_RSP];
+	sp = f.sender_unknown ? sender_sp(h, &f) : f.reg[GPR_RSP];
 	fp = fp_after(h, &f);
 	if (return_fits_java_sig(h, f.pc, fp, sp))
 		return hot_move(h, f.pc, sp, fp);
 	/* an exception leaves the method: to a handler, with the pc of the call in rdx */
-	return emulation_knows(&f, EMULATE_RDX) &&
-	       return_fits_java_sig(h, f.reg[EMULATE_RDX], fp, sp) &&
-	       hot_move(h, f.reg[EMULATE_RDX], sp, fp);
+	return emulation_knows(&f, GPR_RDX) && return_fits_java_sig(h, f.reg[GPR_RDX], fp, sp) &&
+	       hot_move(h, f.reg[GPR_RDX], sp, fp);
 }
 
 uint64_t emulate_pushed_sig(const struct hot *h, const struct blob *b)
@@ -171,7 +169,7 @@ uint64_t emulate_pushed_sig(const struct hot *h, const struct blob *b)
 	emulate_stub_x86_64_begin(h, &f);
 	if (!emulate_straight_sig(&f, STRAIGHT_STEPS) || f.pc < b->code || f.pc >= b->end)
 		return 0;
-	return f.reg[EMULATE_RSP] > h->at.sp ? f.reg[EMULATE_RSP] - h->at.sp : 0;
+	return f.reg[GPR_RSP] > h->at.sp ? f.reg[GPR_RSP] - h->at.sp : 0;
 }
 
 bool emulate_dispatch_sig(struct hot *h)
@@ -182,7 +180,7 @@ bool emulate_dispatch_sig(struct hot *h)
 	emulate_stub_x86_64_begin(h, &f);
 	if (emulate_sig(&f, EMULATE_STEPS_STUB) != EMULATE_JUMPED)
 		return false;
-	sp = f.reg[EMULATE_RSP];
+	sp = f.reg[GPR_RSP];
 	pc = hot_word(h, sp);
 	fp = fp_after(h, &f);
 	return return_fits_java_sig(h, pc, fp, sp + 8) && hot_move(h, pc, sp + 8, fp);

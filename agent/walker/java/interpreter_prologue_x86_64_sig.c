@@ -4,6 +4,7 @@
  * registers hold.
  */
 #include "agent/walker/java/hotspot_priv.h"
+#include "agent/walker/native/instruction.h"
 
 #define PART_MAX	0x10000ull /* from sp to the sender's sp at entry and return */
 #define ENTRY_FRAME_MAX 0x60ull /* the fixed part being pushed at entry */
@@ -66,28 +67,40 @@ static bool interpreter_x86_64_entry_late(struct hot *h)
 	return interpreter_prologue_x86_64_entered(h, method, pc, sender_sp, hot_word(h, fp));
 }
 
+/* mov byte [r8 to r15 + x], N: 25 clears a flag of the thread behind `leave` */
+static bool interpreter_x86_64_sets_flag(const struct instruction *i)
+{
+	return instruction_is(i, OP_MOV_BYTE) && i->rm >= GPR_R8;
+}
+
+/* mov rsp, rbx or the like; jmp rdi: the return address is in rdi */
+static bool interpreter_x86_64_is_in_rdi(const struct instruction *i)
+{
+	return (instruction_is(i, OP_MOV_FROM) && i->wide && i->mod == 3 && i->reg == GPR_RSP) ||
+	       instruction_goes_to(i, GROUP_5_JMP, GPR_RDI);
+}
+
 /* leave; (25: movb) pop r13; mov rsp, rbx; jmp r13: rbx is the sender's sp. Native methods: rdi for
  * r13, and rbx is anything. */
 static bool interpreter_x86_64_return(struct hot *h)
 {
-	uint64_t sp = h->at.sp, fp = h->at.fp, rbx = h->regs.rbx, code = load_code_sig(h->at.pc);
-	bool left = (load_code_sig(h->at.pc - 1) & 0xff) == 0xc9;
-	uint8_t i[8];
+	uint64_t sp = h->at.sp, fp = h->at.fp, rbx = h->regs.rbx;
+	bool left = (load_code_sig(h->at.pc - 1) & 0xff) == OP_LEAVE;
+	struct instruction here;
 
-	__builtin_memcpy(i, &code, 8);
+	(void)instruction_at_sig(h->at.pc, &here);
 	if (hot_on_stack(h, rbx) && rbx >= sp && rbx - sp < PART_MAX) {
-		if ((left || (i[0] == 0x41 && i[1] == 0x5d)) &&
+		if ((left || instruction_has_reg(&here, OP_POP, GPR_R13)) &&
 		    return_fits_java_sig(h, hot_word(h, sp), fp, sp))
 			return interpreter_prologue_x86_64_entered(h, 0, hot_word(h, sp), rbx, fp);
 		if (return_fits_java_sig(h, h->regs.r13, fp, rbx))
 			return interpreter_prologue_x86_64_entered(h, 0, h->regs.r13, rbx, fp);
 	}
-	left = left && i[0] == 0x41 && i[1] == 0xc6; /* movb */
-	if ((i[0] == 0x5f || left) && return_fits_java_sig(h, hot_word(h, sp), fp, sp))
+	left = left && interpreter_x86_64_sets_flag(&here);
+	if ((instruction_has_reg(&here, OP_POP, GPR_RDI) || left) &&
+	    return_fits_java_sig(h, hot_word(h, sp), fp, sp))
 		return interpreter_prologue_x86_64_entered(h, 0, hot_word(h, sp), sp + 8, fp);
-	if ((((i[0] == 0x48 || i[0] == 0x49) && i[1] == 0x8b && (i[2] & 0xf8) == 0xe0) ||
-	     (i[0] == 0xff && i[1] == 0xe7)) &&
-	    return_fits_java_sig(h, h->regs.rdi, fp, sp))
+	if (interpreter_x86_64_is_in_rdi(&here) && return_fits_java_sig(h, h->regs.rdi, fp, sp))
 		return interpreter_prologue_x86_64_entered(h, 0, h->regs.rdi, sp, fp);
 	return false;
 }

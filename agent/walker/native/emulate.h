@@ -8,24 +8,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-enum { /* as instructions number them */
-       EMULATE_RAX = 0,
-       EMULATE_RCX = 1,
-       EMULATE_RDX = 2,
-       EMULATE_RSP = 4,
-       EMULATE_RBP = 5,
-       EMULATE_RDI = 7,
-       EMULATE_R13 = 13,
-       EMULATE_THREAD = 15, /* in code of HotSpot's */
-       EMULATE_REGISTERS = 16,
-};
+#include "agent/walker/native/instruction.h"
 
 #define EMULATE_STORED_MAX 24 /* all registers, and some */
 
 struct emulation {
 	uint64_t pc;
-	uint64_t reg[EMULATE_REGISTERS];
+	uint64_t reg[GPR_COUNT];
 	uint32_t known; /* a bit per register */
 	uint64_t low, high; /* of the stack */
 	/* what instructions on the way have put there, which memory does not hold yet */

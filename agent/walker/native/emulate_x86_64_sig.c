@@ -7,9 +7,6 @@
 #define WAYS_MAX 24 /* branches still to be tried */
 #define SEEN_MAX 64 /* places that were jumped to; power of two */
 
-#define RSP EMULATE_RSP
-#define RBP EMULATE_RBP
-
 enum step { STEP_ON, STEP_LOST, STEP_RETURNED, STEP_JUMPED };
 
 static uint64_t emulate_x86_64_get(const struct emulation *f, unsigned reg)
@@ -65,15 +62,15 @@ static bool emulate_x86_64_load(const struct emulation *f, uint64_t at, uint64_t
 
 static void emulate_x86_64_push(struct emulation *f, uint64_t value, bool known)
 {
-	f->reg[RSP] -= 8;
-	emulate_x86_64_store(f, f->reg[RSP], value, known);
+	f->reg[GPR_RSP] -= 8;
+	emulate_x86_64_store(f, f->reg[GPR_RSP], value, known);
 }
 
 static bool emulate_x86_64_pop(struct emulation *f, uint64_t *ret)
 {
-	bool known = emulate_x86_64_load(f, f->reg[RSP], ret);
+	bool known = emulate_x86_64_load(f, f->reg[GPR_RSP], ret);
 
-	f->reg[RSP] += 8;
+	f->reg[GPR_RSP] += 8;
 	return known;
 }
 
@@ -82,8 +79,8 @@ static void pop_into(struct emulation *f, unsigned reg)
 	uint64_t value = 0;
 	bool known = emulate_x86_64_pop(f, &value);
 
-	if (reg == RSP)
-		f->known &= ~(1u << RSP);
+	if (reg == GPR_RSP)
+		f->known &= ~(1u << GPR_RSP);
 	else if (known)
 		emulate_x86_64_set(f, reg, value);
 	else
@@ -96,7 +93,8 @@ static void pop_into(struct emulation *f, unsigned reg)
 static bool emulate_x86_64_operand(const struct emulation *f, const struct instruction *i,
 				   uint64_t *ret)
 {
-	if (i->mod == 3 || (i->base != RSP && i->base != RBP) || !emulation_knows(f, i->base))
+	if (i->mod == 3 || (i->base != GPR_RSP && i->base != GPR_RBP) ||
+	    !emulation_knows(f, i->base))
 		return false;
 	*ret = f->reg[i->base] + (uint64_t)(int64_t)i->displacement;
 	return true;
@@ -107,7 +105,7 @@ static void move_from(struct emulation *f, const struct instruction *i)
 	uint64_t at, value;
 
 	/* HotSpot's exception stubs keep the pc of the throw in the thread for a while */
-	if (i->mod != 3 && i->base == EMULATE_THREAD && i->reg == EMULATE_RDX)
+	if (i->mod != 3 && i->base == GPR_THREAD && i->reg == GPR_RDX)
 		return;
 	if (i->wide && i->mod == 3 && emulation_knows(f, i->rm))
 		emulate_x86_64_set(f, i->reg, f->reg[i->rm]);
@@ -172,7 +170,8 @@ static enum step group_five(struct emulation *f, const struct instruction *i)
 	switch (i->reg & 7) {
 	case 2:
 	case 3:
-		f->known &= 1u << RSP | 1u << RBP | 1u << 3 | 0xf000u; /* what a function keeps */
+		f->known &= 1u << GPR_RSP | 1u << GPR_RBP | 1u << 3 |
+			    0xf000u; /* what a function keeps */
 		return STEP_ON;
 	case 4:
 		if (i->mod != 3 && i->base == INSTRUCTION_NO_BASE)
@@ -201,11 +200,11 @@ static void forget_written(struct emulation *f, const struct instruction *i)
 	} else if (op >= 0x90 && op <= 0x97) {
 		if (op > 0x90) {
 			emulate_x86_64_forget(f, i->op_reg);
-			emulate_x86_64_forget(f, EMULATE_RAX);
+			emulate_x86_64_forget(f, GPR_RAX);
 		}
 	} else if (op == 0x98 || (op < 0x40 && (op & 7) == 5 && op != 0x3d) || op == 0xac ||
 		   op == 0xad) {
-		emulate_x86_64_forget(f, EMULATE_RAX);
+		emulate_x86_64_forget(f, GPR_RAX);
 	} else if (!i->has_modrm || op == 0x84 || op == 0x85 || (op >= 0x38 && op <= 0x3b) ||
 		   (op >= 0xd8 && op <= 0xdf)) {
 		return; /* compares and tests write flags alone */
@@ -216,8 +215,8 @@ static void forget_written(struct emulation *f, const struct instruction *i)
 		if (i->mod == 3)
 			emulate_x86_64_forget(f, i->rm);
 	} else if ((op == 0xf6 || op == 0xf7) && (i->reg & 7) >= 4) {
-		emulate_x86_64_forget(f, EMULATE_RAX);
-		emulate_x86_64_forget(f, EMULATE_RDX);
+		emulate_x86_64_forget(f, GPR_RAX);
+		emulate_x86_64_forget(f, GPR_RDX);
 	} else if ((op == 0xf6 || op == 0xf7) && (i->reg & 7) < 2) {
 		return;
 	} else if (i->mod == 3) {
@@ -236,18 +235,18 @@ static enum step step_0f(struct emulation *f, const struct instruction *i)
 		emulate_x86_64_forget(f, i->reg);
 	else if ((op >= 0x90 && op <= 0x9f) || (op >= 0xa3 && op <= 0xad) || op == 0xba ||
 		 op == 0x7e || op == 0xb0 || op == 0xb1 || op == 0xc0 || op == 0xc1)
-		emulate_x86_64_forget(f, i->mod == 3 ? i->rm : EMULATE_RAX);
+		emulate_x86_64_forget(f, i->mod == 3 ? i->rm : GPR_RAX);
 	else if (op == 0xa2 || op == 0x01 || op == 0x31 || op == 0x05)
-		f->known &= 1u << RSP | 1u << RBP | 1u << 3 | 0xf000u;
+		f->known &= 1u << GPR_RSP | 1u << GPR_RBP | 1u << 3 | 0xf000u;
 	return STEP_ON;
 }
 
 static enum step leave_stack_frame(struct emulation *f)
 {
-	if (!emulation_knows(f, RBP))
+	if (!emulation_knows(f, GPR_RBP))
 		return STEP_LOST;
-	f->reg[RSP] = f->reg[RBP];
-	pop_into(f, RBP);
+	f->reg[GPR_RSP] = f->reg[GPR_RBP];
+	pop_into(f, GPR_RBP);
 	return STEP_ON;
 }
 
@@ -255,7 +254,7 @@ static enum step return_from(struct emulation *f, const struct instruction *i)
 {
 	if (!emulate_x86_64_pop(f, &f->pc))
 		f->pc = 0;
-	f->reg[RSP] += i->op == 0xc2 ? (uint64_t)i->immediate & 0xffff : 0;
+	f->reg[GPR_RSP] += i->op == 0xc2 ? (uint64_t)i->immediate & 0xffff : 0;
 	return STEP_RETURNED;
 }
 
@@ -280,7 +279,7 @@ static enum step step_one(struct emulation *f, const struct instruction *i)
 		return STEP_ON;
 	case 0x8f:
 	case 0x9d:
-		f->reg[RSP] += 8;
+		f->reg[GPR_RSP] += 8;
 		return STEP_ON;
 	case 0x81:
 	case 0x83:
@@ -301,7 +300,7 @@ static enum step step_one(struct emulation *f, const struct instruction *i)
 	case 0xc9:
 		return leave_stack_frame(f);
 	case 0xe8: /* it comes back, with what a function keeps */
-		f->known &= 1u << RSP | 1u << RBP | 1u << 3 | 0xf000u;
+		f->known &= 1u << GPR_RSP | 1u << GPR_RBP | 1u << 3 | 0xf000u;
 		return STEP_ON;
 	case 0xe9:
 	case 0xeb:
@@ -320,15 +319,6 @@ static enum step step_one(struct emulation *f, const struct instruction *i)
 
 /* ---- the way --------------------------------------------------------------------------------- */
 
-static bool emulate_x86_64_decode(uint64_t pc, struct instruction *ret)
-{
-	uint64_t words[2] = { load_code_sig(pc), load_code_sig(pc + 8) };
-	uint8_t bytes[16];
-
-	__builtin_memcpy(bytes, words, sizeof(bytes));
-	return (words[0] || words[1]) && instruction_decode_sig(bytes, ret);
-}
-
 static bool is_branch(const struct instruction *i)
 {
 	return (i->map == MAP_ONE && i->op >= 0x70 && i->op <= 0x7f) ||
@@ -340,10 +330,10 @@ static bool is_branch(const struct instruction *i)
 static bool is_lost_sender(struct emulation *f, const struct instruction *i)
 {
 	bool moves = !i->vector && i->map == MAP_ONE && i->mod == 3 && i->wide &&
-		     ((i->op == 0x8b && i->reg == RSP && i->rm == EMULATE_R13) ||
-		      (i->op == 0x89 && i->rm == RSP && i->reg == EMULATE_R13));
+		     ((i->op == 0x8b && i->reg == GPR_RSP && i->rm == GPR_R13) ||
+		      (i->op == 0x89 && i->rm == GPR_RSP && i->reg == GPR_R13));
 
-	return moves && !emulation_knows(f, EMULATE_R13) && emulation_knows(f, EMULATE_RDI);
+	return moves && !emulation_knows(f, GPR_R13) && emulation_knows(f, GPR_RDI);
 }
 
 static enum step emulate_x86_64_step(struct emulation *f, const struct instruction *i)
@@ -352,7 +342,7 @@ static enum step emulate_x86_64_step(struct emulation *f, const struct instructi
 
 	if (is_lost_sender(f, i)) {
 		f->sender_unknown = true;
-		f->pc = f->reg[EMULATE_RDI];
+		f->pc = f->reg[GPR_RDI];
 		return STEP_JUMPED;
 	}
 	f->pc += i->length;
@@ -363,8 +353,8 @@ static enum step emulate_x86_64_step(struct emulation *f, const struct instructi
 	else if (i->vector && i->map != MAP_0F)
 		emulate_x86_64_forget(f, i->reg); /* bmi: some write a general register */
 	/* rsp must be known, and where a stack is */
-	if (s != STEP_LOST && (!emulation_knows(f, RSP) || f->reg[RSP] % 8 ||
-			       f->reg[RSP] < f->low - 4096 || f->reg[RSP] > f->high))
+	if (s != STEP_LOST && (!emulation_knows(f, GPR_RSP) || f->reg[GPR_RSP] % 8 ||
+			       f->reg[GPR_RSP] < f->low - 4096 || f->reg[GPR_RSP] > f->high))
 		return STEP_LOST;
 	return s;
 }
@@ -402,9 +392,14 @@ static void keep_way(struct ways *w, const struct emulation *f, uint64_t pc)
 	if (w->n >= WAYS_MAX || !is_new(w, pc))
 		return;
 	w->open[(w->first + w->n++) % WAYS_MAX] = (struct way){
-		pc,	     f->reg[EMULATE_RAX], f->reg[EMULATE_RDX],
-		f->reg[RSP], f->reg[RBP],	  f->reg[EMULATE_R13],
-		f->known,    f->n_stored,
+		pc,
+		f->reg[GPR_RAX],
+		f->reg[GPR_RDX],
+		f->reg[GPR_RSP],
+		f->reg[GPR_RBP],
+		f->reg[GPR_R13],
+		f->known,
+		f->n_stored,
 	};
 }
 
@@ -417,13 +412,13 @@ static bool next_way(struct ways *w, struct emulation *f)
 	w->first = (w->first + 1) % WAYS_MAX;
 	w->n--;
 	f->pc = way->pc;
-	f->reg[EMULATE_RAX] = way->rax;
-	f->reg[EMULATE_RDX] = way->rdx;
-	f->reg[RSP] = way->rsp;
-	f->reg[RBP] = way->rbp;
-	f->reg[EMULATE_R13] = way->r13;
-	f->known = way->known & (1u << EMULATE_RAX | 1u << EMULATE_RDX | 1u << RSP | 1u << RBP |
-				 1u << EMULATE_R13);
+	f->reg[GPR_RAX] = way->rax;
+	f->reg[GPR_RDX] = way->rdx;
+	f->reg[GPR_RSP] = way->rsp;
+	f->reg[GPR_RBP] = way->rbp;
+	f->reg[GPR_R13] = way->r13;
+	f->known = way->known &
+		   (1u << GPR_RAX | 1u << GPR_RDX | 1u << GPR_RSP | 1u << GPR_RBP | 1u << GPR_R13);
 	f->n_stored = way->n_stored;
 	return true;
 }
@@ -437,7 +432,7 @@ enum emulation_end emulate_sig(struct emulation *f, uint32_t steps_max)
 		enum step s = STEP_LOST;
 		uint64_t next = f->pc;
 
-		if (emulate_x86_64_decode(f->pc, &i)) {
+		if (instruction_at_sig(f->pc, &i)) {
 			next += i.length;
 			if (is_branch(&i))
 				keep_way(&ways, f, next + (uint64_t)i.immediate);
@@ -465,7 +460,7 @@ bool emulate_straight_sig(struct emulation *f, uint32_t steps_max)
 		struct instruction i;
 		uint64_t next;
 
-		if (!emulate_x86_64_decode(f->pc, &i))
+		if (!instruction_at_sig(f->pc, &i))
 			return false;
 		next = f->pc + i.length;
 		if (emulate_x86_64_step(f, &i) != STEP_ON)

@@ -2,6 +2,8 @@
  * opcode maps. */
 #include "agent/walker/native/instruction.h"
 
+#include "agent/base/guard.h"
+
 struct decoder {
 	const uint8_t *bytes;
 	uint32_t at;
@@ -252,4 +254,21 @@ bool instruction_decode_sig(const uint8_t *bytes, struct instruction *ret)
 	ret->immediate = instruction_x86_64_take(&d, immediate_bytes(&d, ret));
 	ret->length = (uint8_t)d.at;
 	return d.at < INSTRUCTION_BYTES_MAX;
+}
+
+bool instruction_at_sig(uint64_t pc, struct instruction *ret)
+{
+	uint64_t words[2] = { load_code_sig(pc), load_code_sig(pc + 8) };
+	uint8_t bytes[INSTRUCTION_BYTES_MAX + 1];
+
+	__builtin_memcpy(bytes, words, sizeof(bytes));
+	if ((words[0] || words[1]) && instruction_decode_sig(bytes, ret))
+		return true;
+	*ret = (struct instruction){ .base = INSTRUCTION_NO_BASE };
+	return false;
+}
+
+bool instruction_before_sig(uint64_t pc, uint8_t length, struct instruction *ret)
+{
+	return instruction_at_sig(pc - length, ret) && ret->length == length;
 }

@@ -175,7 +175,7 @@ static bool step_forward(const struct unwind_table *t, struct unwind_stack *stac
 	const struct unwind_range *range = find_range(t, regs->pc);
 	struct emulation f = {
 		.pc = regs->pc,
-		.known = 1u << EMULATE_RSP | 1u << EMULATE_RBP,
+		.known = 1u << GPR_RSP | 1u << GPR_RBP,
 		.low = stack->sp - ARCH_RED_ZONE,
 		.high = stack->sp + STACK_SPAN_MAX,
 	};
@@ -183,16 +183,16 @@ static bool step_forward(const struct unwind_table *t, struct unwind_stack *stac
 
 	if (!range || !range->musl || !unwind_load_sig(stack, regs->sp, &top))
 		return false;
-	f.reg[EMULATE_RSP] = regs->sp;
-	f.reg[EMULATE_RBP] = regs->fp;
+	f.reg[GPR_RSP] = regs->sp;
+	f.reg[GPR_RBP] = regs->fp;
 	if (emulate_sig(&f, EMULATE_STEPS_FUNCTION) != EMULATE_RETURNED)
 		return false;
-	if (f.reg[EMULATE_RSP] <= regs->sp || (!code_cache_has(f.pc) && !find_range(t, f.pc)))
+	if (f.reg[GPR_RSP] <= regs->sp || (!code_cache_has(f.pc) && !find_range(t, f.pc)))
 		return false;
 	regs->pc = f.pc;
-	regs->sp = f.reg[EMULATE_RSP];
-	if (emulation_knows(&f, EMULATE_RBP))
-		regs->fp = f.reg[EMULATE_RBP];
+	regs->sp = f.reg[GPR_RSP];
+	if (emulation_knows(&f, GPR_RBP))
+		regs->fp = f.reg[GPR_RBP];
 	return true;
 }
 
