@@ -1,4 +1,4 @@
-/* walker.h: puts the parts together, in the agent's thread, and chooses the walker. */
+/* See walker.h. Starts the parts, in the agent's thread, and chooses the walker. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,7 +74,8 @@ int walker_init(JavaVM *vm, JNIEnv *env, const char **why)
 		*why = "the JVM's thread pointer was not found";
 		return r;
 	}
-	if (libjvm_image(&image)) /* most of all tables, and we run in its thread */
+	if (libjvm_image(&image)) /* libjvm.so has the largest table of all, and the agent's own
+				   * stacks begin in it */
 		maps_stays(image.low, image.high);
 	r = maps_refresh();
 	if (r < 0) {
@@ -204,7 +205,8 @@ bool walker_resolve_pc(uint64_t pc, struct walk_mapping *ret)
 {
 	if (maps_find(pc, ret))
 		return true;
-	/* a library of the last seconds; nothing is read when the linker has loaded none */
+	/* the library may have been loaded seconds ago; this reads nothing if the linker has loaded
+	 * none */
 	(void)maps_refresh();
 	return maps_find(pc, ret);
 }

@@ -1,28 +1,31 @@
 /*
- * arm64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the
- * blobs for safepoints and deoptimisation. Those that call anything begin with a push of x29 and
- * x30 and with mov x29, sp; x29 stays where it is then. Those that do not leave the return address
- * in x30.
+ * arm64. Frames of code that is not a method: adapters, vtable stubs, intrinsics, runtime stubs,
+ * the blobs for safepoints and deoptimisation. Code that calls anything begins with a push of x29
+ * and x30 and with mov x29, sp, and leaves x29 alone afterwards. Code that calls nothing keeps its
+ * return address in x30.
  */
 #include "agent/hotspot/continuation.h"
 #include "agent/walker/java/hotspot_priv.h"
 
 #define FP_DISTANCE_MAX 0x4000
-#define MOV_X0_SP	0x910003e0u /* mov x0, sp; the register is its low bits */
-#define ENTRY_STEPS	4 /* instructions up to the one that builds the frame */
+#define MOV_X0_SP	0x910003e0u /* mov x0, sp; the low bits are the register's number */
+#define ENTRY_STEPS                                                            \
+	4 /* at most so many instructions stand before the one that builds the \
+	   * frame */
 #define SPENT_BYTES	64
 #define SAVED_LINK_MAX	48 /* bytes above sp */
 #define CALL_STUB_BYTES 512 /* before and behind its call */
 
 /* ---- by where the return address is ---------------------------------------------------------- */
 
-/* C1 jumps to some runtime stubs with x30 set to where it goes on, which follows no call then. */
+/* C1 jumps to some runtime stubs and sets x30 to the place where it continues, so no call stands
+ * before that place. */
 static bool blob_aarch64_fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_t fp,
 			      uint64_t sp)
 {
 	struct blob caller;
 
-	/* of all of these only the call stub is called by native code */
+	/* native code calls the call stub, and none of the others */
 	if (b->kind == BLOB_STUBS ? return_fits_sig(h, pc, fp, sp)
 				  : return_fits_java_sig(h, pc, fp, sp))
 		return true;
@@ -31,7 +34,7 @@ static bool blob_aarch64_fits(const struct hot *h, const struct blob *b, uint64_
 	       caller.kind == BLOB_NMETHOD && pc >= caller.code;
 }
 
-/* x30 holds where a call of this code's own came back, a while ago. */
+/* x30 still holds the return address of a call that this code made earlier. */
 static bool link_is_spent(const struct hot *h, const struct blob *b)
 {
 	if (h->link < b->code || h->link >= b->end)
@@ -45,7 +48,7 @@ static bool unwind_by_link(struct hot *h, const struct blob *b, uint64_t sp)
 	       hot_move(h, h->link, sp, h->at.fp);
 }
 
-/* x30 was pushed as the first of a pair: by a stub that has no frame but calls the VM. */
+/* A stub that has no frame but calls the VM has pushed x30 as the first of a pair. */
 static bool unwind_by_saved_link(struct hot *h)
 {
 	for (uint64_t slot = h->at.sp; slot <= h->at.sp + SAVED_LINK_MAX; slot += 16)
@@ -54,7 +57,7 @@ static bool unwind_by_saved_link(struct hot *h)
 	return false;
 }
 
-/* The pair x29, x30 at @slot is the end of the frame. */
+/* The frame ends with the pair x29, x30 at @slot. */
 static bool unwind_by_pair(struct hot *h, const struct blob *b, uint64_t slot)
 {
 	uint64_t fp = hot_word(h, slot), pc = hot_word(h, slot + 8);
@@ -74,7 +77,7 @@ static bool unwind_by_fp(struct hot *h, const struct blob *b)
 	return h->at.fp - h->at.sp <= FP_DISTANCE_MAX && unwind_by_pair(h, b, h->at.fp);
 }
 
-/* The instruction that pushes x29 and x30 is still ahead, and close. */
+/* The instruction that pushes x29 and x30 comes soon, but has not run yet. */
 static bool is_before_frame(const struct hot *h)
 {
 	for (uint64_t p = h->at.pc; p < h->at.pc + 4 * ENTRY_STEPS; p += 4) {
@@ -88,7 +91,7 @@ static bool is_before_frame(const struct hot *h)
 	return false;
 }
 
-/* A caller whose call leads into this blob: surely the caller. */
+/* A word is certainly the return address if the call before it leads into this blob. */
 static bool is_called_by(const struct blob *b, uint64_t pc)
 {
 	uint64_t target;
@@ -102,8 +105,8 @@ static bool is_called_by(const struct blob *b, uint64_t pc)
 
 /* ---- safepoint and deoptimisation ------------------------------------------------------------ */
 
-/* The safepoint blob: entered by a poll. Its pc is in the thread until it is in the frame, and
- * follows no call. */
+/* A poll has entered the safepoint blob. The poll's pc is in the thread until it is in the frame,
+ * and no call stands before it. */
 static bool blob_aarch64_leave_safepoint(struct hot *h, const struct blob *b)
 {
 	uint64_t saved = load64_sig(h->thread + (uint32_t)vm_sig.thread_saved_pc);
@@ -112,12 +115,13 @@ static bool blob_aarch64_leave_safepoint(struct hot *h, const struct blob *b)
 
 	if (!code_cache_has(saved) || !code_blob_sig(saved, &polled) || polled.kind != BLOB_NMETHOD)
 		return false;
-	if (h->at.pc == b->code) { /* nothing pushed: the nmethod's own frame, a leaf still */
+	if (h->at.pc == b->code) { /* nothing is pushed yet: the top frame is still the nmethod's
+				    * own */
 		h->at.pc = saved;
 		h->w->n--;
 		return true;
 	}
-	if (h->at.pc == b->code + 4) { /* as above; what was pushed is not needed */
+	if (h->at.pc == b->code + 4) { /* as above; the pushed words are not needed */
 		h->at = (struct regs){ saved, sp + 16, hot_word(h, sp) };
 		h->link = arch_code(hot_word(h, sp + 8));
 		h->w->n--;
@@ -145,7 +149,7 @@ static bool blob_aarch64_leave_throw(struct hot *h, const struct blob *b)
 
 /* ---- stubs on top of the stack --------------------------------------------------------------- */
 
-/* x29 points at a frame of the interpreter. */
+/* x29 points to a frame of the interpreter. */
 static bool blob_aarch64_fp_is_interpreted(const struct hot *h)
 {
 	uint64_t fp = h->at.fp;
@@ -154,7 +158,8 @@ static bool blob_aarch64_fp_is_interpreted(const struct hot *h)
 	       hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
 }
 
-/* x29 is this stub's own: it has pushed what x30 holds, or its caller called it. */
+/* x29 belongs to this stub: the stub has pushed the value of x30, or was called by the code that
+ * the frame returns to. */
 static bool has_frame(const struct hot *h, const struct blob *b)
 {
 	uint64_t fp = h->at.fp, pc = arch_code(hot_word(h, fp + 8));
@@ -165,8 +170,8 @@ static bool has_frame(const struct hot *h, const struct blob *b)
 	return pc == h->link || (is_called_by(b, pc) && !is_called_by(b, h->link));
 }
 
-/* c2i has lowered sp for the arguments, after it kept what it was. i2c lowers it below an
- * interpreted frame, for which its fp will do. */
+/* c2i lowers sp for the arguments after it has saved it. i2c lowers sp below an interpreted frame,
+ * for which its fp is enough. */
 static uint64_t sp_before_arguments(const struct hot *h, const struct blob *b)
 {
 	for (uint64_t p = h->at.pc - 4; p >= b->code; p -= 4) {
@@ -182,7 +187,7 @@ static uint64_t sp_before_arguments(const struct hot *h, const struct blob *b)
 
 static bool blob_aarch64_leave_adapter(struct hot *h, const struct blob *b)
 {
-	if (has_frame(h, b)) /* c2i, about to have the VM patch its caller's call */
+	if (has_frame(h, b)) /* c2i is about to have the VM patch the call in its caller */
 		return unwind_by_fp(h, b);
 	return unwind_by_link(h, b, sp_before_arguments(h, b));
 }
@@ -212,7 +217,7 @@ static bool blob_aarch64_leave_leaf_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (is_before_frame(h) || code_returns(load32_sig(h->at.pc)))
 		return unwind_by_link(h, b, sp);
-	/* x29 and x30 have just been pushed, or are about to be popped */
+	/* the stub has just pushed x29 and x30, or is about to pop them */
 	if (code_pushes_pair(before) || code_pops_pair(load32_sig(h->at.pc)))
 		return unwind_by_pair(h, b, sp);
 	if (blob_aarch64_is_call_stub(h->at.pc))

@@ -1,26 +1,29 @@
 /*
- * x86-64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the
- * blobs for safepoints and deoptimisation. Few have a frame of known size all the time, so the
- * places where a return address can be are tried in the order of how sure they are.
+ * x86-64. Frames of code that is not a method: adapters, vtable stubs, intrinsics, runtime stubs,
+ * the blobs for safepoints and deoptimisation. Few of them have a frame of known size all the time,
+ * so the places that may hold the return address are tried, the most certain first.
  */
 #include "agent/hotspot/continuation.h"
 #include "agent/walker/java/hotspot_priv.h"
 #include "agent/walker/native/instruction.h"
 
-#define STUB_WORDS	256 /* an intrinsic of StubRoutines saves registers and has local arrays */
+#define STUB_WORDS                                                                  \
+	256 /* an intrinsic of StubRoutines saves registers and keeps arrays on the \
+	     * stack */
 #define RUNTIME_WORDS	40
 #define FP_DISTANCE_MAX 0x2000
 #define NEAR_WORDS	8
 #define ALIGN_WORDS	3
 #define CALL_STUB_BYTES 256 /* before and behind its call */
 #define CPU_STATE_WORDS 512 /* with the vector registers */
-#define RAX_ABOVE_R13	13 /* words, in the order of pusha */
+#define RAX_ABOVE_R13	13 /* words; the order is that of pusha */
 #define SAFEPOINT_ENTER 5 /* bytes: push rbx; push rbp; mov rbp, rsp */
-#define ADAPTER_STEPS	5 /* between a pop of the return address and where it is stored again */
+#define ADAPTER_STEPS	5 /* instructions from the pop of the return address to its store */
 
 /* ---- by the call that led here --------------------------------------------------------------- */
 
-/* The first word upwards after a call from an nmethod into this very blob. */
+/* By the lowest word on the stack that is the return address of an nmethod's call into this
+ * blob. */
 static bool unwind_by_call(struct hot *h, const struct blob *b, uint64_t words)
 {
 	for (uint64_t at = h->at.sp; at < h->at.sp + 8 * words && hot_on_stack(h, at); at += 8) {
@@ -61,7 +64,7 @@ static bool blob_x86_64_leave_by_size(struct hot *h, const struct blob *b, bool 
 	return hot_move(h, pc, end, fp);
 }
 
-/* Does rbp belong to an interpreted caller, not to this stub? */
+/* Does rbp belong to an interpreted caller rather than to this stub? */
 static bool blob_x86_64_fp_is_interpreted(const struct hot *h)
 {
 	uint64_t fp = h->at.fp, method, sender_sp;
@@ -75,9 +78,10 @@ static bool blob_x86_64_fp_is_interpreted(const struct hot *h)
 
 /* ---- safepoint and deoptimisation ---- */
 
-/* The safepoint blob while it saves registers: sp is not where its size says, but rbp is set: above
- * it lie the caller's and the pc. One for polls of a return has that from the method's caller; the
- * others begin by push rbx, to be replaced by the poll's. */
+/* The safepoint blob while it saves registers: its size does not say where sp is, but rbp is set,
+ * and above the word that it points to lies the pc. A blob for polls of a return has been entered
+ * with that pc by the method's caller; the others begin with push rbx, a slot that the poll's pc
+ * will replace. */
 static bool leave_safepoint_by_fp(struct hot *h, const struct blob *b, uint64_t poll,
 				  const struct blob *polled)
 {
@@ -98,8 +102,8 @@ static bool leave_safepoint_by_fp(struct hot *h, const struct blob *b, uint64_t 
 	return true;
 }
 
-/* The safepoint blob: entered by a poll, its caller's pc is in the thread until it is in the frame,
- * and follows no call. */
+/* A poll has entered the safepoint blob. The poll's pc is in the thread until it is in the frame,
+ * and no call stands before it. */
 static bool blob_x86_64_leave_safepoint(struct hot *h, const struct blob *b)
 {
 	uint64_t saved = load64_sig(h->thread + (uint32_t)vm_sig.thread_saved_pc);
@@ -108,7 +112,8 @@ static bool blob_x86_64_leave_safepoint(struct hot *h, const struct blob *b)
 
 	if (!code_cache_has(saved) || !code_blob_sig(saved, &polled) || polled.kind != BLOB_NMETHOD)
 		return false;
-	if (h->at.pc == b->code) { /* nothing pushed: the nmethod's own frame, a leaf still */
+	if (h->at.pc == b->code) { /* nothing is pushed yet: the top frame is still the nmethod's
+				    * own */
 		h->at.pc = saved;
 		h->w->n--;
 		return true;
@@ -135,8 +140,7 @@ static bool is_room_made(const struct instruction *i)
 	return instruction_computes(i, ARITHMETIC_SUB, GPR_RSP);
 }
 
-/* and rsp, -16; sub rsp, N; mov r11 or r13, rsp: an adapter moves the stack, or copies where it is
- */
+/* and rsp, -16; sub rsp, N; mov r11 or r13, rsp: an adapter moves the stack pointer or copies it */
 static bool is_adapter_step(const struct instruction *i)
 {
 	return is_room_made(i) ||
@@ -144,7 +148,7 @@ static bool is_adapter_step(const struct instruction *i)
 	       instruction_moves(i, GPR_R11, GPR_RSP) || instruction_moves(i, GPR_R13, GPR_RSP);
 }
 
-/* Bytes of such an instruction that ends at @pc; 0 = another one. */
+/* Bytes of such an instruction that ends at @pc; 0 = none does. */
 static uint64_t adapter_step_before(uint64_t pc)
 {
 	static const uint8_t lengths[] = { 3, 4, 7 };
@@ -168,8 +172,8 @@ static bool is_top_loaded(const struct instruction *i)
 	       i->base == GPR_RSP;
 }
 
-/* Has the adapter its caller's pc in rax at @pc (pop rax; mov rax, [rsp]), and the stack moved
- * since? What lies on top then is stale until rax is stored there. */
+/* Does the adapter hold its caller's pc in rax at @pc (pop rax; mov rax, [rsp]), and has it moved
+ * the stack pointer since? Then the word on top is stale until rax is stored there. */
 static bool adapter_holds_return(uint64_t pc)
 {
 	struct instruction before;
@@ -183,7 +187,7 @@ static bool adapter_holds_return(uint64_t pc)
 	return false;
 }
 
-/* By the pc in rax. r13 is the sender's sp, or about to be. */
+/* By the pc in rax. r13 is the sender's sp, or will be soon. */
 static bool leave_held_adapter(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
@@ -196,8 +200,8 @@ static bool leave_held_adapter(struct hot *h)
 	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, sender, fp);
 }
 
-/* Bytes for registers that the instruction before @pc has made room for, as a barrier does before
- * all else; 0 = none. */
+/* Bytes that the instruction before @pc has reserved for registers, as a GC barrier does first; 0 =
+ * none. */
 static uint64_t adapter_room(uint64_t pc)
 {
 	struct instruction i;
@@ -207,8 +211,8 @@ static uint64_t adapter_room(uint64_t pc)
 	return instruction_before_sig(pc, 4, &i) && is_room_made(&i) ? (uint64_t)i.immediate : 0;
 }
 
-/* Its caller's pc is on top, until it is popped into rax and the sender's sp kept in r13. Below the
- * arguments it may be pushed again. */
+/* The return address is on top until the adapter pops it into rax and keeps the sender's sp in r13.
+ * The adapter may push it again below the arguments. */
 static bool blob_x86_64_leave_adapter(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
@@ -224,8 +228,9 @@ static bool blob_x86_64_leave_adapter(struct hot *h)
 	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, kept ? sender : sp, fp);
 }
 
-/* A c2i adapter that has the VM patch its caller's call: all registers are pushed (push_CPU_state),
- * r13 among them, which is the sp it came with, and rax, which is the return address there. */
+/* A c2i adapter that has the VM patch the call in its caller pushes all registers (push_CPU_state):
+ * r13 among them, which is the sp the adapter was entered with, and rax, which is the return
+ * address there. */
 static bool leave_patching_adapter(struct hot *h)
 {
 	for (uint64_t at = h->at.sp; at < h->at.sp + 8 * CPU_STATE_WORDS; at += 8) {
@@ -255,7 +260,7 @@ static bool leave_jump_stub(struct hot *h, const struct blob *b)
 
 /* ---- stubs on top of the stack ---- */
 
-/* A stub of StubRoutines that was called by compiled code; rbp may have been saved by it. */
+/* Compiled code has called a stub of StubRoutines, which may have saved rbp. */
 static bool leave_called_stub(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp;
@@ -268,8 +273,8 @@ static bool leave_called_stub(struct hot *h, const struct blob *b)
 	return true;
 }
 
-/* By the instruction that was interrupted: ret, jmp rax (of a stub that has resolved a call, to the
- * method), pop rbp, push rbp. */
+/* By the interrupted instruction: ret, jmp rax (a stub has resolved a call and goes to the method),
+ * pop rbp or push rbp. */
 static bool blob_unwind_stub_prologue(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, top = hot_word(h, sp);
@@ -311,8 +316,8 @@ static bool blob_x86_64_leave_leaf_stub(struct hot *h, const struct blob *b)
 		if (blob_x86_64_leave_by_size(h, b, true))
 			return true;
 	}
-	/* only the call stub is called by native code; its frame looks like an interpreted one: it
-	 * keeps the Method and the parameters' address in the same slots */
+	/* native code calls the call stub only. Its frame looks like an interpreted one, because
+	 * the Method and the address of the parameters are in the same slots */
 	if (blob_x86_64_is_call_stub(h->at.pc)
 		    ? return_by_fp_sig(h, FP_DISTANCE_MAX, false)
 		    : !blob_x86_64_fp_is_interpreted(h) &&
@@ -336,8 +341,7 @@ static bool blob_x86_64_leave_throw(struct hot *h, const struct blob *b)
 	       hot_move(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
 }
 
-/* Without a frame: what lies on top was pushed to align the stack for a call. rbp is the caller's.
- */
+/* A stub without a frame: the words on top align the stack for a call. rbp is the caller's. */
 static bool leave_frameless(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp;
@@ -373,7 +377,7 @@ static bool blob_x86_64_leave_stub(struct hot *h, const struct blob *b)
 	       unwind_by_call(h, b, 160);
 }
 
-/* Where following the instructions is surer than what the frame looks like. */
+/* Is following the instructions more reliable here than reading the frame? */
 static bool blob_x86_64_forwards(const struct hot *h, const struct blob *b)
 {
 	switch (b->kind) {

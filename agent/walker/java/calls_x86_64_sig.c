@@ -1,4 +1,5 @@
-/* Calls on x86-64: instructions of many lengths, told from behind. */
+/* Calls on x86-64. Instructions differ in length and only their end is known, so a call is
+ * recognised by its bytes, backwards from the return address. */
 #include "agent/walker/java/hotspot_priv.h"
 #include "agent/walker/native/instruction.h"
 
@@ -6,8 +7,8 @@
 #define CALL_REGISTER_BYTES 3 /* with REX */
 #define MOV_BYTES	    10 /* mov r10, N */
 
-/* By the lengths a call can have: e8 rel32, and ff /2 with register, memory, SIB and displacement.
- */
+/* By the lengths that a call can have: e8 rel32, and ff /2 with register, memory, SIB and
+ * displacement. */
 bool call_before_sig(uint64_t pc)
 {
 	uint64_t word = load_code_sig(pc - 8);
@@ -28,7 +29,7 @@ uint64_t call_target_sig(uint64_t pc)
 	return pc + (uint64_t)(int64_t)(int32_t)load32_unaligned_sig(pc - 4);
 }
 
-/* Also mov r10, imm64; call r10. */
+/* Besides e8, this knows mov r10, imm64; call r10. */
 uint64_t call_far_target_sig(uint64_t pc)
 {
 	uint64_t target = call_target_sig(pc);
@@ -42,7 +43,7 @@ uint64_t call_far_target_sig(uint64_t pc)
 	return target;
 }
 
-/* From 25 on the handler begins with a call of its own and the frame shows where that returns. */
+/* From JDK 25 on the handler begins with a call, and the frame holds that call's return address. */
 bool call_is_deopt_sig(uint64_t pc, uint64_t handler)
 {
 	if (pc == handler)

@@ -1,12 +1,9 @@
 /*
- * arm64. Where compiled code is in building its frame or tearing it down, by the instructions
- *around the interrupted one. C1 and C2 build it in one of two ways (macroAssembler_aarch64,
- *build_frame):
- *
- *	sub sp, sp, #n; stp x29, x30, [sp, #n - 16]		frames below 512 bytes
- *	stp x29, x30, [sp, #-16]!; sub sp, sp, #n - 16		larger ones, native wrappers
- *
- * and tear it down in the same steps backwards. x29 is a register like others in between.
+ * arm64. How far compiled code has built its frame, or torn it down: the instructions around the
+ * interrupted one tell. C1 and C2 build a frame in one of two ways (macroAssembler_aarch64,
+ * build_frame): below 512 bytes by sub sp, sp, #n; stp x29, x30, [sp, #n - 16]. Larger frames and
+ * native wrappers begin with stp x29, x30, [sp, #-16]!; sub sp, sp, #n - 16. The epilogue takes the
+ * same steps backwards. Between the two x29 is a register like any other.
  */
 #include "agent/walker/java/hotspot_priv.h"
 
@@ -14,14 +11,14 @@
 #define BUILD_STEPS    4
 #define EPILOGUE_STEPS 8
 #define POLL_STEPS     4
-#define RESERVE_STEPS  40 /* with the call that makes it whole again */
+#define RESERVE_STEPS  40 /* with the call that enables the reserved zone again */
 #define POPS_MAX       64 /* bytes */
 
 enum frame_part {
 	PART_NONE, /* the frame is whole */
-	PART_LINK, /* nothing on the stack: the return address is in x30 */
-	PART_ROOM, /* room for a frame, the caller's x29 and x30 still in their registers */
-	PART_PUSHED, /* x29 and x30 on top of the stack */
+	PART_LINK, /* nothing is on the stack: the return address is in x30 */
+	PART_ROOM, /* there is room for a frame; x29 and x30 are still the caller's */
+	PART_PUSHED, /* x29 and x30 are on top of the stack */
 };
 
 static uint64_t compiled_prologue_aarch64_verified_entry(const struct blob *b)
@@ -31,7 +28,7 @@ static uint64_t compiled_prologue_aarch64_verified_entry(const struct blob *b)
 	return b->code + load16_sig(b->base + (uint32_t)vm_sig.nm_verified_entry_offset);
 }
 
-/* Does the instruction at @p begin the frame? The one that completes it comes soon after. */
+/* Does the instruction at @p begin the frame? The instruction that completes it follows closely. */
 static uint64_t frame_complete_at(uint64_t p)
 {
 	uint32_t first = load32_sig(p);
@@ -48,7 +45,7 @@ static uint64_t frame_complete_at(uint64_t p)
 	return 0;
 }
 
-/* The frame is built by the instructions from @p to @end. */
+/* The instructions from @p to @end build the frame. */
 static enum frame_part inside_prologue(uint64_t p, uint64_t end, uint64_t pc)
 {
 	if (pc <= p)
@@ -64,7 +61,7 @@ static enum frame_part compiled_prologue_at(const struct blob *b, uint64_t pc)
 	uint64_t p = compiled_prologue_aarch64_verified_entry(b);
 
 	if (pc <= p || b->frame_words <= 1)
-		return PART_LINK; /* the check of the receiver's class comes before */
+		return PART_LINK; /* the check of the receiver's class precedes the frame */
 	for (int step = 0; step < PROLOGUE_STEPS; step++, p += 4) {
 		uint64_t end = frame_complete_at(p);
 
@@ -74,7 +71,8 @@ static enum frame_part compiled_prologue_at(const struct blob *b, uint64_t pc)
 	return pc < p ? PART_LINK : PART_NONE;
 }
 
-/* C1's code has a second prologue where it takes over a running loop: as seen from near by. */
+/* C1's code has a second prologue where it takes over a running loop (OSR). It is recognised from
+ * close by. */
 static enum frame_part second_prologue_at(uint64_t pc)
 {
 	for (uint64_t p = pc - 4 * BUILD_STEPS; p < pc + 4 * BUILD_STEPS; p += 4) {
@@ -89,10 +87,10 @@ static enum frame_part second_prologue_at(uint64_t pc)
 }
 
 /*
- * Code of methods that no stack overflow may cut short (@ReservedStackAccess: the locks of
- * java.util.concurrent), and of those they are inlined into, asks when its frame is gone whether it
- * used the stack's reserve: ldr x8, [x28, #n]; cmp sp, x8; b.lo over a call to the poll. Where that
- * begins if it ends at @poll; else 0.
+ * Methods that a stack overflow must not cut short (@ReservedStackAccess: the locks of
+ * java.util.concurrent), and methods they are inlined into, check after the frame is gone whether
+ * they used the stack's reserved zone: ldr x8, [x28, #n]; cmp sp, x8; b.lo over a call to the poll.
+ * Returns where the check begins that ends at @poll; 0 = there is none.
  */
 static uint64_t reserve_check_before(uint64_t poll)
 {
@@ -102,7 +100,7 @@ static uint64_t reserve_check_before(uint64_t poll)
 	return 0;
 }
 
-/* @pc, or from a poll behind such a question to where that begins. */
+/* @pc; for a poll behind such a check, the check's beginning. */
 static uint64_t before_reserve_check(uint64_t pc)
 {
 	for (uint64_t p = pc; p + 4 * POLL_STEPS > pc; p -= 4) {
@@ -117,7 +115,7 @@ static uint64_t before_reserve_check(uint64_t pc)
 	return pc;
 }
 
-/* Has the code before @pc, in one line with it, taken the frame away? */
+/* Has the straight-line code before @pc removed the frame? */
 static enum frame_part epilogue_at(uint64_t pc)
 {
 	bool raised = false;
@@ -139,8 +137,8 @@ static enum frame_part epilogue_at(uint64_t pc)
 	return PART_NONE;
 }
 
-/* Where a poll before a return goes on when it has fired: adr x8, poll; str x8, [x28, #n]; and
- * away. */
+/* The code that a poll before a return jumps to when it has fired: adr x8, poll; str x8, [x28, #n];
+ * then it jumps away. */
 static enum frame_part poll_stub_at(const struct blob *b, uint64_t pc)
 {
 	for (uint64_t p = pc; p + 4 * POLL_STEPS > pc; p -= 4) {
@@ -196,7 +194,7 @@ bool compiled_stub_prologue_sig(struct hot *h, const struct blob *b)
 	return compiled_prologue_unwind(h, b, part == PART_NONE ? epilogue_at(h->at.pc) : part);
 }
 
-/* ldp xn, xm, [sp], #n and add sp, sp, #n, at the interrupted instruction or behind its call. */
+/* ldp xn, xm, [sp], #n and add sp, sp, #n, at the interrupted instruction or after its call. */
 uint64_t compiled_pops_sig(uint64_t pc)
 {
 	uint32_t i = load32_sig(pc);

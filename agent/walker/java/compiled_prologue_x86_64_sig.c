@@ -20,7 +20,7 @@ enum prologue {
 	PROLOGUE_UNKNOWN = -1,
 	PROLOGUE_BEFORE, /* nothing pushed */
 	PROLOGUE_PUSHED, /* rbp pushed */
-	PROLOGUE_SUBTRACTED, /* room made, rbp not stored yet */
+	PROLOGUE_SUBTRACTED, /* sp is lowered, rbp is not stored yet */
 	PROLOGUE_DONE,
 };
 
@@ -62,21 +62,22 @@ static bool stores_rbp(const struct instruction *i)
 
 /* ---- prologue -------------------------------------------------------------------------------- */
 
-/* mov [rsp - 0x14000], eax: touches the stack that the method may need */
+/* mov [rsp - 0x14000], eax: touches the stack that the method may need, so that an overflow is
+ * noticed early */
 static bool is_stack_bang(const struct instruction *i)
 {
 	return instruction_is(i, OP_MOV_TO) && !i->wide && i->reg == GPR_RAX && i->mod == 2 &&
 	       i->base == GPR_RSP;
 }
 
-/* Bytes of an instruction that may stand before the frame is built and does nothing to it: the
- * stack bang, nops of alignment, a jump over them. 0 = another one. */
+/* Bytes of an instruction that may precede the frame and does not change it: the stack bang,
+ * alignment nops, a jump over them. 0 = another instruction. */
 static uint64_t harmless_length(uint64_t pc, const struct instruction *i)
 {
 	if (is_stack_bang(i) || instruction_is_0f(i, OP_0F_NOP) || instruction_is(i, OP_NOP))
 		return i->length;
-	/* a method that must not be entered any more has a jump written over its bang, whose last
-	 * byte remains */
+	/* a method that is not entrant any more has a jump written over its bang, whose last byte
+	 * remains */
 	if (instruction_is(i, OP_JMP) && byte_at(pc + BANG_BYTES - 1) == 0xff)
 		return BANG_BYTES;
 	if (instruction_is(i, OP_JMP_SHORT) && i->immediate == 5)
@@ -84,8 +85,7 @@ static uint64_t harmless_length(uint64_t pc, const struct instruction *i)
 	return 0;
 }
 
-/* sub rsp, N ends at @p: the next instruction shows whether rbp is stored by a mov (C2) or was
- * pushed. */
+/* sub rsp, N ends at @p. If the next instruction stores rbp (C2), rbp has not been pushed. */
 static enum prologue after_subtract(uint64_t p, uint64_t pc)
 {
 	struct instruction i;
@@ -102,9 +102,9 @@ static uint64_t compiled_prologue_x86_64_verified_entry(const struct blob *b)
 		       : b->code + load16_sig(b->base + (uint32_t)vm_sig.nm_verified_entry_offset);
 }
 
-/* Where the frame begins to be built: the stack bang and push rbp. Before it Object.hashCode's
- * wrapper looks into the object's header, and static methods may check that their class is
- * initialised. */
+/* The first instruction of the prologue: the stack bang before push rbp. The wrapper of
+ * Object.hashCode reads the object's header before it, and static methods may check that their
+ * class is initialised. */
 static uint64_t prologue_begin(const struct blob *b, uint64_t end)
 {
 	uint64_t entry = compiled_prologue_x86_64_verified_entry(b), p = entry;
@@ -117,7 +117,7 @@ static uint64_t prologue_begin(const struct blob *b, uint64_t end)
 	return entry;
 }
 
-/* How far has the prologue that begins at @p come at @pc? */
+/* How much of the prologue that begins at @p has run when @pc is the next instruction? */
 static enum prologue compiled_prologue_x86_64_prologue_at(uint64_t p, uint64_t end, uint64_t pc)
 {
 	enum prologue state = PROLOGUE_BEFORE;
@@ -180,17 +180,17 @@ static bool leave_prologue(struct hot *h, const struct blob *b)
 		return hot_move(h, second, sp + 16, fp);
 	if (return_known_sig(h, first))
 		return hot_move(h, first, sp + 8, fp);
-	if (fp == sp && return_known_sig(h, second)) /* native wrapper: mov rbp, rsp is done */
+	if (fp == sp && return_known_sig(h, second)) /* a native wrapper after mov rbp, rsp */
 		return hot_move(h, second, sp + 16, first);
 	if (!return_known_sig(h, pc))
 		return false;
-	if (stores_rbp(&here)) /* it still is the caller's */
+	if (stores_rbp(&here)) /* rbp still is the caller's */
 		return hot_move(h, pc, end, fp);
 	return hot_move(h, pc, end, hot_word(h, end - 16));
 }
 
-/* Where the interpreter goes on in the middle of a loop (OSR): it has left its frame, and this one
- * is built as at any entry, far behind it. */
+/* The interpreter enters compiled code in the middle of a loop (OSR): it has left its own frame,
+ * and the method has a second prologue there, far behind the first. */
 static bool leave_loop_entry(struct hot *h, const struct blob *b)
 {
 	uint64_t entry, sp = h->at.sp;
@@ -223,7 +223,7 @@ static bool is_poll_test(const struct instruction *i)
 }
 
 /* The poll between `pop rbp` and `ret`: cmp rsp, [r15 + x] or a load through a page, as C1 and C2
- * of 8 to 28 emit it. @last: the byte before @here. */
+ * of JDK 8 to 28 emit it. @last: the byte before @here. */
 static bool is_return_poll(const struct instruction *here, uint64_t pc, uint8_t last)
 {
 	bool popped = last == (OP_POP | GPR_RBP) || last == OP_LEAVE;
@@ -257,7 +257,8 @@ static bool loads_poll_pc(const struct instruction *i)
 	       (instruction_has_reg(i, OP_MOV_IMMEDIATE, GPR_R10) && i->wide);
 }
 
-/* Does a load of a poll's pc end at @pc? Allocations store r10 into the thread, too. */
+/* Does a load of a poll's pc end at @pc? Without this check a store of r10 into the thread means
+ * nothing: allocations have one, too. */
 static bool is_poll_pc_loaded(uint64_t pc)
 {
 	struct instruction i;
@@ -266,7 +267,8 @@ static bool is_poll_pc_loaded(uint64_t pc)
 	       (instruction_before_sig(pc, MOV_BYTES, &i) && loads_poll_pc(&i));
 }
 
-/* Where a poll that fired goes on: its pc is loaded, stored, then a jump. The frame is gone. */
+/* A poll that fired continues here: the code loads the poll's pc, stores it and jumps away. The
+ * frame is gone. */
 static bool is_poll_stub(const struct instruction *here, uint64_t pc)
 {
 	if (loads_poll_pc(here))
@@ -278,8 +280,8 @@ static bool is_poll_stub(const struct instruction *here, uint64_t pc)
 	return stores_poll_pc(pc) && is_poll_pc_loaded(pc);
 }
 
-/* May a native wrapper have this between `leave` and its end? Polls, the test for an exception, the
- * ways to their handlers. */
+/* May a native wrapper have this instruction between `leave` and its end? There are polls, the test
+ * for an exception, and the jumps to their handlers. */
 static bool is_wrapper_end(const struct instruction *i)
 {
 	if (instruction_has_base(i, GPR_THREAD))
@@ -291,8 +293,8 @@ static bool is_wrapper_end(const struct instruction *i)
 	       instruction_is(i, OP_JCC_SHORT | (i->op & 15));
 }
 
-/* Do such instructions alone lead from `leave` at @from to @pc? What follows `ret` is one jump to
- * the exception's handler, then paths that still have the frame. */
+/* Do only such instructions stand between `leave` at @from and @pc? After `ret` there is one jump
+ * to the exception's handler, then code that still has the frame. */
 static bool is_wrapper_end_between(uint64_t from, uint64_t pc)
 {
 	bool returned = false;
@@ -316,10 +318,10 @@ static bool is_past_leave(uint64_t pc)
 }
 
 /*
- * Code of methods that no stack overflow may cut short (@ReservedStackAccess: the locks of
- * java.util.concurrent), and of those they are inlined into, checks after `pop rbp` whether it used
- * the stack's reserved zone: cmp rsp, [r15 + x]; jb over a call. Where such a jb at @pc leads; 0 =
- * another instruction.
+ * Methods that a stack overflow must not cut short (@ReservedStackAccess: the locks of
+ * java.util.concurrent), and methods they are inlined into, check after `pop rbp` whether they used
+ * the stack's reserved zone: cmp rsp, [r15 + x]; jb over a call. Returns the target of such a jb at
+ * @pc; 0 = another instruction.
  */
 static uint64_t reserve_check_end(uint64_t pc)
 {
@@ -334,7 +336,7 @@ static uint64_t reserve_check_end(uint64_t pc)
 	return 0;
 }
 
-/* At the jb, or where it leads: the poll, or the jump to the stub that rethrows. */
+/* At the jb, or at its target: the poll, or the jump to the stub that rethrows. */
 static bool is_past_reserve_check(const struct instruction *here, uint64_t pc)
 {
 	if (instruction_is_0f(here, OP_0F_JB))
@@ -348,7 +350,7 @@ static bool is_past_reserve_check(const struct instruction *here, uint64_t pc)
 	return false;
 }
 
-/* A native wrapper whose `leave` is done. */
+/* Has the native wrapper executed its `leave`? */
 static bool is_wrapper_left(const struct instruction *here, uint64_t pc, uint8_t last)
 {
 	bool is_jne = instruction_is(here, OP_JNE_SHORT) || instruction_is_0f(here, OP_0F_JNE);
@@ -385,7 +387,7 @@ bool compiled_prologue_sig(struct hot *h, const struct blob *b)
 	return leave_loop_entry(h, b) || leave_epilogue(h, b);
 }
 
-/* mov rbx, the Method; jmp to its adapter. */
+/* mov rbx, the Method; jmp to the adapter. */
 bool compiled_call_stub_sig(struct hot *h, const struct blob *b)
 {
 	uint64_t pc = h->at.pc, to = hot_word(h, h->at.sp);

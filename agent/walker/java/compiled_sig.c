@@ -1,17 +1,19 @@
 /*
- * Frames of compiled methods: their size is known, so the caller is where the frame ends. Except
- * while the frame is being built or torn down (the interrupted instruction tells which), where the
- * code has pushed words of its own (only where there is no exact debug information), and where the
- * frame was deoptimised (its real pc is kept in the frame).
+ * Frames of compiled methods. The size of a frame is known, so its caller is found at its end, with
+ * three exceptions. While the frame is being built or torn down, the interrupted instruction tells.
+ * Where there is no exact debug information, the code may have pushed words. A deoptimised frame
+ * keeps its real pc in a slot.
  */
 #include "agent/hotspot/continuation.h"
 #include "agent/walker/java/hotspot_priv.h"
 #include "agent/walker/java/scopes.h"
 
-#define PUSHED_NEAR	64 /* bytes: what code pushes around a call or a subtype check */
-#define PUSHED_FAR	0x480 /* bytes: a ZGC barrier stub saves all vector registers */
+#define PUSHED_NEAR 64 /* bytes that code pushes around a call or a subtype check */
+#define PUSHED_FAR                                                         \
+	0x480 /* bytes that a ZGC barrier stub pushes: it saves all vector \
+	       * registers */
 #define SPILLED_MAX	0x1000 /* bytes */
-#define WRAPPER_FRAME	256 /* bytes beyond the fixed frame of a native wrapper: its arguments */
+#define WRAPPER_FRAME	256 /* bytes of arguments beyond the fixed frame of a native wrapper */
 #define FP_DISTANCE_MAX 0x4000
 
 /* ---- the caller of a whole frame ------------------------------------------------------------- */
@@ -46,7 +48,8 @@ static void try_pops(const struct hot *h, const struct blob *b, uint64_t pc, str
 		*c = moved;
 }
 
-/* The intrinsic of String.indexOf copies short strings to the stack and keeps the old sp on top. */
+/* The intrinsic of String.indexOf copies short strings to the stack and leaves the old sp on
+ * top. */
 static void try_saved_sp(const struct hot *h, const struct blob *b, struct caller *c)
 {
 	uint64_t saved = hot_word(h, h->at.sp);
@@ -60,9 +63,9 @@ static void try_saved_sp(const struct hot *h, const struct blob *b, struct calle
 		*c = moved;
 }
 
-/* Barriers stand behind the method's code: what they push they pop, then they jump back. What they
- * have room for may hold stale return addresses, of calls through stubs as well: such a one is not
- * believed where following the code leads to one of a call to us. */
+/* GC barriers stand behind the method's code; they pop what they push, then jump back. The room
+ * that they make may hold stale return addresses, even of calls through stubs: following the code
+ * decides against such a word if it finds one whose call leads to this method. */
 static void try_forward(const struct hot *h, const struct blob *b, struct caller *c)
 {
 	bool sure = h->behind || !h->leaf;
@@ -80,8 +83,8 @@ static void try_forward(const struct hot *h, const struct blob *b, struct caller
 		*c = moved;
 }
 
-/* The frame is gone although the code does not look like it: what is on top was called to come
- * here. */
+/* The frame is gone although no instruction shows it: the word on top is the return address of a
+ * call to this method. */
 static bool try_gone(const struct hot *h, const struct blob *b, struct caller *c)
 {
 	struct caller top = { arch_code(hot_word(h, h->at.sp)), h->at.sp + 8, h->at.fp,
@@ -93,8 +96,9 @@ static bool try_gone(const struct hot *h, const struct blob *b, struct caller *c
 	return true;
 }
 
-/* The nominal slot does not fit: look above it. A fit that is not exact is taken only where the
- * nominal one is no return address at all. */
+/* The slot at the frame's end does not hold the return address, so the words above it are searched.
+ * A word whose call does not lead here is taken only if the slot at the end holds no return address
+ * at all. */
 static void search_above(const struct hot *h, const struct blob *b, struct caller *c)
 {
 	struct caller best = *c;
@@ -154,8 +158,8 @@ uint64_t compiled_real_pc_sig(const struct blob *b, uint64_t pc, uint64_t sp)
 	return original > b->base && original < b->end ? original : pc;
 }
 
-/* A virtual thread's root. The JVM makes it for the first of them: until the agent's thread has
- * found it, it is told by its name. */
+/* The root of a virtual thread. The JVM generates its code for the first virtual thread; until the
+ * agent's thread has found that code, it is recognised by its name. */
 static bool is_enter_special(const struct hot *h, const struct blob *b)
 {
 	if (code_places_sig.enter_special)
@@ -170,7 +174,7 @@ static bool is_enter_special(const struct hot *h, const struct blob *b)
 
 static bool leave_frame(struct hot *h, const struct blob *b, uint64_t pc)
 {
-	/* a method handle's dispatch has no frame, and jumps on */
+	/* the dispatch of a method handle has no frame; it ends with a jump */
 	if (b->kind == BLOB_NATIVE_NMETHOD && b->frame_words <= 1 && emulate_dispatch_sig(h))
 		return true;
 	if (h->leaf && compiled_prologue_sig(h, b))
@@ -182,7 +186,8 @@ static bool leave_frame(struct hot *h, const struct blob *b, uint64_t pc)
 	return find_caller(h, b, pc);
 }
 
-/* doYield's caller is at: chunks have its pc, also where it was deoptimised since it called. */
+/* h->at is the caller of doYield. Chunks store its pc, even if it has been deoptimised since the
+ * call. */
 static void remember_yield(struct hot *h)
 {
 	struct blob b;
@@ -207,7 +212,7 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 	if (!h->leaf && is_enter_special(h, b)) {
 		continuation_learn_sig(h);
 		virtual_identity_sig(h->thread, h->w);
-		return false; /* a virtual thread's root */
+		return false; /* the root of a virtual thread */
 	}
 	left = leave_frame(h, b, pc);
 	if (left && b->base == code_places_sig.do_yield)
@@ -224,8 +229,8 @@ bool compiled_memo_sig(struct hot *h)
 		return false;
 	end = h->at.sp + 8 * (uint64_t)memo.frame_words;
 	pc = arch_code(hot_word(h, end - 8));
-	/* a pc that was met as a caller before is one: no need to look at the code again. The peek
-	 * writes behind the frames that are counted next */
+	/* a pc that is in the memo has been a caller before, so its code need not be examined
+	 * again. scopes_memo_sig() writes behind the frames that are counted next */
 	h->w->n += memo.n;
 	if ((scopes_memo_sig(h, pc, &next) && next.exact) ||
 	    return_fits_java_sig(h, pc, hot_word(h, end - 16), end)) {

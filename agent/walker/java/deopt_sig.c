@@ -1,15 +1,15 @@
 /*
- * While a compiled frame is replaced by interpreted ones (deoptimization.cpp): the new frames are
- * skeletons with whatever was on the stack before, Methods too. But the JVM has written down which
- * frames they will be, and who called them (vframeArray), and keeps that with the thread until the
- * last one is whole.
+ * While the JVM replaces a compiled frame by interpreted ones (deoptimization.cpp), the new frames
+ * are skeletons: their slots hold old contents of the stack, stale Methods among them. But the JVM
+ * has recorded which frames it will build and who called them (vframeArray); it keeps the record
+ * with the thread until the last frame is complete.
  */
 #include "agent/walker/java/hotspot_priv.h"
 
-#define FRAMES_MAX 1024 /* of one compiled frame, all inlined */
+#define FRAMES_MAX 1024 /* frames that one compiled frame becomes */
 
-/* Class frame begins with sp and pc and ends with fp and the sp before its callee extended it; on
- * arm64 a flag may follow. */
+/* The class frame begins with sp and pc and ends with fp and the sp before its callee extended it;
+ * on arm64 a flag may follow. */
 static bool read_frame(const struct hot *h, uint64_t frame, struct regs *ret)
 {
 	uint32_t last = vm_sig.frame_bytes - 8;
@@ -49,7 +49,7 @@ bool deopt_frames_sig(struct hot *h)
 	}
 	h->java_seen = true;
 	hot_move(h, caller.pc, caller.sp, caller.fp);
-	/* the JVM writes down where a virtual thread's stack ends, but its frames go on in the
+	/* the JVM records where the stack of a virtual thread ends, but its frames continue in the
 	 * chunks */
 	if (code_places_sig.enter_special && code_blob_sig(caller.pc, &b) &&
 	    b.base == code_places_sig.enter_special)

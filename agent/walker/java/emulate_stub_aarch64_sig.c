@@ -1,17 +1,17 @@
 /*
- * arm64. Where a stub returns to that was interrupted: its instructions are followed to the ret.
- * Only what they do to sp and to the pair x29, x30 is done. A branch is not taken; a way that ends
- * nowhere is gone back from, to the branches on it.
+ * arm64. Finds the return address of an interrupted stub by following its instructions to the ret.
+ * Only their effects on sp and on the pair x29, x30 are applied. Branches are not taken at first;
+ * when a path leads nowhere, the branches on it are tried.
  */
 #include "agent/walker/java/hotspot_priv.h"
 
 #define STEPS_MAX 512
-#define TURNS_MAX 8 /* branches remembered on a way */
+#define TURNS_MAX 8 /* branches remembered on a path */
 #define LINK	  30
 
 struct way {
 	uint64_t pc, sp, fp, link;
-	bool link_known; /* false: a call on the way has overwritten it */
+	bool link_known; /* false: a call on the path has overwritten it */
 };
 
 enum step {
@@ -20,7 +20,7 @@ enum step {
 	STEP_LOST,
 };
 
-/* Bytes an instruction takes from the stack (stp, str with writeback, sub) or gives back. */
+/* Bytes by which an instruction lowers sp (stp, str with writeback, sub) or raises it. */
 static int64_t bytes_pushed(uint32_t i)
 {
 	int64_t pair = (int64_t)(int32_t)(i << 10) >> 25; /* imm7, in registers */
@@ -41,7 +41,8 @@ static int64_t bytes_pushed(uint32_t i)
 	return 0;
 }
 
-/* x30 loaded by an ldp from sp, first or second of the pair, with or without writeback. */
+/* Is x30 loaded by an ldp from sp, as the first or the second of the pair, with or without
+ * writeback? */
 static void load_link(const struct hot *h, struct way *w, uint32_t i)
 {
 	bool ldp = (i & 0xfe4003e0) == 0xa84003e0;
@@ -62,7 +63,7 @@ static void load_link(const struct hot *h, struct way *w, uint32_t i)
 		w->fp = hot_word(h, at);
 }
 
-/* Where a conditional branch leads; 0 = it is none. */
+/* The target of a conditional branch; 0 = it is not one. */
 static uint64_t branch_target(uint64_t pc, uint32_t i)
 {
 	if ((i & 0xff000010) == 0x54000000 || (i & 0x7e000000) == 0x34000000) /* b.cond, cbz */
@@ -74,7 +75,7 @@ static uint64_t branch_target(uint64_t pc, uint32_t i)
 
 static enum step emulate_stub_aarch64_step(const struct hot *h, struct way *w, uint32_t i)
 {
-	if (code_returns(i) || code_pushes_pair(i)) /* or the frame is still to be built */
+	if (code_returns(i) || code_pushes_pair(i)) /* or the frame is not built yet */
 		return w->link_known ? STEP_RETURNS : STEP_LOST;
 	if (code_jumps(i)) {
 		w->pc += (uint64_t)((int64_t)(int32_t)(i << 6) >> 4);

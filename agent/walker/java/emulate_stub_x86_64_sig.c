@@ -1,16 +1,16 @@
 /*
- * Stubs left by following their instructions: the exception stubs, which leave by a jump to a
- * handler with the pc of the throw in rdx; adapters that saved all registers around a call;
+ * Finds the caller of a stub by following its instructions: exception stubs, which jump to a
+ * handler with the pc of the throw in rdx; adapters that have saved all registers around a call;
  * intrinsics.
  */
 #include "agent/walker/java/hotspot_priv.h"
 #include "agent/walker/native/emulate.h"
 
-#define JUMPS_MAX      4 /* through registers, inside a stub */
-#define ARGUMENT_WORDS 8 /* of an intrinsic of the interpreter, and what aligns them */
+#define JUMPS_MAX      4 /* jumps through registers inside one stub */
+#define ARGUMENT_WORDS 8 /* arguments of an intrinsic of the interpreter, and padding */
 #define STRAIGHT_STEPS 96 /* a barrier restores all vector registers, too */
 
-/* What the instructions call 0 to 15, as the kernel's context orders them. */
+/* The registers that instructions number 0 to 15, by their index in the kernel's context. */
 static const uint8_t order[GPR_COUNT] = {
 	REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
 	REG_R8,	 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
@@ -33,7 +33,8 @@ static uint64_t fp_after(const struct hot *h, const struct emulation *f)
 	return emulation_knows(f, GPR_RBP) ? f->reg[GPR_RBP] : h->at.fp;
 }
 
-/* The frame is there: so it may be gone on in by an exception's handler, which follows no call. */
+/* The method has its frame, so an exception handler in it may be the target; no call stands before
+ * a handler. */
 static bool is_in_method(uint64_t pc)
 {
 	struct blob b;
@@ -42,7 +43,7 @@ static bool is_in_method(uint64_t pc)
 	       (int64_t)(pc - b.code) > b.frame_complete;
 }
 
-/* Native code calls some of StubRoutines, and none of the others. C1's exception stubs return to
+/* Native code calls some stubs of StubRoutines and no other stubs. C1's exception stubs return to
  * the handler. */
 static bool emulate_stub_x86_64_returned(struct hot *h, const struct blob *b,
 					 const struct emulation *f)
@@ -56,7 +57,7 @@ static bool emulate_stub_x86_64_returned(struct hot *h, const struct blob *b,
 	       hot_move(h, f->pc, sp, fp);
 }
 
-/* An adapter is left for the method: its caller's pc is on top, or in rax with the sp in r13. */
+/* The adapter jumps to the method: the return address is on top, or in rax with the sp in r13. */
 static bool emulate_stub_x86_64_entered(struct hot *h, const struct emulation *f)
 {
 	uint64_t sp = f->reg[GPR_RSP], fp = fp_after(h, f), pc = hot_word(h, sp);
@@ -67,7 +68,7 @@ static bool emulate_stub_x86_64_entered(struct hot *h, const struct emulation *f
 	return return_fits_java_sig(h, pc, fp, sp + 8) && hot_move(h, pc, sp + 8, fp);
 }
 
-/* An exception goes to its handler: in the frame that threw, or was returned to. */
+/* The stub jumps to an exception handler, in the frame that threw or in the one returned to. */
 static bool emulate_stub_x86_64_threw(struct hot *h, const struct emulation *f)
 {
 	uint64_t sp = f->reg[GPR_RSP], fp = fp_after(h, f), pc = f->reg[GPR_RDX];
@@ -100,8 +101,9 @@ bool emulate_stub_sig(struct hot *h, const struct blob *b)
 }
 
 /*
- * A poll before a return comes when the frame is gone: then the blob returns to the caller of the
- * method that polled, which is shown as about to return. Any other poll's blob returns to the poll.
+ * When a poll before a return fires, the frame is already gone, and the blob returns to the caller
+ * of the method that polled; the stack shows that method as about to return. The blob of any other
+ * poll returns to the poll.
  */
 bool emulate_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled)
 {
@@ -113,8 +115,8 @@ bool emulate_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *poll
 	switch (emulate_sig(&f, EMULATE_STEPS_STUB)) {
 	case EMULATE_RETURNED:
 		break;
-	case EMULATE_JUMPED: /* as if an exception waited: its stub has popped the same pc into rdx
-			      */
+	case EMULATE_JUMPED: /* the path of a pending exception was followed: its stub has popped
+			      * the same pc into rdx */
 		f.pc = emulation_knows(&f, GPR_RDX) ? f.reg[GPR_RDX] : 0;
 		break;
 	default:
@@ -133,8 +135,8 @@ bool emulate_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *poll
 	return true;
 }
 
-/* An adapter has left the return address where compiled code put it, and pushed it again below the
- * arguments. Of an interpreted caller fp is enough. */
+/* An adapter leaves the return address where compiled code put it and pushes a copy below the
+ * arguments. For an interpreted caller fp is enough. */
 static uint64_t sender_sp(const struct hot *h, const struct emulation *f)
 {
 	uint64_t sp = f->reg[GPR_RSP];
@@ -157,7 +159,8 @@ bool emulate_interpreter_sig(struct hot *h)
 	fp = fp_after(h, &f);
 	if (return_fits_java_sig(h, f.pc, fp, sp))
 		return hot_move(h, f.pc, sp, fp);
-	/* an exception leaves the method: to a handler, with the pc of the call in rdx */
+	/* an exception leaves the method: the code jumps to a handler with the pc of the call in
+	 * rdx */
 	return emulation_knows(&f, GPR_RDX) && return_fits_java_sig(h, f.reg[GPR_RDX], fp, sp) &&
 	       hot_move(h, f.reg[GPR_RDX], sp, fp);
 }

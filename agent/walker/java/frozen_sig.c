@@ -1,8 +1,9 @@
 /*
- * Across the barrier (continuationEntry.hpp, stackChunkOop.hpp, frame_freeze_thaw): the lowest
- * thawed frame returns into a stub of the JVM; its real callers lie in the chunks. Below them is
- * the frame of Continuation.enterSpecial, the virtual thread's root. Frames in chunks are laid out
- * as on a stack, but the frame pointers of interpreted ones are relative.
+ * Frames of virtual threads beyond the return barrier (continuationEntry.hpp, stackChunkOop.hpp,
+ * frame_freeze_thaw). The lowest thawed frame returns into a stub of the JVM; its real callers lie
+ * in the chunks. Below them is the frame of Continuation.enterSpecial, the virtual thread's root.
+ * Frames in chunks are laid out as on a stack, but the frame pointers of interpreted frames are
+ * relative.
  */
 #include <stddef.h>
 #include "agent/hotspot/continuation.h"
@@ -15,19 +16,21 @@
 #define CHUNK_WORDS_MAX (1 << 24)
 #define FRAME_WORDS_MAX 100000
 #define SPARE_WORDS_MAX \
-	8 /* of the room made for frames: to align them, and for what returns to them */
-#define CALL_WORDS_MAX	  4 /* that a call takes on the stack before any room is made */
-#define OPERAND_WORDS_MAX 1024 /* looked at: of an interpreted frame, below its fixed part */
-#define THREAD_SCAN_FROM  256 /* where in a JavaThread _cont_entry may lie */
-#define THREAD_SCAN_UPTO  2400
+	8 /* words of the room for frames that align them, and that hold what returns to them */
+#define CALL_WORDS_MAX 4 /* words that a call uses on the stack before any room is made */
+#define OPERAND_WORDS_MAX                                                       \
+	1024 /* words of an interpreted frame that are searched below its fixed \
+	      * part */
+#define THREAD_SCAN_FROM 256 /* bytes of a JavaThread in which _cont_entry may lie */
+#define THREAD_SCAN_UPTO 2400
 
 /* ---- frames in a chunk
  * ---------------------------------------------------------------------------- */
 
 struct frozen {
 	uint64_t pc, sp, bottom, end;
-	uint64_t link; /* where an interpreted frame's relative fp is kept */
-	bool link_is_gone; /* the frame it called is being copied there */
+	uint64_t link; /* where the relative fp of an interpreted frame is stored */
+	bool link_is_gone; /* the frame that it called is being copied there */
 };
 
 static bool frozen_compiled(struct hot *h, struct frozen *f, const struct blob *b)
@@ -59,9 +62,9 @@ static int32_t frozen_bci(uint64_t method, uint64_t fp)
 }
 
 /*
- * While the frame that @f called is copied into the chunk below it, whatever that has in its slots
- * lies where the link to @f's fp was. Above @f's sp are its operands, then the words that only a
- * frame has: the first to be found are its own. 0 = none.
+ * While the JVM copies the frame that @f called into the chunk below @f, the words of that frame
+ * overwrite the place that linked to @f's fp. Above @f's sp come its operands, then the words that
+ * only a frame has: the first such words found are @f's own. 0 = none.
  */
 static uint64_t first_fp_above(const struct frozen *f)
 {
@@ -97,7 +100,7 @@ static bool frozen_interpreted(struct hot *h, struct frozen *f)
 	return true;
 }
 
-/* The pc of the chunk's first frame is a field that Java does not see: the one slot of its head
+/* The pc of the chunk's first frame is a field hidden from Java: the only slot of the chunk's head
  * that points into the code cache. */
 static uint64_t chunk_pc(uint64_t chunk)
 {
@@ -110,7 +113,7 @@ static uint64_t chunk_pc(uint64_t chunk)
 	return 0;
 }
 
-/* Where the last of its frames ends, in bytes from where its words begin. */
+/* The end of the last frame, in bytes from the chunk's first word. */
 static uint64_t chunk_bottom(uint64_t chunk)
 {
 	const struct continuation_layout *c = &continuation_sig;
@@ -127,7 +130,8 @@ static bool chunk_is_empty(uint64_t chunk)
 	       chunk_bottom(chunk);
 }
 
-/* @sp (in words), @pc: of its first frame. @link_is_gone: its link may be written over. */
+/* @sp (in words), @pc: of the chunk's first frame. @link_is_gone: the word that links to it may be
+ * overwritten. */
 static bool walk_chunk(struct hot *h, uint64_t chunk, int32_t sp, uint64_t pc, bool link_is_gone)
 {
 	const struct continuation_layout *c = &continuation_sig;
@@ -163,11 +167,11 @@ static void push_unknown(struct hot *h)
 }
 
 /*
- * While a thread freezes its frames they are on the stack and, from the moment that the chunk's sp
- * says so, in the chunk as well. Until then what the chunk has is what the stack goes on with; from
- * then on it has all, and its first frame is the one that doYield returns to. That one's return
- * address was copied with the frames; the chunk's own word for it may be written a moment later. An
- * empty chunk still has the word of the last time.
+ * While a thread freezes its frames, they are on the stack and, as soon as the chunk's sp includes
+ * them, in the chunk as well. Before that moment the chunk holds what follows the frames on the
+ * stack; after it the chunk holds everything, and its first frame is the one that doYield returns
+ * to. The return address of that frame is copied with the frames; the chunk's own field for it may
+ * be written a moment later. An empty chunk keeps the field's last value.
  */
 static bool is_frozen_by_now(const struct hot *h, uint64_t chunk)
 {
@@ -181,9 +185,9 @@ static bool is_frozen_by_now(const struct hot *h, uint64_t chunk)
 }
 
 /*
- * The JVM takes frames out of @chunk, which was emptied first: they are there still, and the stack
- * has room for them, by which their number of words is known, a few aside. The chunk's pc is
- * theirs, and stands below them as well.
+ * The JVM thaws frames out of @chunk. It marks the chunk empty first, but the frames are still
+ * there, and the size of the room on the stack gives their number of words, up to a few. The
+ * chunk's pc belongs to them, and stands below them as well.
  */
 static bool walk_thawed(struct hot *h, uint64_t chunk, uint64_t room_words)
 {
@@ -203,7 +207,8 @@ static bool walk_thawed(struct hot *h, uint64_t chunk, uint64_t room_words)
 	return false;
 }
 
-/* @room_words: made on the stack for frames that are taken out of the first chunk; 0 = none are. */
+/* @room_words: room on the stack for frames that are being thawed out of the first chunk; 0 = none
+ * are. */
 static bool walk_chunks(struct hot *h, uint64_t first, uint64_t room_words)
 {
 	const struct continuation_layout *c = &continuation_sig;
@@ -230,7 +235,7 @@ static bool walk_chunks(struct hot *h, uint64_t first, uint64_t room_words)
 	return true;
 }
 
-/* All frames that are still in chunks, or none: false where something changed meanwhile. */
+/* Pushes all frames that are still in chunks, or none: false = something changed meanwhile. */
 static bool walk_frozen(struct hot *h, uint64_t entry)
 {
 	const struct continuation_layout *c = &continuation_sig;
@@ -245,8 +250,8 @@ static bool walk_frozen(struct hot *h, uint64_t entry)
 	if (!first && oop_is_unreadable_sig(continuation + (uint32_t)c->tail))
 		return false;
 	sp = first ? load32_sig(first + (uint32_t)c->chunk_sp) : 0;
-	/* native code, called by the stub that thaws: the frames that return to it are gone already
-	 */
+	/* native code, called by the stub that thaws: the frames that return to it are already
+	 * gone */
 	room = !h->java_seen && entry > h->at.sp ? (entry - h->at.sp) / 8 : 0;
 	if (walk_chunks(h, first, room) && oop_calm_sig() == calm &&
 	    oop_load_sig(continuation + (uint32_t)c->tail) == first &&
@@ -259,8 +264,8 @@ static bool walk_frozen(struct hot *h, uint64_t entry)
 /* ---- the frame of enterSpecial
  * --------------------------------------------------------------------- */
 
-/* The ContinuationEntry is enterSpecial's frame. Its address: in the thread, or by that frame's
- * size from the frame pointer the barrier's caller saved. */
+/* The ContinuationEntry is the frame of enterSpecial. Its address is in the thread, or follows from
+ * the size of that frame and the frame pointer that the barrier's caller saved. */
 static uint64_t find_entry(const struct hot *h)
 {
 	uint64_t entry = 0;
@@ -309,5 +314,5 @@ bool continuation_cross_sig(struct hot *h)
 		hot_push_method_sig(
 			h, load64_sig(code_places_sig.enter_special + (uint32_t)vm_sig.nm_method),
 			-1, WIRE_KIND_NATIVE_METHOD);
-	return false; /* the virtual thread's root; the carrier's frames below are not its own */
+	return false; /* the root of the virtual thread; the frames below belong to its carrier */
 }

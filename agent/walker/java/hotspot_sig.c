@@ -6,7 +6,9 @@
 #include "agent/hotspot/java_thread.h"
 #include "agent/walker/java/hotspot_priv.h"
 
-#define STACK_MAX (1ull << 20) /* of a thread whose stack's end is not known */
+#define STACK_MAX                                                                         \
+	(1ull << 20) /* bytes of stack that are assumed for a thread whose stack's end is \
+		      * unknown */
 
 void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t kind)
 {
@@ -20,7 +22,7 @@ void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t ki
 
 void hot_push_stub_sig(struct hot *h, const struct blob *b)
 {
-	uint64_t pc = h->at.pc - !h->leaf; /* a call may be a routine's last instruction */
+	uint64_t pc = h->at.pc - !h->leaf; /* a call may be the last instruction of a routine */
 
 	if (!hot_push(h, (uint64_t)(uintptr_t)code_label_sig(b, pc), -1, WIRE_KIND_STUB))
 		h->broken = "too_deep";
@@ -46,8 +48,7 @@ static bool read_anchor(const struct hot *h, uint64_t address, struct anchor *a)
 	return code_cache_has(a->pc);
 }
 
-/* Java code was interrupted there: by our signal, or by another's whose handler was walked through.
- */
+/* A signal interrupted Java code there: ours, or one whose handler the walk has passed. */
 static void take_registers(struct hot *h, uint64_t context)
 {
 	h->context = context;
@@ -87,7 +88,7 @@ static bool leave_native(struct hot *h)
 
 	if (end == UNWIND_JAVA)
 		return true;
-	/* the thread's own first function, or no way on: did it come from Java? */
+	/* the thread's first function, or the unwind rows end: did the thread come from Java? */
 	if (end != UNWIND_TOO_DEEP && h->thread &&
 	    read_anchor(h, h->thread + (uint32_t)vm_sig.thread_anchor, &a) && a.sp >= h->at.sp) {
 		hot_move(h, a.pc, a.sp, a.fp);
@@ -97,8 +98,9 @@ static bool leave_native(struct hot *h)
 	return false;
 }
 
-/* The call stub's frame: where the VM called into Java. Its wrapper keeps the anchor of the Java
- * frame before; without one this is the thread's first. false = the walk is over. */
+/* The frame of the call stub, by which the VM calls Java. Its JavaCallWrapper holds the anchor of
+ * the Java frame before; if that is empty, this is the thread's first Java frame. false = the walk
+ * is complete. */
 static bool leave_call_stub(struct hot *h)
 {
 	uint64_t wrapper = hot_word(h, h->at.fp + 8 * (int64_t)vm_sig.wrapper_words);
@@ -116,7 +118,7 @@ static bool leave_call_stub(struct hot *h)
 		h->broken = "call_stub_anchor";
 		return false;
 	}
-	/* the native frames between the two, if they lead to the same Java frame */
+	/* push the native frames between the two if they lead to the same Java frame */
 	hot_move(h, hot_word(h, h->at.fp + 8), h->at.fp + 16, hot_word(h, h->at.fp));
 	if (native_frames(h) != UNWIND_JAVA || h->at.sp != a.sp) {
 		h->w->n = n;
@@ -130,7 +132,8 @@ static bool leave_call_stub(struct hot *h)
 static bool hotspot_interpreted(struct hot *h)
 {
 	if (h->leaf && interpreter_resumes_sig(h->at.pc))
-		h->leaf = false; /* registers are still the callee's; they may look like an entry */
+		h->leaf = false; /* the registers still belong to the callee and may look like an
+				  * entry */
 	if (h->leaf && interpreter_prologue_sig(h)) {
 		h->java_seen = true;
 		return true;
@@ -168,8 +171,8 @@ static bool hotspot_generated(struct hot *h)
 	return code_is_nmethod(&b) ? compiled_frame_sig(h, &b) : blob_frame_sig(h, &b);
 }
 
-/* The frame could not be left. The thread's anchor helps only while no Java frame was seen: later
- * it may describe another place. */
+/* The frame's caller was not found. The thread's anchor helps only while no Java frame was pushed:
+ * after that it may describe another place. */
 static bool hotspot_recover(struct hot *h)
 {
 	struct anchor a;
@@ -196,7 +199,7 @@ static void hotspot_walk(struct hot *h)
 		}
 		if (!moved || h->broken)
 			return;
-		/* upwards only: no loop can be endless */
+		/* the walk goes upwards only, so that it ends */
 		if (!hot_on_stack(h, h->at.sp) || h->at.sp < sp ||
 		    (h->at.sp == sp && !leaf && !h->leaf)) {
 			h->broken = "outside_stack";
@@ -212,8 +215,8 @@ static void find_stack(struct hot *h)
 	uint64_t base = h->thread ? load64_sig(h->thread + (uint32_t)vm_sig.thread_stack_base) : 0;
 
 	h->low = h->at.sp - ARCH_RED_ZONE;
-	/* native code may run on a stack of its own far below (Go's, in its heap): the Java frames
-	 * are on the thread's, and the anchor leads there */
+	/* native code may run on a separate stack far below (Go's, in its heap): the Java frames
+	 * are on the thread's own stack, and the anchor leads to them */
 	h->high = base > h->at.sp ? base : h->at.sp + STACK_MAX;
 }
 
@@ -233,7 +236,8 @@ void hotspot_walk_sig(struct walk *w, void *ucontext)
 	w->broken = h.broken;
 }
 
-/* An interrupted place may be anywhere; here it is a call, written down by the thread itself. */
+/* An interrupted pc may be anywhere; this one is the return address of a call, recorded by the
+ * thread itself. */
 void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread, walk_enough_fn *enough)
 {
 	static const sigset_t nothing_blocked;
@@ -252,7 +256,7 @@ void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread, walk_enough_fn *en
 		return;
 	}
 	hot_move(&h, a.pc, a.sp, a.fp);
-	/* a virtual thread that wakes up, before the first of its frames is back on the stack */
+	/* a virtual thread resumes, and none of its frames is back on the stack yet */
 	if (code_places_sig.enter_special && code_blob_sig(a.pc, &b) &&
 	    b.base == code_places_sig.enter_special)
 		(void)continuation_cross_sig(&h);

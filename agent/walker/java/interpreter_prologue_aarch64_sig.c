@@ -1,18 +1,18 @@
 /*
  * Interpreted frames on arm64 while they are built or torn down
  * (templateInterpreterGenerator_aarch64, generate_fixed_frame; interp_masm_aarch64,
- * remove_activation). The instructions ahead tell: an entry still has to set x29, and a return has
- * only ret left.
+ * remove_activation). The instructions ahead tell them apart: an entry still has to set x29; a
+ * return has only ret left.
  */
 #include "agent/walker/java/hotspot_priv.h"
 
-#define PART_MAX      0x10000ull /* from sp to the sender's sp at entry and return */
-#define ENTRY_STEPS   64 /* instructions of an entry up to the one that sets x29 */
+#define PART_MAX      0x10000ull /* bytes from sp to the sender's sp at entry and return */
+#define ENTRY_STEPS   64 /* instructions of an entry before the one that sets x29 */
 #define RETURN_STEPS  8
 #define LAST_SP_WORDS (-2)
-#define SENDER_STEPS  24 /* from there to the one that stores the sender's sp */
+#define SENDER_STEPS  24 /* instructions from there to the one that stores the sender's sp */
 
-/* add x29, sp, #n: behind a stub's own stp it is mov x29, sp, which has no n. */
+/* add x29, sp, #n. Stubs have mov x29, sp after their stp, which has no n. */
 static bool sets_fp(uint32_t i)
 {
 	return (i & 0xffc003ff) == 0x910003fd && (i >> 10 & 0xfff);
@@ -30,7 +30,7 @@ static bool is_sender_sp(const struct hot *h, uint64_t sender_sp)
 	       sender_sp - h->at.sp < PART_MAX;
 }
 
-/* A method is being entered or left: its caller is found. */
+/* The caller of a method that is being entered or left is found. */
 static bool interpreter_prologue_aarch64_entered(struct hot *h, uint64_t method, uint64_t pc,
 						 uint64_t sp, uint64_t fp)
 {
@@ -39,7 +39,7 @@ static bool interpreter_prologue_aarch64_entered(struct hot *h, uint64_t method,
 	return hot_move(h, pc, sp, fp);
 }
 
-/* x29 is the frame of the method in x12, and that is not in a call (its last_sp is 0). */
+/* x29 is the frame of the method in x12, and the method is not in a call (its last_sp is 0). */
 static bool has_own_frame(const struct hot *h)
 {
 	uint64_t fp = h->at.fp;
@@ -70,7 +70,7 @@ static bool interpreter_aarch64_entry(struct hot *h)
 	return false;
 }
 
-/* From there until the sender's sp is in its slot. */
+/* From there until the slot of the sender's sp is written. */
 static bool interpreter_aarch64_entry_late(struct hot *h)
 {
 	uint64_t fp = h->at.fp, method = h->regs.method, p = h->at.pc, pc;
@@ -93,7 +93,7 @@ static bool interpreter_aarch64_entry_late(struct hot *h)
 	return false;
 }
 
-/* The register from which sp is set to the sender's by the code up to @end: 0 = it has been. */
+/* The register from which the code up to @end sets sp to the sender's sp: 0 = sp is already set. */
 static uint64_t sender_sp_ahead(const struct hot *h, uint64_t end)
 {
 	uint64_t x20 = h->regs.x20;
@@ -111,7 +111,7 @@ static uint64_t sender_sp_ahead(const struct hot *h, uint64_t end)
 	return 0;
 }
 
-/* The ret, or br x30, that is all that is ahead of @p; 0 = there is more. */
+/* The address of the ret or br x30 if nothing else is ahead of @p; 0 = there is more. */
 static uint64_t return_ahead(uint64_t p)
 {
 	for (int step = 0; step < RETURN_STEPS; step++, p += 4) {
@@ -161,7 +161,8 @@ static bool interpreter_aarch64_frameless(struct hot *h)
 	uint64_t sp = is_sender_sp(h, h->regs.sender_sp) ? h->regs.sender_sp : h->at.sp;
 	uint64_t fp = h->at.fp;
 
-	if (arch_code(hot_word(h, fp + 8)) == h->link) /* but a small one, to call the collector */
+	if (arch_code(hot_word(h, fp + 8)) == h->link) /* except a small one to call the
+							* collector */
 		fp = hot_word(h, fp);
 	return return_fits_java_sig(h, h->link, fp, sp) &&
 	       interpreter_prologue_aarch64_entered(h, h->regs.method, h->link, sp, fp);

@@ -1,15 +1,15 @@
 /*
  * Interpreted frames on x86-64 while they are built or torn down: under -Xint one sample in twenty
- * (templateInterpreterGenerator_x86, macroAssembler's remove_activation). They are told by what the
- * registers hold.
+ * (templateInterpreterGenerator_x86, remove_activation of the macro assembler). The contents of the
+ * registers tell which case it is.
  */
 #include "agent/walker/java/hotspot_priv.h"
 #include "agent/walker/native/instruction.h"
 
-#define PART_MAX	0x10000ull /* from sp to the sender's sp at entry and return */
-#define ENTRY_FRAME_MAX 0x60ull /* the fixed part being pushed at entry */
+#define PART_MAX	0x10000ull /* bytes from sp to the sender's sp at entry and return */
+#define ENTRY_FRAME_MAX 0x60ull /* bytes of the fixed part that an entry pushes */
 
-/* A method is being entered: rbx = Method*, its caller is found. */
+/* The caller of the method that is being entered is found. @method: 0 = do not push it. */
 static bool interpreter_prologue_x86_64_entered(struct hot *h, uint64_t method, uint64_t pc,
 						uint64_t sp, uint64_t fp)
 {
@@ -19,8 +19,8 @@ static bool interpreter_prologue_x86_64_entered(struct hot *h, uint64_t method, 
 	return true;
 }
 
-/* rbx is the Method, r13 the sender's sp: from the entry point until the bytecode pointer is set.
- */
+/* From the entry point until the bytecode pointer is set: rbx is the Method, r13 the sender's
+ * sp. */
 static bool interpreter_x86_64_entry(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, r13 = h->regs.r13, top, second, pc;
@@ -40,13 +40,14 @@ static bool interpreter_x86_64_entry(struct hot *h)
 		return interpreter_prologue_x86_64_entered(h, h->regs.rbx, top, r13, fp);
 	if (top == fp && return_fits_java_sig(h, second, fp, sp))
 		return interpreter_prologue_x86_64_entered(h, h->regs.rbx, second, r13, fp);
-	if (return_fits_java_sig(h, h->regs.rax, fp, sp)) /* popped to make room for the locals */
+	if (return_fits_java_sig(h, h->regs.rax, fp, sp)) /* the entry has popped the return address
+							   * to make room for the locals */
 		return interpreter_prologue_x86_64_entered(h, h->regs.rbx, h->regs.rax, r13, fp);
 	return false;
 }
 
-/* r13 already points to the ConstMethod or the bytecodes (a native method has none), the Method is
- * not pushed yet. */
+/* r13 already points to the ConstMethod or the bytecodes (a native method has none), but the Method
+ * is not pushed yet. */
 static bool interpreter_x86_64_entry_late(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, method = h->regs.rbx, sender_sp, pc, code;
@@ -67,21 +68,21 @@ static bool interpreter_x86_64_entry_late(struct hot *h)
 	return interpreter_prologue_x86_64_entered(h, method, pc, sender_sp, hot_word(h, fp));
 }
 
-/* mov byte [r8 to r15 + x], N: 25 clears a flag of the thread behind `leave` */
+/* mov byte [r8 to r15 + x], N: JDK 25 clears a flag of the thread after `leave` */
 static bool interpreter_x86_64_sets_flag(const struct instruction *i)
 {
 	return instruction_is(i, OP_MOV_BYTE) && i->rm >= GPR_R8;
 }
 
-/* mov rsp, rbx or the like; jmp rdi: the return address is in rdi */
+/* mov rsp, rbx or a similar register; jmp rdi: the return address is in rdi */
 static bool interpreter_x86_64_is_in_rdi(const struct instruction *i)
 {
 	return (instruction_is(i, OP_MOV_FROM) && i->wide && i->mod == 3 && i->reg == GPR_RSP) ||
 	       instruction_goes_to(i, GROUP_5_JMP, GPR_RDI);
 }
 
-/* leave; (25: movb) pop r13; mov rsp, rbx; jmp r13: rbx is the sender's sp. Native methods: rdi for
- * r13, and rbx is anything. */
+/* leave; (JDK 25: movb) pop r13; mov rsp, rbx; jmp r13: rbx is the sender's sp. Native methods use
+ * rdi in place of r13, and their rbx may hold anything. */
 static bool interpreter_x86_64_return(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, rbx = h->regs.rbx;
@@ -135,7 +136,8 @@ static bool interpreter_x86_64_frameless(struct hot *h)
 
 bool interpreter_prologue_sig(struct hot *h)
 {
-	/* a native method's end, told by its instructions, looks like a late entry otherwise */
+	/* the end of a native method also looks like a late entry, so its instructions are checked
+	 * first */
 	if (interpreter_x86_64_entry(h) || interpreter_x86_64_return(h) ||
 	    interpreter_x86_64_entry_late(h))
 		return true;

@@ -1,11 +1,11 @@
 /*
- * Interpreted frames (frame_x86.hpp, frame_aarch64.hpp): fp + 8 the return address, fp - 8 the
- * sender's sp, fp - 24 the Method, the bytecode pointer in a register while the frame is on top.
- * Being built or torn down they are for interpreter_prologue_*_sig.c.
+ * Interpreted frames (frame_x86.hpp, frame_aarch64.hpp): the return address is at fp + 8, the
+ * sender's sp at fp - 8, the Method at fp - 24. The bytecode pointer is in a register while the
+ * frame is on top. interpreter_prologue_*_sig.c handles frames that are being built or torn down.
  */
 #include "agent/walker/java/hotspot_priv.h"
 
-#define FRAME_MAX (1u << 20) /* bytes of one interpreted frame, as in the longest stack */
+#define FRAME_MAX (1u << 20) /* the largest interpreted frame that is believed, in bytes */
 
 bool interpreter_frame_sig(struct hot *h)
 {

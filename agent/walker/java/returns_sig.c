@@ -1,7 +1,8 @@
 /*
- * Return addresses. Nearly every wrong stack comes from a word that was taken for one: a slot that
- * is off by what the code has pushed holds a stale return address which is as valid as the right
- * one. So a candidate is scored: does the call before it lead to the callee?
+ * Which words of the stack are return addresses. Nearly every wrong stack comes from a mistake
+ * here: if the code has pushed words, the expected slot holds a stale return address that looks as
+ * valid as the right one. So each candidate gets a score: does the call that ends there lead to the
+ * callee?
  */
 #include "agent/hotspot/continuation.h"
 #include "agent/walker/java/hotspot_priv.h"
@@ -23,7 +24,8 @@ bool return_is_deopt_sig(const struct blob *b, uint64_t pc)
 	return pc == mh || call_is_deopt_sig(pc, handler);
 }
 
-/* In the code cache: valid without a look at the frame? The interpreter's are not. */
+/* Is @pc, in the code cache, valid whatever the frame holds? Addresses in the interpreter are
+ * not. */
 static bool is_valid_java(uint64_t pc)
 {
 	struct blob b;
@@ -122,7 +124,7 @@ enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp
 		if (caller.kind == BLOB_NMETHOD)
 			return return_is_deopt_sig(&caller, pc) ? RETURN_PLAUSIBLE
 								: RETURN_ELSEWHERE;
-		/* the runtime's stubs call no compiled method */
+		/* runtime stubs call no compiled method */
 		if (caller.kind == BLOB_RUNTIME && callee->kind == BLOB_NMETHOD)
 			return RETURN_ELSEWHERE;
 		return RETURN_PLAUSIBLE;

@@ -1,4 +1,4 @@
-/* Names of the frames at a pc of an nmethod, and a memo of those met lately. */
+/* The methods inlined at a pc of an nmethod, and a memo of those met recently. */
 #pragma once
 
 #include "agent/walker/java/hotspot_priv.h"
@@ -6,7 +6,7 @@
 struct scopes_memo {
 	uint64_t base; /* of the nmethod */
 	int32_t frame_words;
-	uint32_t n; /* frames, already written behind w->n but not counted */
+	uint32_t n; /* number of frames, already written behind w->n but not counted in it */
 	bool exact, behind;
 };
 
@@ -15,6 +15,6 @@ void scopes_push_sig(struct hot *h, const struct blob *b, uint64_t pc);
 /* Is there debug information for exactly this pc? */
 bool scopes_are_exact_sig(const struct blob *b, uint64_t pc);
 bool scopes_memo_sig(struct hot *h, uint64_t pc, struct scopes_memo *ret);
-/* Agent's thread: copies of methods were forgotten, the memo is void. */
+/* Agent's thread: copies of methods were dropped, so the memo is invalid. */
 void scopes_forget(void);
 uint64_t scopes_bytes(void);

@@ -1,7 +1,7 @@
 /*
- * What an nmethod's debug information says about a pc: the methods inlined there and their bytecode
- * indexes (debugInfo.hpp, pcDesc.hpp). Decoded scopes are kept in a memo keyed by pc, because hot
- * stacks come again: an entry is good while the same compilation still lies at the same place.
+ * Reads an nmethod's debug information for a pc: the methods inlined there and their bytecode
+ * indexes (debugInfo.hpp, pcDesc.hpp). A memo keeps decoded scopes by pc, because hot stacks
+ * repeat. An entry is valid while the same compilation lies at the same place.
  */
 #include <stddef.h>
 #include "agent/hotspot/method_priv.h"
@@ -15,8 +15,8 @@
 #define MEMO_FRAMES   6
 
 struct memo {
-	uint32_t sequence; /* odd while it is written */
-	uint32_t epoch; /* of the method copies in it */
+	uint32_t sequence; /* odd while the entry is being written */
+	uint32_t epoch; /* generation of the method copies in it */
 	uint32_t compile_id;
 	uint8_t n;
 	bool exact, behind;
@@ -53,7 +53,7 @@ static void find_debug_info(const struct blob *b, struct debug_info *d)
 			    : b->base + load32_sig(b->base + (uint32_t)vm_sig.nm_scopes_offset);
 }
 
-/* The nmethod's table of metadata; indexes begin with 1. */
+/* The nmethod's table of metadata; indexes begin at 1. */
 static uint64_t metadata_at(const struct blob *b, uint32_t index)
 {
 	uint64_t table;
@@ -69,9 +69,9 @@ static uint64_t metadata_at(const struct blob *b, uint32_t index)
 	return load64_sig(table + 8 * (uint64_t)(index - 1));
 }
 
-/* The first PcDesc at or behind the pc: debug information stands behind the instruction. The
- * distance, 0 = exactly there, below 0 = that is the last one, before the pc, or there is none: a
- * method that calls nothing but barriers has the two sentinels only. */
+/* Finds the first PcDesc at or behind the pc; debug information belongs to the address after an
+ * instruction. Returns the distance: 0 = exactly there; below 0 = it is the last one before the pc,
+ * or there is none, as in a method that calls only GC barriers and has the two sentinels only. */
 static uint64_t find_pc_desc(const struct debug_info *d, int32_t offset, int32_t *ret_distance)
 {
 	uint64_t n = (d->pcs_end - d->pcs) / PC_DESC_BYTES, low = 0, high;
@@ -89,13 +89,15 @@ static uint64_t find_pc_desc(const struct debug_info *d, int32_t offset, int32_t
 			low = middle + 1;
 	}
 	found = (int32_t)load32_sig(d->pcs + PC_DESC_BYTES * low);
-	if (found == INT32_MAX && low > 1) /* the sentinel at the end: the last one before it */
+	if (found == INT32_MAX && low > 1) /* this is the sentinel at the end: take the PcDesc
+					    * before it */
 		found = (int32_t)load32_sig(d->pcs + PC_DESC_BYTES * --low);
 	*ret_distance = found - offset;
 	return d->pcs + PC_DESC_BYTES * low;
 }
 
-/* Pushes the scopes, innermost first; the number of frames. 0 = there is no debug information. */
+/* Pushes the scopes, innermost first, and returns their number. 0 = there is no debug
+ * information. */
 static uint32_t push_scopes(struct hot *h, const struct blob *b, uint64_t pc)
 {
 	int32_t distance;
@@ -121,7 +123,7 @@ static uint32_t push_scopes(struct hot *h, const struct blob *b, uint64_t pc)
 		hot_push_method_sig(h, method, bci < 0 ? 0 : bci, WIRE_KIND_INLINED);
 		n++;
 		if (sender >= at)
-			break; /* scopes point back to what was written before */
+			break; /* a scope's caller was written before it */
 		at = sender;
 	}
 	return n;
@@ -148,7 +150,7 @@ static uint32_t compile_id(uint64_t base)
 	return load32_sig(base + (uint32_t)vm_sig.nm_compile_id);
 }
 
-/* A copy of the entry for @pc if it is whole and its code is still there. */
+/* Copies the entry for @pc if it is complete and its code is still there. */
 bool scopes_memo_sig(struct hot *h, uint64_t pc, struct scopes_memo *ret)
 {
 	struct memo *m = memo_of(pc);
@@ -157,7 +159,7 @@ bool scopes_memo_sig(struct hot *h, uint64_t pc, struct scopes_memo *ret)
 
 	if (sequence & 1 || m->pc != pc || n > MEMO_FRAMES || w->n + n > WALK_FRAMES_MAX)
 		return false;
-	/* a freed block keeps its words when it is cut and its end is used again */
+	/* a freed block keeps its words when the JVM splits it and reuses its end */
 	if (m->epoch != __atomic_load_n(&scopes_epoch_sig, __ATOMIC_RELAXED) ||
 	    !code_is_used_sig(m->base) || compile_id(m->base) != m->compile_id)
 		return false;
@@ -217,7 +219,7 @@ void scopes_push_sig(struct hot *h, const struct blob *b, uint64_t pc)
 		hot_push_method_sig(h, method, -1, WIRE_KIND_NATIVE_METHOD);
 		return;
 	}
-	if (in_prologue) { /* no scope begins before the frame is there */
+	if (in_prologue) { /* no scope begins before the frame is complete */
 		hot_push_method_sig(h, method, 0, tier_of(b));
 		h->exact = false;
 		return;
