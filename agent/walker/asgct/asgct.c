@@ -11,7 +11,7 @@ static void *find_symbol(const char *name)
 {
 	void *symbol = dlsym(RTLD_DEFAULT, name);
 
-	/* an embedding launcher may have loaded libjvm RTLD_LOCAL */
+	/* a launcher that embeds the JVM may have loaded libjvm with RTLD_LOCAL */
 	return symbol ? symbol : libjvm_symbol(name);
 }
 

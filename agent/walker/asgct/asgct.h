@@ -1,7 +1,7 @@
 /*
- * The fallback: AsyncGetCallTrace of the JVM, with native frames of our own. It needs a JVMTI
- * environment and a jmethodID of every method, and loses the stacks of samples in stubs, prologues
- * and epilogues. Used where hotspot/ does not know the JVM.
+ * The fallback walker: AsyncGetCallTrace of the JVM for Java frames, and native frames from
+ * unwind.h. It needs a JVMTI environment and a jmethodID of every method, and it loses the stacks
+ * of samples in stubs, prologues and epilogues. walker.c uses it where java/ does not know the JVM.
  */
 #pragma once
 

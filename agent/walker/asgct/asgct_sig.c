@@ -1,8 +1,8 @@
 /*
- * The walk over AsyncGetCallTrace. Native frames are ours (unwind.h); the Java part is its. It
- * refuses in stubs, in prologues and epilogues and at method entry of the interpreter, because it
- * takes the top frame to be complete: there it is asked again as if the top frame had returned, and
- * a label stands for the frame that was popped.
+ * The walk with AsyncGetCallTrace. unwind.h supplies the native frames, AsyncGetCallTrace the Java
+ * frames. It fails in stubs, in prologues and epilogues and at method entries of the interpreter,
+ * because it expects the top frame to be complete. In these cases it is called again as if the top
+ * frame had returned, and a label stands for the frame that was popped.
  */
 #include "agent/walker/asgct/asgct.h"
 
@@ -25,7 +25,7 @@ struct asgct_frame {
 };
 struct asgct_trace {
 	JNIEnv *env;
-	int32_t n; /* <= 0: why there are none */
+	int32_t n; /* <= 0: the reason why there are none */
 	struct asgct_frame *frames;
 };
 _Static_assert(sizeof(struct asgct_frame) == sizeof(struct walk_frame), "converted in place");
@@ -52,7 +52,8 @@ static const char *cause_of(int32_t n)
 									    : "asgct_unknown";
 }
 
-/* Append what AsyncGetCallTrace says; returns its count, or why not (<= 0, @w unchanged). */
+/* Appends the frames of AsyncGetCallTrace; returns their number, or its error (<= 0, @w
+ * unchanged). */
 static int32_t java_frames_sig(struct walk *w, JNIEnv *env, ucontext_t *uc)
 {
 	int32_t room = (int32_t)(WALK_FRAMES_MAX - w->n);
@@ -79,7 +80,7 @@ static int32_t java_frames_sig(struct walk *w, JNIEnv *env, ucontext_t *uc)
 	return trace.n;
 }
 
-/* Ask again with other registers; the context is as it was afterwards. */
+/* Calls it with other registers and restores the context afterwards. */
 static int32_t java_frames_at_sig(struct walk *w, JNIEnv *env, ucontext_t *uc, struct regs regs)
 {
 	struct regs saved = regs_get(uc);
@@ -93,7 +94,7 @@ static int32_t java_frames_at_sig(struct walk *w, JNIEnv *env, ucontext_t *uc, s
 	return n;
 }
 
-/* The places where the top frame may keep its return address, best first. */
+/* The possible places of the top frame's return address, the most likely first. */
 static int32_t popped_frames_sig(struct walk *w, JNIEnv *env, ucontext_t *uc,
 				 struct unwind_stack *stack, struct regs top)
 {
@@ -114,7 +115,7 @@ static int32_t popped_frames_sig(struct walk *w, JNIEnv *env, ucontext_t *uc,
 	return n;
 }
 
-/* The top Java frame has @regs: try it as it is, then as if it had returned. */
+/* The top Java frame has @regs: tries it as it is, then as if it had returned. */
 static int32_t recover_sig(struct walk *w, JNIEnv *env, ucontext_t *uc, struct unwind_stack *stack,
 			   struct regs regs)
 {
@@ -124,7 +125,8 @@ static int32_t recover_sig(struct walk *w, JNIEnv *env, ucontext_t *uc, struct u
 
 	first = java_frames_at_sig(w, env, uc, regs);
 	/* compiled code may have pushed words inside its frame: C1's slow_subtype_check two, string
-	 * intrinsics one. At the entry of a method [sp] is code, and then it is not that. */
+	 * intrinsics one. At a method's entry [sp] holds a code address, and then these cases are
+	 * excluded */
 	for (uint64_t i = 1; first <= 0 && i <= PUSHED_WORDS; i++) {
 		struct regs moved = { regs.pc, regs.sp + 8 * i, regs.fp };
 
@@ -165,7 +167,8 @@ void asgct_walk_sig(struct walk *w, void *ucontext)
 	if (!code_cache_has(top.pc)) {
 		end = unwind_native_sig(&stack, &top, w->frames, &w->n, true, NATIVE_FRAMES_MAX);
 		if (env && end != UNWIND_ROOT) {
-			/* the thread left Java in order: its last Java frame is written down */
+			/* the thread has left Java by a call: the JVM has recorded its last Java
+			 * frame */
 			n = java_frames_sig(w, env, uc);
 			if (n > 0)
 				return;

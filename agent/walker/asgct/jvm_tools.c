@@ -10,9 +10,10 @@
 #define LIVE_TRIES    250
 #define LIVE_PAUSE_NS 20000000
 
-static jvmtiEnv *tools; /* kept over deinit: a new one would be another leak in the JVM */
+static jvmtiEnv *tools; /* deinit keeps it: each new environment is another leak in the JVM */
 
-/* Being asked for is all they are for: AsyncGetCallTrace fails with -1 while nobody listens. */
+/* These events are enabled only for their effect: AsyncGetCallTrace fails with -1 while ClassLoad
+ * is disabled. */
 static void JNICALL on_class_load(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jclass klass)
 {
 	(void)jvmti;
@@ -21,7 +22,7 @@ static void JNICALL on_class_load(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, 
 	(void)klass;
 }
 
-/* Methods compiled while somebody listens get debug info at every instruction. */
+/* Methods that are compiled while this event is enabled get debug info at every instruction. */
 static void JNICALL on_compiled(jvmtiEnv *jvmti, jmethodID method, jint size, const void *address,
 				jint length, const jvmtiAddrLocationMap *map, const void *info)
 {
@@ -34,7 +35,8 @@ static void JNICALL on_compiled(jvmtiEnv *jvmti, jmethodID method, jint size, co
 	(void)info;
 }
 
-/* A frame's jmethodID must exist before the handler meets it: it would read NULL otherwise. */
+/* The jmethodID of a frame must exist before the handler meets the frame: the handler would read
+ * NULL otherwise. */
 static void make_method_ids(jvmtiEnv *jvmti, jclass klass)
 {
 	jmethodID *methods;
@@ -65,7 +67,7 @@ static void make_all_method_ids(JNIEnv *env)
 	(*tools)->Deallocate(tools, (unsigned char *)classes);
 }
 
-/* An agent loaded at start-up runs before there is anything to look at. */
+/* An agent loaded at start-up runs before classes exist: waits for the live phase. */
 static bool wait_until_live(JavaVM *vm)
 {
 	struct timespec pause = { .tv_nsec = LIVE_PAUSE_NS };
@@ -82,7 +84,7 @@ static bool wait_until_live(JavaVM *vm)
 	return false;
 }
 
-/* One by one: what is refused leaves the others. */
+/* Adds the capabilities one by one, so that a refused one does not cost the others. */
 static void add_capabilities(void)
 {
 	jvmtiCapabilities lines = { .can_get_line_numbers = 1 };
@@ -91,7 +93,8 @@ static void add_capabilities(void)
 
 	(void)(*tools)->AddCapabilities(tools, &lines);
 	(void)(*tools)->AddCapabilities(tools, &files);
-	if (!jdk_bug_affects(JDK_BUG_COMPILED, libjvm_version())) /* without it no event either */
+	if (!jdk_bug_affects(JDK_BUG_COMPILED, libjvm_version())) /* without the capability there is
+								   * no event either */
 		(void)(*tools)->AddCapabilities(tools, &compiled);
 }
 
@@ -121,7 +124,8 @@ int jvm_tools_init(JavaVM *vm, JNIEnv *env)
 	callbacks.DynamicCodeGenerated = stubs_on_code;
 	if ((*tools)->SetEventCallbacks(tools, &callbacks, sizeof(callbacks)) != JVMTI_ERROR_NONE)
 		return -ENOTSUP;
-	set_events(JVMTI_ENABLE); /* before the pass over all classes: none falls in between */
+	set_events(JVMTI_ENABLE); /* before the pass over all classes, so that no class is missed in
+				   * between */
 	make_all_method_ids(env);
 	if (!jdk_bug_affects(JDK_BUG_STUBS, libjvm_version()))
 		stubs_load(tools);

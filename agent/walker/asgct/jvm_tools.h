@@ -1,6 +1,6 @@
 /*
- * The JVMTI environment of the walker: what AsyncGetCallTrace presupposes (ClassLoad on, a
- * jmethodID for every method made beforehand) and the names of methods.
+ * The JVMTI environment of the fallback walker: what AsyncGetCallTrace requires (ClassLoad enabled,
+ * a jmethodID of every method created in advance), and the names of methods.
  */
 #pragma once
 

@@ -6,7 +6,7 @@
 #include "agent/walker/asgct/names.h"
 
 #define NAME_BYTES  (WIRE_STRING_MAX + 1)
-#define LINES_SLOTS 64 /* methods whose line table is kept */
+#define LINES_SLOTS 64 /* methods whose line table is cached */
 
 static JavaVM *jvm;
 static jvmtiEnv *tools;
@@ -30,7 +30,7 @@ static void asgct_names_deallocate(void *p)
 		(void)(*tools)->Deallocate(tools, p);
 }
 
-/* Copy a JVMTI string, cut to what the wire carries, and give it back. NULL becomes "". */
+/* Copies a JVMTI string, cut to the wire's limit, and frees it. NULL becomes "". */
 static void asgct_names_keep(char *to, char *from)
 {
 	size_t n = from ? strlen(from) : 0;
@@ -109,7 +109,7 @@ int32_t asgct_resolve_line(uint64_t where, int32_t bci)
 	if (!tools || !where || bci < 0)
 		return -1;
 	l = lines_of(where);
-	/* the entry with the nearest start at or before it: they come in no promised order */
+	/* the entry with the nearest start at or before it; the table need not be sorted */
 	for (jint i = 0; i < l->n; i++) {
 		if (l->table[i].start_location <= bci && l->table[i].start_location > best) {
 			best = l->table[i].start_location;

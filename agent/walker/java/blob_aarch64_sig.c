@@ -9,9 +9,7 @@
 
 #define FP_DISTANCE_MAX 0x4000
 #define MOV_X0_SP	0x910003e0u /* mov x0, sp; the low bits are the register's number */
-#define ENTRY_STEPS                                                            \
-	4 /* at most so many instructions stand before the one that builds the \
-	   * frame */
+#define ENTRY_STEPS	4 /* instructions before the frame is built */
 #define SPENT_BYTES	64
 #define SAVED_LINK_MAX	48 /* bytes above sp */
 #define CALL_STUB_BYTES 512 /* before and behind its call */

@@ -7,9 +7,7 @@
 #include "agent/walker/java/hotspot_priv.h"
 #include "agent/walker/native/instruction.h"
 
-#define STUB_WORDS                                                                  \
-	256 /* an intrinsic of StubRoutines saves registers and keeps arrays on the \
-	     * stack */
+#define STUB_WORDS	256 /* an intrinsic saves registers and has local arrays */
 #define RUNTIME_WORDS	40
 #define FP_DISTANCE_MAX 0x2000
 #define NEAR_WORDS	8

@@ -8,10 +8,8 @@
 #include "agent/walker/java/hotspot_priv.h"
 #include "agent/walker/java/scopes.h"
 
-#define PUSHED_NEAR 64 /* bytes that code pushes around a call or a subtype check */
-#define PUSHED_FAR                                                         \
-	0x480 /* bytes that a ZGC barrier stub pushes: it saves all vector \
-	       * registers */
+#define PUSHED_NEAR	64 /* bytes that code pushes around a call or a subtype check */
+#define PUSHED_FAR	0x480 /* bytes: a ZGC barrier stub saves all vector registers */
 #define SPILLED_MAX	0x1000 /* bytes */
 #define WRAPPER_FRAME	256 /* bytes of arguments beyond the fixed frame of a native wrapper */
 #define FP_DISTANCE_MAX 0x4000

@@ -6,7 +6,7 @@
  */
 #include "agent/walker/java/hotspot_priv.h"
 
-#define FRAMES_MAX 1024 /* frames that one compiled frame becomes */
+#define FRAMES_MAX 1024 /* the methods inlined in one compiled frame */
 
 /* The class frame begins with sp and pc and ends with fp and the sp before its callee extended it;
  * on arm64 a flag may follow. */

@@ -11,18 +11,15 @@
 #include "agent/walker/java/hotspot_priv.h"
 #include "agent/walker/java/scopes.h"
 
-#define ENTRY_DISTANCE	0x1000
-#define CHUNKS_MAX	16
-#define CHUNK_WORDS_MAX (1 << 24)
-#define FRAME_WORDS_MAX 100000
-#define SPARE_WORDS_MAX \
-	8 /* words of the room for frames that align them, and that hold what returns to them */
-#define CALL_WORDS_MAX 4 /* words that a call uses on the stack before any room is made */
-#define OPERAND_WORDS_MAX                                                       \
-	1024 /* words of an interpreted frame that are searched below its fixed \
-	      * part */
-#define THREAD_SCAN_FROM 256 /* bytes of a JavaThread in which _cont_entry may lie */
-#define THREAD_SCAN_UPTO 2400
+#define ENTRY_DISTANCE	  0x1000
+#define CHUNKS_MAX	  16
+#define CHUNK_WORDS_MAX	  (1 << 24)
+#define FRAME_WORDS_MAX	  100000
+#define SPARE_WORDS_MAX	  8 /* of the room: padding, and frames that return to the thawed ones */
+#define CALL_WORDS_MAX	  4 /* words that a call uses on the stack before any room is made */
+#define OPERAND_WORDS_MAX 1024 /* searched below an interpreted frame's fixed part */
+#define THREAD_SCAN_FROM  256 /* bytes of a JavaThread in which _cont_entry may lie */
+#define THREAD_SCAN_UPTO  2400
 
 /* ---- frames in a chunk
  * ---------------------------------------------------------------------------- */

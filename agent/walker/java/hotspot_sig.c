@@ -6,9 +6,7 @@
 #include "agent/hotspot/java_thread.h"
 #include "agent/walker/java/hotspot_priv.h"
 
-#define STACK_MAX                                                                         \
-	(1ull << 20) /* bytes of stack that are assumed for a thread whose stack's end is \
-		      * unknown */
+#define STACK_MAX (1ull << 20) /* bytes, where a stack's end is unknown */
 
 void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t kind)
 {

@@ -1,7 +1,7 @@
 /*
- * The call frame programs of .eh_frame (DWARF 4, section 6.4; LSB core, "Exception Frames"), run
- * for the three things a walk needs. FDEs are visited through the sorted table of .eh_frame_hdr, so
- * that rows come out sorted.
+ * Runs the call frame programs of .eh_frame (DWARF 4, section 6.4; LSB core, "Exception Frames")
+ * and keeps the rules that a walk needs: those of the CFA, the return address and fp. FDEs are
+ * visited through the sorted table of .eh_frame_hdr, so that the rows come out sorted.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -18,10 +18,11 @@
 struct cursor {
 	const uint8_t *p, *end;
 	uint64_t shift; /* address in the library = p + shift */
-	bool bad; /* then nothing is left to be read either */
+	bool bad; /* after a failure nothing is left to be read */
 };
 
-/* Offsets from the CFA; 0 = not saved. ODD is none a compiler writes, and no rule. */
+/* Offsets from the CFA; 0 = not saved. ODD stands for a rule that cannot be packed; no compiler
+ * emits this offset. */
 #define ODD 1
 struct rules {
 	int32_t cfa_offset, fp_offset, ra_offset;
@@ -31,13 +32,13 @@ struct rules {
 
 struct output {
 	uint64_t base;
-	struct cfi_row last; /* may yet be changed: the next may begin where it does */
+	struct cfi_row last; /* may still change: the next row may begin at the same pc */
 	uint32_t packed_rule; /* of the row before it */
 	bool any, full;
-	bool ended; /* the last is where a function ends */
+	bool ended; /* the last row marks the end of a function */
 };
 
-/* What a CIE tells its FDEs. */
+/* What FDEs inherit from their CIE. */
 struct cie {
 	uint64_t address; /* 0 = nothing was read yet */
 	uint64_t code_align;
@@ -108,7 +109,7 @@ static int64_t take_sleb(struct cursor *c)
 	return 0;
 }
 
-/* A pointer in one of the DW_EH_PE encodings; indirect ones are nothing we need. */
+/* Reads a pointer in one of the DW_EH_PE encodings; indirect ones are never needed. */
 static uint64_t take_pointer(struct cursor *c, uint8_t encoding, uint64_t data_base)
 {
 	uint64_t here = (uint64_t)(uintptr_t)c->p + c->shift, v;
@@ -175,8 +176,8 @@ static inline void cfi_emit(struct output *out, uint64_t pc, uint32_t rule)
 	uint64_t offset = pc - out->base;
 
 	if (offset > UINT32_MAX || (out->any && offset < out->last.pc))
-		return; /* overlaps an earlier function: keep what is there */
-	/* nobody runs in the padding between two functions: no row for that */
+		return; /* the function overlaps an earlier one, whose rows stay */
+	/* no code runs in the padding between two functions, so it gets no row */
 	if (out->any && offset - out->last.pc >= (out->ended ? FUNCTION_ALIGN : 1)) {
 		if (out->last.rule == rule)
 			return;
@@ -214,7 +215,7 @@ static inline void cfi_restore(struct rules *r, const struct rules *initial, uin
 		r->ra_offset = initial->ra_offset;
 }
 
-/* Offsets are counted in the CIE's units. */
+/* Operands are in the CIE's alignment factors. */
 static inline int64_t cfi_scaled(const struct cie *cie, uint64_t n)
 {
 	return (int64_t)(n * (uint64_t)cie->data_align);
@@ -233,7 +234,8 @@ static bool is_plt_expression(const struct cursor *c, uint64_t len)
 	return len == 11 && (size_t)(c->end - c->p) >= 11 && c->p[0] == 0x77;
 }
 
-/* The instructions that set rules, but for the fewest. Returns false on an unknown one. */
+/* Applies an instruction that sets rules; the most frequent ones have their cases in the loop
+ * below. Returns false on an unknown one. */
 static bool run_one(struct cursor *c, uint8_t op, const struct cie *cie,
 		    const struct rules *initial, struct rules *r)
 {
@@ -311,7 +313,7 @@ static bool run_one(struct cursor *c, uint8_t op, const struct cie *cie,
 	return !c->bad;
 }
 
-/* Where the location moves to by an advance instruction of which nothing is in its first byte. */
+/* The new location after an advance instruction whose operand is not in its first byte. */
 static uint64_t take_advance(struct cursor *c, uint8_t op, const struct cie *cie, uint64_t pc)
 {
 	if (op == 0x01)
@@ -325,9 +327,9 @@ static inline bool is_short(const struct cursor *c)
 }
 
 /*
- * Runs a program from @r on, and returns the rules at its end; @out NULL for a CIE's, which has no
- * rows. What has a case of its own here is nearly all of a library: for that @c and @r stay in
- * registers, and only copies of them are given away.
+ * Runs a program with the initial rules @r and returns the rules at its end; @out is NULL for the
+ * program of a CIE, which has no rows. The cases here make up nearly all of a library: @c and @r
+ * stay in registers for them, and other functions get copies.
  */
 static inline struct rules cfi_run(struct cursor c, const struct cie *cie, uint64_t pc,
 				   struct rules r, struct output *out)
@@ -378,7 +380,7 @@ static inline struct rules cfi_run(struct cursor c, const struct cie *cie, uint6
 
 			c = rest;
 			r = then;
-			r.expression |= !known; /* no rule rather than a wrong one */
+			r.expression |= !known; /* better no rule than a wrong one */
 			if (!known)
 				break;
 		}
@@ -391,7 +393,7 @@ static inline struct rules cfi_run(struct cursor c, const struct cie *cie, uint6
 	return r;
 }
 
-/* A cursor over the record at @address: its content without the length. */
+/* A cursor over the content of the record at @address, without its length. */
 static inline struct cursor cfi_record_at(const struct cfi_bytes *frame, uint64_t address)
 {
 	struct cursor c = { .p = frame->bytes, .end = frame->bytes, .bad = true };
@@ -435,7 +437,7 @@ static bool read_augmentation(struct cursor *c, const char *letters, struct cie 
 			cfi_take(&data, 1);
 		else if (*letters == 'S')
 			ret->signal = true;
-		else if (*letters == 'B') /* arm64: signed with the other key */
+		else if (*letters == 'B') /* arm64: return addresses are signed with the B key */
 			continue;
 		else
 			return false;
@@ -468,7 +470,7 @@ static bool read_cie(const struct cfi_bytes *frame, uint64_t address, struct cie
 	return true;
 }
 
-/* @cie: that of the FDE before, which is this one's too most often. */
+/* @cie: of the previous FDE; most often this FDE has the same one. */
 static void read_fde(const struct cfi_bytes *frame, uint64_t address, struct cie *cie,
 		     struct output *out)
 {
@@ -484,7 +486,7 @@ static void read_fde(const struct cfi_bytes *frame, uint64_t address, struct cie
 		cfi_skip(&c, take_uleb(&c));
 	if (c.bad)
 		return;
-	if (cie->signal) /* the kernel's signal frame: another layout altogether */
+	if (cie->signal) /* the kernel's signal frame has a different layout */
 		cfi_emit(out, start, CFI_NONE);
 	else
 		(void)cfi_run(c, cie, start, cie->initial, out);
@@ -505,7 +507,7 @@ static bool read_header(const struct cfi_bytes *header, struct cursor *ret, uint
 	*ret_frame = take_pointer(&c, frame, header->address);
 	*ret_count = take_pointer(&c, count, header->address);
 	*ret = c;
-	/* pairs of 32-bit offsets from the header: all that linkers write */
+	/* linkers write only pairs of 32-bit offsets from the header */
 	return !c.bad && table == 0x3b;
 }
 

@@ -1,8 +1,8 @@
 /*
- * Unwind rows: what .eh_frame says about each instruction, run beforehand and packed into four
- * bytes, so that the signal handler only has to search. A row holds from its pc to the next row's.
- * Good for what compilers emit: CFA = sp or fp + constant, return address and fp saved at constants
- * below the CFA or not touched. Everything else is CFI_NONE.
+ * Unwind rows: the rules of .eh_frame for each instruction, computed in advance and packed into
+ * four bytes, so that the signal handler only has to search. A row is valid from its pc to the pc
+ * of the next row. It can express what compilers emit: CFA = sp or fp + constant, return address
+ * and fp saved at constants below the CFA or untouched. Everything else is CFI_NONE.
  */
 #pragma once
 
@@ -17,43 +17,43 @@ struct cfi_row {
 
 /* rule: bits 0-2 where the CFA is; the rest is the processor's, below */
 enum cfi_kind {
-	CFI_NONE, /* no code here, or a rule we do not speak */
+	CFI_NONE, /* no code here, or a rule that a row cannot express */
 	CFI_SP,
 	CFI_FP,
-	CFI_PLT, /* lazy binding stubs: sp + 8, or + 16 in the last instructions of a slot */
-	CFI_END, /* the thread starts here: there is no return address */
+	CFI_PLT, /* PLT stubs: sp + 8, or sp + 16 in the last instructions of a slot */
+	CFI_END, /* a thread's first function: there is no return address */
 };
 
 static inline enum cfi_kind cfi_rule_kind(uint32_t rule)
 {
 	return (enum cfi_kind)(rule & 7);
 }
-/* Each processor's cfi_rule_pack() makes a rule, or CFI_NONE of what does not fit, and the others
- * take it apart. @ra, @fp: how many bytes below the CFA they are saved, 0 = they still are where
- * the caller left them. */
+/* cfi_rule_pack() of each processor makes a rule, or CFI_NONE if it does not fit; the other
+ * functions read one. @ra, @fp: how many bytes below the CFA they are saved, 0 = they are still in
+ * their registers. */
 #if defined(__aarch64__)
 #include "agent/walker/native/cfi_rule_aarch64.h"
 #else
 #include "agent/walker/native/cfi_rule_x86_64.h"
 #endif
 
-/* Bytes copied out of a library, and where they lay there. */
+/* Bytes copied out of a library, and their address there. */
 struct cfi_bytes {
 	const uint8_t *bytes;
 	size_t len;
 	uint64_t address;
 };
 
-/* Where .eh_frame begins, told by .eh_frame_hdr: 0 and @ret, or -EBADMSG. */
+/* The address of .eh_frame, out of .eh_frame_hdr: 0 and @ret, or -EBADMSG. */
 int cfi_frame_address(const struct cfi_bytes *header, uint64_t *ret);
 
 /*
- * The rows as the handler searches them, four bytes each: the pc's low half and the number of its
- * rule; blocks say where the rows of each 64 KiB of code begin. A library of 13 MiB of code has
- * some 140,000 rows and some hundred different rules. One piece of memory.
+ * The table that the handler searches. A row has four bytes: the low half of the pc and the number
+ * of its rule; blocks give the first row of each 64 KiB of code. A library of 13 MiB of code has
+ * some 140,000 rows and some hundred different rules. The table is one piece of memory.
  */
-#define CFI_RULES_MAX  4096 /* different ones; code with a rule beyond has no row */
-#define CFI_BLOCKS_MAX 4096 /* 256 MiB of code, of which the rows would not be kept anyway */
+#define CFI_RULES_MAX  4096 /* different rules; code with a further one gets no row */
+#define CFI_BLOCKS_MAX 4096 /* 256 MiB of code; more rows would not fit anyway */
 
 struct cfi_table {
 	uint32_t bytes; /* of all of it */
@@ -75,12 +75,13 @@ struct cfi_table {
 long cfi_build(const struct cfi_bytes *header, const struct cfi_bytes *frame, uint64_t base,
 	       struct cfi_table *to, size_t room);
 
-/* A table row by row, by rising pc, in three steps; false = full, and so does the end say. */
+/* Fills a table in three steps, rows by rising pc. false = it is full, which cfi_pack_end()
+ * reports, too. */
 void cfi_pack_begin(struct cfi_table *to, size_t room);
 bool cfi_pack_row(const struct cfi_row *row);
 long cfi_pack_end(void);
 
-/* The rule in force at @pc (counted from the base); CFI_NONE if there is none. Signal-safe. */
+/* The rule that applies at @pc (counted from the base); CFI_NONE if there is none. Signal-safe. */
 static inline uint32_t cfi_find(const struct cfi_table *t, uint32_t pc)
 {
 	uint32_t block = pc >> 16, low, high;
@@ -95,8 +96,8 @@ static inline uint32_t cfi_find(const struct cfi_table *t, uint32_t pc)
 	rows = t->words;
 	low = blocks[block];
 	high = blocks[block + 1];
-	/* the last row at or before the pc; before the block's first one, the last of those before
-	 */
+	/* the last row at or before the pc; if the block has none, the last row of the blocks
+	 * before */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 

@@ -1,4 +1,4 @@
-/* See cfi.h. One table is in the making at a time: the agent's thread makes them all. */
+/* See cfi.h. Only the agent's thread makes tables, so one is made at a time. */
 #include <errno.h>
 #include <string.h>
 #include "agent/walker/native/cfi.h"
@@ -8,15 +8,15 @@
 
 static struct {
 	struct cfi_table *to;
-	uint32_t words_max; /* of to->words, which holds the rows only, until the end */
+	uint32_t words_max; /* number of to->words, which hold only rows until the end */
 	uint32_t n_rows, n_blocks, n_rules;
 	uint32_t first_block;
 	uint32_t rules[CFI_RULES_MAX];
 	uint32_t blocks[CFI_BLOCKS_MAX]; /* the first row of each */
-	uint16_t slots[HASH_SLOTS]; /* rule's number, by hash of the rule */
+	uint16_t slots[HASH_SLOTS]; /* number of a rule, by the rule's hash */
 } packer;
 
-/* The rule's number, a new one if need be; 0 (CFI_NONE) when there are too many. */
+/* The rule's number; a new rule gets one. 0 (CFI_NONE) = there are too many. */
 static uint32_t rule_number(uint32_t rule)
 {
 	uint32_t at = rule * 2654435761u >> (32 - HASH_BITS);
@@ -59,7 +59,7 @@ bool cfi_pack_row(const struct cfi_row *row)
 	return true;
 }
 
-/* Behind the rows: where the blocks begin, and the rules. */
+/* Writes what follows the rows: the first row of each block, and the rules. */
 long cfi_pack_end(void)
 {
 	struct cfi_table *t = packer.to;

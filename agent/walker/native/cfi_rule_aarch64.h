@@ -1,5 +1,5 @@
-/* Bits 3-16 the CFA's offset / 8, 17-30 how many words below it x30 is saved (0 = it still is in
- * x30), 31: x29 is saved below x30, as the pair that stp stores. */
+/* A rule of arm64. Bits 3-16: the CFA's offset / 8. Bits 17-30: how many words below the CFA x30 is
+ * saved (0 = it is still in x30). Bit 31: x29 is saved below x30, as the pair that stp stores. */
 #pragma once
 
 #define CFI_RULE_FIELD 0x3fffu

@@ -1,6 +1,6 @@
 /*
- * An ELF file as it lies in memory: segments, build-id, where the unwind tables are. Read by
- * safe_copy() only, because a library may go while it is being looked at.
+ * An ELF file as loaded in memory: its segments, its build-id, its unwind tables. All reads go
+ * through safe_copy(), because the library may be unloaded meanwhile.
  */
 #pragma once
 
@@ -20,9 +20,10 @@ struct elf_image {
 	uint8_t build_id_len;
 };
 
-/* 0, -ENOEXEC when there is no ELF header of this machine at @base, -EFAULT when it is gone. */
+/* 0, -ENOEXEC when there is no ELF header of this machine at @base, -EFAULT when the memory is
+ * gone. */
 int elf_image_read(struct safe_copy *copy, uint64_t base, struct elf_image *ret);
 /* The first segment of a type, or NULL. */
 const Elf64_Phdr *elf_image_segment(const struct elf_image *image, uint32_t type);
-/* End of the loaded segment that holds @address; 0 = none does. */
+/* End of the loaded segment that contains @address; 0 = none does. */
 uint64_t elf_image_segment_end(const struct elf_image *image, uint64_t address);

@@ -1,4 +1,5 @@
-/* arm64: native code without rows is left by x30 or x29; stubs by emulate_stub_aarch64_sig.c. */
+/* arm64: unwind_sig.c finds the caller of native code without rows by x30 or x29,
+ * emulate_stub_aarch64_sig.c that of stubs. */
 #include "agent/walker/native/emulate.h"
 
 enum emulation_end emulate_sig(struct emulation *f, uint32_t steps_max)

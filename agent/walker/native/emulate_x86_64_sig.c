@@ -4,8 +4,8 @@
 #include "agent/base/guard.h"
 #include "agent/walker/native/instruction.h"
 
-#define WAYS_MAX 24 /* branches still to be tried */
-#define SEEN_MAX 64 /* places that were jumped to; power of two */
+#define WAYS_MAX 24 /* branches that are still to be tried */
+#define SEEN_MAX 64 /* jump targets met so far; power of two */
 
 enum step { STEP_ON, STEP_LOST, STEP_RETURNED, STEP_JUMPED };
 
@@ -89,7 +89,7 @@ static void pop_into(struct emulation *f, unsigned reg)
 
 /* ---- what an instruction does ---- */
 
-/* A memory operand on the stack. */
+/* The address of a memory operand, if it is relative to rsp or rbp. */
 static bool emulate_x86_64_operand(const struct emulation *f, const struct instruction *i,
 				   uint64_t *ret)
 {
@@ -104,7 +104,8 @@ static void move_from(struct emulation *f, const struct instruction *i)
 {
 	uint64_t at, value;
 
-	/* HotSpot's exception stubs keep the pc of the throw in the thread for a while */
+	/* HotSpot's exception stubs save the pc of the throw in the thread and load it into rdx
+	 * again */
 	if (i->mod != 3 && i->base == GPR_THREAD && i->reg == GPR_RDX)
 		return;
 	if (i->wide && i->mod == 3 && emulation_knows(f, i->rm))
@@ -139,7 +140,7 @@ static void load_address(struct emulation *f, const struct instruction *i)
 		emulate_x86_64_forget(f, i->reg);
 }
 
-/* 81 and 83: a register and an immediate. */
+/* Opcodes 81 and 83: an operation on a register and an immediate. */
 static void emulate_x86_64_arithmetic(struct emulation *f, const struct instruction *i)
 {
 	unsigned operation = i->reg & 7;
@@ -164,7 +165,7 @@ static enum step emulate_x86_64_go(struct emulation *f, uint64_t to)
 	return STEP_ON;
 }
 
-/* ff: call, jmp, push; inc and dec */
+/* Opcode ff: call, jmp, push, inc and dec. */
 static enum step group_five(struct emulation *f, const struct instruction *i)
 {
 	switch (i->reg & 7) {
@@ -190,7 +191,8 @@ static enum step group_five(struct emulation *f, const struct instruction *i)
 	}
 }
 
-/* Of the one-byte map, all that is left: is a general register written? */
+/* Handles the rest of the one-byte map: a general register that the instruction writes is unknown
+ * afterwards. */
 static void forget_written(struct emulation *f, const struct instruction *i)
 {
 	uint8_t op = i->op;
@@ -299,7 +301,7 @@ static enum step step_one(struct emulation *f, const struct instruction *i)
 		return return_from(f, i);
 	case 0xc9:
 		return leave_stack_frame(f);
-	case 0xe8: /* it comes back, with what a function keeps */
+	case 0xe8: /* the call returns, with the callee-saved registers unchanged */
 		f->known &= 1u << GPR_RSP | 1u << GPR_RBP | 1u << 3 | 0xf000u;
 		return STEP_ON;
 	case 0xe9:
@@ -308,7 +310,7 @@ static enum step step_one(struct emulation *f, const struct instruction *i)
 	case 0xcc:
 	case 0xcf:
 	case 0xf4:
-		return STEP_LOST; /* int3, iret, hlt: nobody comes here */
+		return STEP_LOST; /* int3, iret, hlt: not on the path of a return */
 	case 0xff:
 		return group_five(f, i);
 	default:
@@ -325,8 +327,8 @@ static bool is_branch(const struct instruction *i)
 	       (i->map == MAP_0F && !i->vector && i->op >= 0x80 && i->op <= 0x8f);
 }
 
-/* pop rdi; mov rsp, r13; jmp rdi: the end of the interpreter's intrinsics, which keep r13 in calls.
- */
+/* pop rdi; mov rsp, r13; jmp rdi: the end of the interpreter's intrinsics, which preserve r13 in
+ * calls. */
 static bool is_lost_sender(struct emulation *f, const struct instruction *i)
 {
 	bool moves = !i->vector && i->map == MAP_ONE && i->mod == 3 && i->wide &&
@@ -351,29 +353,29 @@ static enum step emulate_x86_64_step(struct emulation *f, const struct instructi
 	else if (!i->vector && i->map == MAP_0F)
 		s = step_0f(f, i);
 	else if (i->vector && i->map != MAP_0F)
-		emulate_x86_64_forget(f, i->reg); /* bmi: some write a general register */
-	/* rsp must be known, and where a stack is */
+		emulate_x86_64_forget(f, i->reg); /* BMI: some of these write a general register */
+	/* rsp must be known and point into the stack */
 	if (s != STEP_LOST && (!emulation_knows(f, GPR_RSP) || f->reg[GPR_RSP] % 8 ||
 			       f->reg[GPR_RSP] < f->low - 4096 || f->reg[GPR_RSP] > f->high))
 		return STEP_LOST;
 	return s;
 }
 
-/* What is needed to go another way. The height of the stack at an instruction is the same whichever
- * way it was come to, so nothing is lost by trying each place once. */
+/* What is needed to try another path. The height of the stack at an instruction is the same on each
+ * path, so trying each place once loses nothing. */
 struct way {
 	uint64_t pc, rax, rdx, rsp, rbp, r13;
 	uint32_t known, n_stored;
 };
 
 struct ways {
-	struct way open[WAYS_MAX]; /* a ring: the first that was passed is the first to be tried */
+	struct way open[WAYS_MAX]; /* a ring: branches are tried in the order they were met */
 	uint32_t first, n;
 	uint64_t seen[SEEN_MAX];
 	uint32_t n_seen;
 };
 
-/* Not yet been at @pc, and noted; false also when there is no room to note it. */
+/* Records @pc. False if it was recorded before, or there is no room. */
 static bool is_new(struct ways *w, uint64_t pc)
 {
 	uint32_t i = (uint32_t)(pc ^ pc >> 6) % SEEN_MAX;
@@ -442,7 +444,8 @@ enum emulation_end emulate_sig(struct emulation *f, uint32_t steps_max)
 			return EMULATE_RETURNED;
 		if (s == STEP_JUMPED && steps_max <= EMULATE_STEPS_STUB)
 			return EMULATE_JUMPED;
-		if (s == STEP_JUMPED) { /* of a compiler's code, a switch: its cases are next */
+		if (s == STEP_JUMPED) { /* compiled code has such a jump in a switch, whose cases
+					 * follow */
 			f->pc = next;
 			s = STEP_ON;
 		}

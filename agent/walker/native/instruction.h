@@ -1,4 +1,4 @@
-/* One instruction of x86-64: its length, its opcode, and where its operands are. */
+/* One instruction of x86-64: its length, its opcode and its operands. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,7 +30,7 @@ enum gpr {
 	GPR_THREAD = GPR_R15, /* in HotSpot's code */
 };
 
-/* Opcodes of the one-byte map that HotSpot's code is recognised by. */
+/* Opcodes of the one-byte map by which HotSpot's code is recognised. */
 enum opcode {
 	OP_TWO_BYTES = 0x0f, /* the opcode is in the two-byte map */
 	OP_CMP_FROM = 0x3b, /* cmp register, operand */
@@ -87,12 +87,14 @@ struct instruction {
 
 #define INSTRUCTION_NO_BASE 0xff
 
-/* false = no instruction that is known. @bytes: INSTRUCTION_BYTES_MAX + 1. */
+/* Decodes one instruction. @bytes: INSTRUCTION_BYTES_MAX + 1 of them. false = an unknown
+ * instruction. */
 bool instruction_decode_sig(const uint8_t *bytes, struct instruction *ret);
-/* The one at @pc, between guard_begin_sig() and the end of the walk. What cannot be read is 0.
- * false = none that is known; *ret is one of length 0 then, which instruction_is() knows not. */
+/* Decodes the instruction at @pc. Call it between guard_begin_sig() and the end of the walk. Bytes
+ * that cannot be read count as 0. false = an unknown instruction; then *ret has length 0 and
+ * matches none of the functions below. */
 bool instruction_at_sig(uint64_t pc, struct instruction *ret);
-/* The one of @length bytes that ends at @pc; false = they are no such instruction. */
+/* Decodes the @length bytes that end at @pc; false = they are not one instruction. */
 bool instruction_before_sig(uint64_t pc, uint8_t length, struct instruction *ret);
 
 static inline bool instruction_is(const struct instruction *i, uint8_t op)
@@ -105,13 +107,13 @@ static inline bool instruction_is_0f(const struct instruction *i, uint8_t op)
 	return i->length && i->map == MAP_0F && !i->vector && i->op == op;
 }
 
-/* OP_PUSH, OP_POP or OP_MOV_IMMEDIATE of @reg? */
+/* Is it @op (OP_PUSH, OP_POP or OP_MOV_IMMEDIATE) of @reg? */
 static inline bool instruction_has_reg(const struct instruction *i, uint8_t op, uint8_t reg)
 {
 	return instruction_is(i, op | (reg & 7)) && i->op_reg == reg;
 }
 
-/* mov @to, @from, between registers of 64 bits. */
+/* Is it mov @to, @from, between 64-bit registers? */
 static inline bool instruction_moves(const struct instruction *i, uint8_t to, uint8_t from)
 {
 	return i->wide && i->mod == 3 &&
@@ -119,26 +121,26 @@ static inline bool instruction_moves(const struct instruction *i, uint8_t to, ui
 		(instruction_is(i, OP_MOV_TO) && i->rm == to && i->reg == from));
 }
 
-/* Has it the operand [@base + a displacement]? */
+/* Does it have the operand [@base + a displacement]? */
 static inline bool instruction_has_base(const struct instruction *i, uint8_t base)
 {
 	return i->has_modrm && (i->mod == 1 || i->mod == 2) && i->base == base;
 }
 
-/* Has it the operand [rip + a displacement]? */
+/* Does it have the operand [rip + a displacement]? */
 static inline bool instruction_has_rip(const struct instruction *i)
 {
 	return i->has_modrm && i->mod == 0 && (i->rm & 7) == GPR_RBP;
 }
 
-/* sub, and, cmp ... of a register of 64 bits and an immediate. */
+/* Is it @operation (ARITHMETIC_x) on the 64-bit register @reg and an immediate? */
 static inline bool instruction_computes(const struct instruction *i, uint8_t operation, uint8_t reg)
 {
 	return i->wide && i->mod == 3 && i->reg == operation && i->rm == reg &&
 	       (instruction_is(i, OP_ARITHMETIC_8) || instruction_is(i, OP_ARITHMETIC_32));
 }
 
-/* call or jmp to what @reg holds. */
+/* Is it @how (GROUP_5_CALL or GROUP_5_JMP) to the address in @reg? */
 static inline bool instruction_goes_to(const struct instruction *i, uint8_t how, uint8_t reg)
 {
 	return instruction_is(i, OP_GROUP_5) && i->mod == 3 && i->reg == how && i->rm == reg;

@@ -50,7 +50,7 @@ static bool has_modrm_0f(uint8_t op)
 	}
 }
 
-/* Bytes of an immediate operand in the one-byte map; @four: 4, or 2 with prefix 66. */
+/* Bytes of the immediate operand in the one-byte map; @four: 4, or 2 with prefix 66. */
 static uint32_t immediate_one(const struct instruction *i, uint32_t four)
 {
 	uint8_t op = i->op;

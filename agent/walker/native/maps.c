@@ -1,6 +1,7 @@
 /*
- * A mapping is known by (start, end, file, offset). One that is still there keeps its rows and its
- * generation; one that is gone is kept until no handler can be inside and its place is needed.
+ * See maps.h. A mapping is identified by (start, end, file, offset). One that is still there keeps
+ * its rows and its generation. One that is gone is kept until its slot is needed and no handler can
+ * be reading it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #include "agent/walker/native/unwind.h"
 
 #define SECTION_MAX   (32u << 20) /* bytes of one .eh_frame */
-#define TEXT_LINE_MAX 4608 /* PATH_MAX and the numbers before it */
+#define TEXT_LINE_MAX 4608 /* PATH_MAX and the columns before the path */
 
 struct mapping {
 	struct walk_mapping shown; /* shown.path is owned */
@@ -25,15 +26,16 @@ struct mapping {
 	bool musl;
 	bool no_room; /* for its rows */
 	bool seen; /* in the current pass */
-	struct mapping *next; /* in the list of the retired */
+	struct mapping *next; /* next in the list of retired mappings */
 };
 
 static struct {
 	struct mapping *now[MAPS_MAX];
 	uint32_t n;
-	struct mapping *retired; /* gone, but a handler may still read their rows */
+	struct mapping *retired; /* unmapped, but a handler may still read their rows */
 	struct unwind_table *retired_table;
-	uint64_t adds, subs; /* of the dynamic linker, at the last pass */
+	uint64_t adds, subs; /* the dynamic linker's counters of loads and unloads at the last
+			      * pass */
 	uint32_t generation;
 	uint32_t left_out;
 	uint64_t bytes;
@@ -152,7 +154,8 @@ static void *map_memory(size_t len)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* Copy [from, to) of the process; NULL if it is absurd or gone. Freed by munmap. */
+/* Copies [from, to) of the process; NULL if the range is implausible or unmapped. Freed by
+ * munmap. */
 static uint8_t *copy_range(struct safe_copy *copy, uint64_t from, uint64_t to)
 {
 	uint8_t *bytes;
@@ -172,7 +175,7 @@ static bool maps_is_permanent(uint64_t from, uint64_t to)
 	return from >= maps.stays_low && to > from && to <= maps.stays_high;
 }
 
-/* To be read, and given back: a copy, or the bytes themselves where nobody takes them away. */
+/* Bytes to be read and released: a copy, or the original where nothing unmaps it. */
 static const uint8_t *borrow_range(struct safe_copy *copy, uint64_t from, uint64_t to)
 {
 	return maps_is_permanent(from, to) ? (const uint8_t *)(uintptr_t)from
@@ -209,7 +212,7 @@ static size_t whole_pages(size_t bytes)
 	return (bytes + page - 1) & ~(page - 1);
 }
 
-/* Run the tables into more memory than they need, and give back the rest. */
+/* Builds the rows in more memory than they need, then returns the rest. */
 static int build_rows(struct mapping *m, const struct cfi_bytes *header,
 		      const struct cfi_bytes *frame)
 {
@@ -255,8 +258,8 @@ static int load_rows(struct safe_copy *copy, const struct elf_image *image, stru
 	return r;
 }
 
-/* Build-id and rows of a mapping that is new. A file of several executable segments has the same
- * tables for each: rare enough to keep them twice. */
+/* Reads the build-id and the rows of a new mapping. A file with several executable segments has the
+ * same tables for each; this is rare enough to keep them twice. */
 static void load_image(struct safe_copy *copy, struct mapping *m)
 {
 	struct elf_image image;
@@ -276,11 +279,11 @@ static bool maps_same(const struct mapping *m, const struct maps_line *line)
 	       !memcmp(m->shown.path, line->path, line->path_len);
 }
 
-/* One pass over the text of /proc/self/maps. */
+/* One pass over /proc/self/maps. */
 struct pass {
 	struct mapping *found[MAPS_MAX];
 	uint32_t n, fresh, left_out;
-	uint64_t base, device, inode; /* of the file whose first page came last */
+	uint64_t base, device, inode; /* the file whose first page was seen last */
 };
 
 static struct mapping *find_known(const struct maps_line *line)
@@ -296,7 +299,8 @@ static bool mapping_stays(const struct mapping *m)
 	return maps_is_permanent(m->shown.start, m->shown.end);
 }
 
-/* Where there are too many the lowest go, which were loaded last as a rule: not libjvm. */
+/* With too many mappings the lowest addresses are dropped: usually those were loaded last, and
+ * libjvm is not among them. */
 static void maps_make_room(struct pass *pass)
 {
 	uint32_t at = mapping_stays(pass->found[0]) ? 1 : 0;
@@ -347,7 +351,7 @@ static void pass_line(struct pass *pass, const char *text, size_t len)
 
 static int read_maps(struct pass *pass)
 {
-	static char buffer[65536]; /* the agent's thread only */
+	static char buffer[65536]; /* only the agent's thread uses it */
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	size_t have = 0;
 	ssize_t got;
@@ -405,7 +409,7 @@ static void free_retired(void)
 	maps.retired_table = NULL;
 }
 
-/* The table the handler reads is the last thing to change; what it no longer names is retired. */
+/* Changes the handler's table last; mappings that it no longer names are retired. */
 static int maps_adopt(struct pass *pass)
 {
 	struct unwind_table *table;
@@ -427,7 +431,8 @@ static int maps_adopt(struct pass *pass)
 	maps.generation++;
 	table = maps_make_table();
 	if (!table)
-		table = calloc(1, sizeof(*table)); /* no native unwinding rather than freed rows */
+		table = calloc(1, sizeof(*table)); /* better no native unwinding than reading freed
+						    * rows */
 	maps.retired_table = unwind_publish(table);
 	return table ? 0 : -ENOMEM;
 }
@@ -449,8 +454,8 @@ static void load_fresh(struct pass *pass)
 
 	if (!pass->fresh || safe_copy_open(&copy) < 0)
 		return;
-	/* in this order, as the room may not be enough for all: nothing is worth as much as libjvm,
-	 * and what was loaded first, libc too, has the highest address as a rule */
+	/* in this order, because the memory may not suffice for all: libjvm matters most, and
+	 * libraries that were loaded early, like libc, usually have the highest addresses */
 	for (int first = 1; first >= 0; first--)
 		for (uint32_t i = pass->n; i-- > 0;)
 			if (!pass->found[i]->seen && mapping_stays(pass->found[i]) == first)
@@ -460,13 +465,14 @@ static void load_fresh(struct pass *pass)
 
 int maps_refresh(void)
 {
-	static struct pass pass; /* 8 KiB: not on the agent's small stack */
+	static struct pass pass; /* 8 KiB are too much for the agent's small stack */
 	uint64_t counters[2] = { 0, 0 };
 	int r;
 
 	if (maps.retired || maps.retired_table) {
 		if (!guard_is_quiescent())
-			return 0; /* next time: one set of retired tables at most */
+			return 0; /* the next pass does it: at most one set of retired tables
+				   * exists */
 		free_retired();
 	}
 	dl_iterate_phdr(maps_on_object, counters);
@@ -512,7 +518,7 @@ void maps_free(void)
 	if ((maps.retired || maps.retired_table) && guard_is_quiescent())
 		free_retired();
 	if (maps.retired || maps.retired_table)
-		return; /* a handler is inside: what there is stays, and serves the next session */
+		return; /* a handler is running: the tables stay and serve the next session */
 	(void)maps_adopt(&nothing);
 	if (guard_is_quiescent())
 		free_retired();

@@ -1,6 +1,7 @@
 /*
- * The process's executable file mappings: read from /proc/self/maps by the agent's thread, given
- * to the handler as unwind ranges (unwind.h), and asked by the writer where a pc lies.
+ * The executable file mappings of the process. The agent's thread reads them from /proc/self/maps
+ * and publishes them to the handler as unwind ranges (unwind.h); the writer asks which mapping a pc
+ * lies in.
  */
 #pragma once
 
@@ -9,29 +10,29 @@
 #include <stdint.h>
 #include "agent/base/walk.h"
 
-#define MAPS_MAX      1024 /* executable mappings; more are counted and left out */
-#define MAPS_ROWS_MAX (4u << 20) /* bytes of unwind rows in all */
+#define MAPS_MAX      1024 /* executable mappings; further ones are counted and left out */
+#define MAPS_ROWS_MAX (4u << 20) /* bytes of all unwind rows */
 
 /* One line of /proc/PID/maps. */
 struct maps_line {
 	uint64_t start, end, offset;
 	uint64_t device, inode;
 	bool executable;
-	const char *path; /* borrowed from the text, not terminated */
+	const char *path; /* borrowed from the line, without a terminating NUL */
 	uint32_t path_len;
 };
 
-/* Parse one line (without its newline); false if it is none. Pure. */
+/* Parses one line (without its newline); false if it is malformed. Pure. */
 bool maps_parse_line(const char *line, size_t len, struct maps_line *ret);
 
-/* A library that is never unloaded lies in [low, high): its tables are read where they are. */
+/* Tells that the library in [low, high) is never unloaded, so that its tables are read in place. */
 void maps_stays(uint64_t low, uint64_t high);
-/* Read anew what has changed and publish it. 0, or -errno (the old state holds). */
+/* Reads what has changed and publishes it. 0, or -errno (the old state remains). */
 int maps_refresh(void);
 bool maps_find(uint64_t pc, struct walk_mapping *ret);
-/* Forget everything; rows that a handler may be reading stay until the next refresh. */
+/* Drops everything; rows that a handler may be reading stay until the next refresh. */
 void maps_free(void);
 uint64_t maps_bytes(void);
-/* Libraries without rows because the memory for them is used up, and mappings beyond MAPS_MAX:
- * native stacks end in them. */
+/* Number of libraries without rows for lack of memory, and of mappings beyond MAPS_MAX: native
+ * stacks end in them. */
 uint32_t maps_left_out(void);

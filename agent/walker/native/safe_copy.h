@@ -1,6 +1,6 @@
 /*
- * Copies memory that another thread may unmap at any moment (dlclose): a write to a pipe gives
- * EFAULT where a load would give SIGSEGV, and no seccomp profile forbids it.
+ * Copies memory that another thread may unmap at any moment (dlclose): writing it to a pipe gives
+ * EFAULT where a load would raise SIGSEGV, and no seccomp profile forbids writing to a pipe.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
- * What the agent's thread prepares for the signal handler to find its way through native code: a
- * sorted table of executable mappings with their unwind rows. A table is never changed once
- * published; a replaced one is freed when no handler can still be reading it.
+ * The unwinder of native code in the signal handler, and the table that the agent's thread prepares
+ * for it: executable mappings, sorted, with their unwind rows. A published table never changes; a
+ * replaced one is freed when no handler can be reading it any more.
  */
 #pragma once
 
@@ -15,9 +15,9 @@
 
 struct unwind_range {
 	uint64_t start, end; /* executable bytes */
-	uint64_t base; /* the rows' pc counts from here */
+	uint64_t base; /* the pc of a row is relative to this */
 	const struct cfi_table *rows; /* NULL = none */
-	bool musl; /* has no rows to speak of: its own code is where a thread ends */
+	bool musl; /* libc without useful rows (musl): threads begin in its code */
 };
 
 struct unwind_table {
@@ -26,22 +26,22 @@ struct unwind_table {
 	struct unwind_range ranges[];
 };
 
-/* Agent's thread. Publish a table and hand back the one it replaces (NULL at first). */
+/* Agent's thread. Publishes a table and returns the one it replaces (NULL at first). */
 struct unwind_table *unwind_publish(struct unwind_table *table);
 uint64_t unwind_cache_bytes(void);
 
-/* The stack of the interrupted thread, upwards from sp, page by page as far as it is readable. */
+/* The stack of the interrupted thread, from sp upwards, as far as its pages are readable. */
 struct unwind_stack {
 	uint64_t sp; /* of the interrupted instruction */
 	uint64_t low, high; /* known to be readable */
-	uint64_t link; /* where the interrupted instruction returns to if that is not on the stack;
-			* set by whoever has the context. 0 = it is */
-	uint64_t context; /* address of the ucontext_t of a signal handler that was walked through
-			   * last: what came after is interrupted code again; 0 = none */
+	uint64_t link; /* return address of the interrupted code if it is in a register; set by the
+			* caller, which has the context. 0 = it is on the stack */
+	uint64_t context; /* address of the ucontext_t of the signal handler that the walk passed
+			   * last: the frame after it was interrupted, too; 0 = none */
 };
 
 enum unwind_end {
-	UNWIND_BROKEN, /* no rule, or nowhere to go */
+	UNWIND_BROKEN, /* no rule, or no plausible caller */
 	UNWIND_ROOT, /* the thread's first function */
 	UNWIND_JAVA, /* the next frame lies in the code cache: regs are its registers */
 	UNWIND_TOO_DEEP,
@@ -49,12 +49,12 @@ enum unwind_end {
 
 bool unwind_is_code_sig(uint64_t pc); /* in an executable mapping of the table */
 void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp);
-/* Load a word of the stack; false when it is not part of it or not readable. */
+/* Loads a word of the stack; false = it is not part of the stack or not readable. */
 bool unwind_load_sig(struct unwind_stack *stack, uint64_t address, uint64_t *ret);
 /*
- * Native frames from @regs upwards, leaf first, into frames[*n...max). Between guard_enter_sig()
- * and guard_leave_sig(). @leaf: @regs are of an interrupted instruction, not of a call. On
- * UNWIND_JAVA @regs are those of the Java frame that called.
+ * Writes native frames from @regs upwards, leaf first, into frames[*n...max). Call it between
+ * guard_enter_sig() and guard_leave_sig(). @leaf: @regs are those of an interrupted instruction,
+ * not of a call. On UNWIND_JAVA @regs are the registers of the calling Java frame.
  */
 enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
 				  struct walk_frame *frames, uint32_t *n, bool leaf, uint32_t max);

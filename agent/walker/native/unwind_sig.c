@@ -1,6 +1,6 @@
 /*
- * Native frames in the signal handler. Rules come from the rows of the published table through a
- * cache keyed by pc; memory is read only where the kernel said that it can be.
+ * See unwind.h. Rules come from the rows of the published table, through a cache keyed by pc.
+ * Memory is read only where the kernel has confirmed that it is readable.
  */
 #include <errno.h>
 #include <sys/syscall.h>
@@ -10,11 +10,11 @@
 #include "agent/walker/native/emulate.h"
 #include "agent/walker/native/unwind.h"
 
-#define PAGE	       4096ull /* larger pages are asked for in parts */
+#define PAGE	       4096ull /* larger pages are checked in parts */
 #define STACK_SPAN_MAX (1ull << 20)
 #define CACHE_SLOTS    8192
 
-/* key ^ value and value in two words: a torn pair does not match its key. No lock. */
+/* Two words: key ^ value, and value. A torn pair does not match its key, so no lock is needed. */
 struct cache_slot {
 	uint64_t mixed, value;
 };
@@ -40,7 +40,7 @@ void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp)
 	stack->context = 0;
 }
 
-/* Another's stack may hold what a sanitizer calls out of bounds. */
+/* Reads of another function's frame look like overflows to a sanitizer. */
 __attribute__((no_sanitize("address", "undefined"))) static uint64_t unwind_load(uint64_t address)
 {
 	return *(const volatile uint64_t *)address;
@@ -87,7 +87,7 @@ bool unwind_is_code_sig(uint64_t pc)
 	return find_range(__atomic_load_n(&table_now, __ATOMIC_SEQ_CST), pc) != NULL;
 }
 
-/* A pc's rule; what no range holds is not cached. */
+/* The rule of a pc; a pc outside all ranges is not cached. */
 static uint32_t find_rule(const struct unwind_table *t, uint64_t pc)
 {
 	uint64_t key = pc ^ (uint64_t)t->generation << 48;
@@ -107,7 +107,7 @@ static uint32_t find_rule(const struct unwind_table *t, uint64_t pc)
 	return (uint32_t)value;
 }
 
-/* No rule: rbp or x29 may still point at a frame. Its return address must lead into known code. */
+/* Without a rule: rbp or x29 may still point to a frame, if its return address is in known code. */
 static bool step_frame_pointer(const struct unwind_table *t, struct unwind_stack *stack,
 			       struct regs *regs)
 {
@@ -142,8 +142,8 @@ static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t ru
 	default:
 		return false;
 	}
-	/* a frame of its own, or the return address still in its register: of the first frame only
-	 */
+	/* the function has a frame, or its return address is still in the register, in the first
+	 * frame only */
 	if (cfa < regs->sp || (ra ? cfa == regs->sp : !pc))
 		return false;
 	if (ra && !unwind_load_sig(stack, cfa - ra, &pc))
@@ -156,7 +156,7 @@ static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t ru
 	return true;
 }
 
-/* Code without rows that was interrupted, a PLT stub for one: it has stored nothing yet. */
+/* Interrupted code without rows, a PLT stub for example: it has stored nothing yet. */
 static bool step_link(const struct unwind_table *t, const struct unwind_stack *stack,
 		      struct regs *regs)
 {
@@ -168,7 +168,7 @@ static bool step_link(const struct unwind_table *t, const struct unwind_stack *s
 	return true;
 }
 
-/* musl has no rows, and no frame pointers either: follow the instructions. */
+/* musl has neither rows nor frame pointers: follows the instructions. */
 static bool step_forward(const struct unwind_table *t, struct unwind_stack *stack,
 			 struct regs *regs)
 {
@@ -196,8 +196,8 @@ static bool step_forward(const struct unwind_table *t, struct unwind_stack *stac
 	return true;
 }
 
-/* Has the walk come to the code that a thread begins with? musl has no rows that would say so; a
- * goroutine's first frame has the frame pointer 0, as the ABI wants of an outermost one. */
+/* Has the walk reached the code that a thread begins with? musl has no rows that would tell; the
+ * first frame of a goroutine has the frame pointer 0, as the ABI requires of an outermost one. */
 static bool is_thread_start(const struct unwind_table *t, const struct regs *regs, bool leaf)
 {
 	const struct unwind_range *range;
@@ -210,7 +210,8 @@ static bool is_thread_start(const struct unwind_table *t, const struct regs *reg
 	return range && (range->musl || !regs->fp);
 }
 
-/* A frame below a signal handler: what was interrupted is in the context that the kernel pushed. */
+/* The frame below a signal handler: the kernel has pushed a context with the interrupted
+ * registers. */
 static bool step_signal(struct unwind_stack *stack, struct regs *regs, bool leaf)
 {
 	uint64_t context = regs->sp + ARCH_SIGRETURN_CONTEXT;
@@ -248,11 +249,13 @@ enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
 		if (!t)
 			return UNWIND_BROKEN;
 		stack->context = 0;
-		if (step_signal(stack, regs, leaf)) { /* also interrupted right there by another */
+		if (step_signal(stack, regs, leaf)) { /* another signal may have interrupted the
+						       * code at the same place */
 			interrupted = true;
 			continue;
 		}
-		/* a return address may be the first byte of the next function: look at the call */
+		/* a return address may be the first byte of the next function, so the lookup uses
+		 * the call itself */
 		rule = find_rule(t, leaf ? regs->pc : regs->pc - 1);
 		if (cfi_rule_kind(rule) == CFI_END)
 			return UNWIND_ROOT;
