@@ -1,7 +1,7 @@
 /*
- * The blobs of the continuation stubs and of Continuation.enterSpecial (21+), found by one pass
- * over the code heaps in the agent's thread. The VM makes them at its start or with the first
- * virtual thread, so the pass is repeated until they are there.
+ * See code.h. Finds the blobs of the continuation stubs and of Continuation.enterSpecial (JDK 21
+ * and later) by a pass over the code heaps in the agent's thread. The VM generates them at its
+ * start or with the first virtual thread, so the pass is repeated until they are there.
  */
 #include <stddef.h>
 #include <string.h>
@@ -37,7 +37,8 @@ static void code_look_at(const struct blob *b)
 	if (b->kind != BLOB_STUBS)
 		return;
 	code_read_text(load64_sig(b->base + (uint32_t)vm_sig.blob_name), name, sizeof(name));
-	/* "StubRoutines (continuation stubs)", from 25 on "Stub Generator continuation stubs" */
+	/* "StubRoutines (continuation stubs)"; from JDK 25 on "Stub Generator continuation
+	 * stubs" */
 	if (strncmp(name, "StubRoutines (cont", 18) == 0 ||
 	    strncmp(name, "Stub Generator cont", 19) == 0) {
 		p->cont_low = b->code;
@@ -54,7 +55,7 @@ static void look_through(uint64_t heap)
 	struct blob b;
 
 	while (at < high) {
-		/* HeapBlock::Header::_length, in segments; size_t up to 17 */
+		/* HeapBlock::Header::_length, in segments; a size_t up to JDK 17 */
 		uint64_t length = vm_sig.block_header_size == 8 ? load32_sig(at) : load64_sig(at);
 
 		if (code_blob_sig(at + (uint32_t)vm_sig.block_header_size, &b) &&
@@ -72,7 +73,7 @@ void code_find_places(bool now)
 
 	if (vm_sig.version < 21 || (code_places_sig.cont_low && code_places_sig.enter_special))
 		return;
-	/* a JVM without virtual threads never has them: look less and less often */
+	/* a JVM without virtual threads never has them, so the passes become rarer */
 	now |= __atomic_exchange_n(&code_places_sig.wanted, false, __ATOMIC_RELAXED);
 	if (!now && ++passed < pause)
 		return;

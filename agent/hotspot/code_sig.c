@@ -1,4 +1,4 @@
-/* See code.h. Everything read here may be freed at the same moment: guarded loads only. */
+/* See code.h. The JVM may free what is read here at any moment, so all loads are guarded. */
 #include "agent/hotspot/code.h"
 
 #include <stddef.h>
@@ -6,7 +6,7 @@
 #include "agent/hotspot/stub_names.h"
 
 #define SEGMENT_FREE  0xff
-#define SEGMENT_HOPS  65536 /* of at most 254 segments each */
+#define SEGMENT_HOPS  65536 /* steps of at most 254 segments each */
 #define KIND_SLOTS    256
 #define BLOB_SIZE_MAX (64u << 20)
 #define LABEL_BYTES   48
@@ -15,7 +15,8 @@
 
 struct code_places code_places_sig;
 
-/* A blob's kind by the address of its name: names are literals of libjvm. kind in the low bits. */
+/* A blob's kind by the address of its name, which is a literal in libjvm. The low bits hold the
+ * kind. */
 static uint64_t kind_cache[KIND_SLOTS];
 
 bool code_is_used_sig(uint64_t base)
@@ -55,7 +56,8 @@ static bool begins_with(uint64_t text, const char *prefix)
 	return true;
 }
 
-/* Names by version: up to 24 "DeoptimizationBlob", from 25 on "Shared Runtime deopt_blob". */
+/* Names differ by version: up to JDK 24 "DeoptimizationBlob", from 25 on "Shared Runtime
+ * deopt_blob". */
 static const struct {
 	const char *prefix;
 	enum blob_kind kind;
@@ -151,8 +153,8 @@ bool code_blob_sig(uint64_t pc, struct blob *ret)
 
 /* ---- labels --------------------------------------------------------------------------------- */
 
-/* Names of blobs and routines as frames show them, copied once: claimed by the address of the name.
- */
+/* Names of blobs and routines as frames show them, each made once; a slot is claimed by the address
+ * of the JVM's name. */
 static struct label {
 	uint64_t name;
 	uint32_t ready;
@@ -209,7 +211,8 @@ const char *code_label_sig(const struct blob *b, uint64_t pc)
 			__atomic_store_n(&l->ready, 1, __ATOMIC_RELEASE);
 			return l->text;
 		}
-		if (free_slot == name) /* being written by another handler: the kind will do */
+		if (free_slot == name) /* another handler is writing it: the kind is shown
+					* meanwhile */
 			return __atomic_load_n(&l->ready, __ATOMIC_ACQUIRE) ? l->text
 									    : kind_label(b->kind);
 	}

@@ -11,7 +11,7 @@
 
 #define ID_SHIFT    2 /* the low bits of a field id are tags */
 #define ID_SHIFT_28 3
-#define STACK_MIN   32 /* plausible sizes of a StackChunk's header and fields */
+#define STACK_MIN   32 /* plausible bytes of a StackChunk's header and fields */
 #define STACK_MAX   128
 #define THREAD_MAX  8192 /* bytes of a JavaThread */
 
@@ -66,7 +66,8 @@ static void read_oops(void)
 	c->z_shift = c->z_bad_mask = NULL;
 	shift_at = libjvm_offset("ZGlobalsForVMStructs", "_ZPointerLoadShift");
 	mask_at = libjvm_offset("ZGlobalsForVMStructs", "_ZPointerLoadBadMask");
-	/* up to 23 there was another ZGC, whose pointers can be used as they are */
+	/* up to JDK 23 there was a ZGC without generations, whose pointers can be used as they
+	 * are */
 	if (!layout_flag("UseZGC", false) || !layout_flag("ZGenerational", true) || shift_at < 0 ||
 	    mask_at < 0)
 		return;
@@ -77,8 +78,8 @@ static void read_oops(void)
 	memcpy(&c->z_bad_mask, globals + mask_at, sizeof(c->z_bad_mask));
 }
 
-/* Klass::_layout_helper of StackChunk: the bytes before its words. The mirror may move while it is
- * looked at: what is read must be plausible. */
+/* Klass::_layout_helper of StackChunk gives the bytes before its words. The collector may move the
+ * mirror meanwhile, so the value must be plausible. */
 static int32_t chunk_stack_offset(jclass chunk)
 {
 	const int32_t *klass_at = libjvm_static("java_lang_Class", "_klass_offset");
@@ -96,7 +97,7 @@ static int32_t chunk_stack_offset(jclass chunk)
 	return -1;
 }
 
-/* The head of an array: mark word, class, length; the first two are one with compact headers. */
+/* The header of an array: mark word, class, length; compact headers join the first two. */
 static void read_arrays(void)
 {
 	struct continuation_layout *c = &continuation_sig;
@@ -129,9 +130,9 @@ static void read_thread(JNIEnv *env)
 	read_arrays();
 }
 
-/* 21 to 24 do not export JavaThread::_cont_entry, but the return barrier begins by taking its sp
- * from there. Without it, a walk that meets the entry's frame finds it (continuation_learn_sig()).
- */
+/* JDK 21 to 24 do not export JavaThread::_cont_entry, but the return barrier begins by loading its
+ * sp from there. If that fails, a walk that meets the entry's frame finds the field
+ * (continuation_learn_sig()). */
 void continuation_find_entry(void)
 {
 	int32_t found = -1, at;

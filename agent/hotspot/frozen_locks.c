@@ -1,8 +1,9 @@
 /*
- * See frozen_locks.h. The lock stack lies at the low end of the last StackChunk; how many locks
- * they are is a field of it that Java does not see (stackChunkOop.hpp). Where that lies the JVM
- * knows in variables it does not export: they are taken from the symbol table in libjvm's file, and
- * believed if four others beside them say of Java's own fields what JNI says.
+ * See frozen_locks.h. The lock stack is at the low end of the last StackChunk; the number of its
+ * entries is a field of the chunk that Java does not see (stackChunkOop.hpp). The JVM holds the
+ * offset of that field in a variable that it does not export. Its address comes from the symbol
+ * table in libjvm's file; it is trusted if four neighbouring variables agree with what JNI reports
+ * about Java's own fields.
  */
 #include "agent/hotspot/frozen_locks.h"
 
@@ -22,8 +23,8 @@
 #define HEAD_MAX  128 /* bytes before a chunk's words */
 
 /* stackChunkOopDesc's flags */
-#define GC_MODE	   (1u << 3) /* references are as they are in other objects */
-#define HAS_BITMAP (1u << 4) /* ... and compressed, where those are */
+#define GC_MODE	   (1u << 3) /* its references have the form of those in other objects */
+#define HAS_BITMAP (1u << 4) /* and they are compressed if those are */
 
 enum { SP, SIZE, BOTTOM, PARENT, LOCKS, FLAGS, CONT, SAFEPOINT, HIDDEN_COUNT };
 static const char *const hidden[HIDDEN_COUNT] = {
@@ -104,17 +105,18 @@ bool frozen_locks_init(JNIEnv *env)
 
 /* ---- one thread ---- */
 
-/* Objects do not move while this is false before and after, but for those of concurrent collectors.
- */
+/* Objects did not move if this is false both before and after, except with concurrent
+ * collectors. */
 static bool at_safepoint(void)
 {
 	return __atomic_load_n(vm.safepoint, __ATOMIC_ACQUIRE) != 0;
 }
 
 /*
- * The object in a word of the lock stack; 0 = not sure. Until a collector comes by, words are plain
- * addresses: of generational ZGC as of when the chunk was written, which the colour of its
- * reference to the continuation tells (zBarrierSetStackChunk.cpp).
+ * The object in a word of the lock stack; 0 = not certain. Until a collector has processed the
+ * chunk, its words are plain addresses. Generational ZGC: they are addresses of the moment the
+ * chunk was written, which the colour of its reference to the continuation identifies
+ * (zBarrierSetStackChunk.cpp).
  */
 static uint64_t object_in(uint64_t chunk, uint64_t at, uint32_t flags)
 {
@@ -127,7 +129,7 @@ static uint64_t object_in(uint64_t chunk, uint64_t at, uint32_t flags)
 	return load64_sig(at);
 }
 
-/* Worth something if the chunk still lies there afterwards, and it is no safepoint. */
+/* Valid if the chunk is still there afterwards and no safepoint is in progress. */
 static uint32_t read_locks(uint64_t chunk, uint64_t ret[FROZEN_LOCKS_MAX])
 {
 	uint32_t n = load8_sig(chunk + (uint32_t)vm.locks);
@@ -182,7 +184,7 @@ uint32_t frozen_number(JNIEnv *env, jobject thread)
 
 /* ---- one thread, by its address ---- */
 
-/* The last chunk of its frozen stack; 0 = it has none, or it is not to be had now. */
+/* The last chunk of its frozen stack; 0 = it has none or cannot be read now. */
 static uint64_t chunk_of(uint64_t thread)
 {
 	uint64_t continuation = oop_load_sig(thread + (uint32_t)vm.continuation_at);

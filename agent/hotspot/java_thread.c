@@ -7,7 +7,7 @@
 
 #define KEYS_MAX 1024 /* PTHREAD_KEYS_MAX of glibc; musl has 128 and gives NULL beyond */
 
-/* Thread.eetop: the JavaThread, as the JVM itself remembers it. */
+/* Thread.eetop: the field in which the JVM itself stores the JavaThread. */
 static uint64_t thread_address(JNIEnv *env)
 {
 	uint64_t address = 0;

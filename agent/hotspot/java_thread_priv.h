@@ -1,4 +1,4 @@
-/* Between java_thread.c, which learns the places, and java_thread_sig.c, which reads them. */
+/* Shared by java_thread.c, which learns the offsets, and java_thread_sig.c, which uses them. */
 #pragma once
 
 #include <jni.h>
@@ -11,7 +11,8 @@ struct java_thread_offsets {
 	getspecific_fn *getspecific;
 	pthread_key_t key;
 	uint64_t env_offset; /* of the JNIEnv in a JavaThread */
-	int32_t osthread, number; /* in a JavaThread, in an OSThread; -1 = not exported */
+	int32_t osthread, number; /* offsets in a JavaThread and in an OSThread; -1 = not
+				   * exported */
 	const struct JNINativeInterface_ *functions; /* what every JNIEnv begins with */
 };
 

@@ -1,10 +1,10 @@
 /*
- * Thread.getThreads() (private static, JDK 8 to 28) gives all live platform threads. A Thread
- * object leads to its tid by Thread.eetop (the address of the JVM's JavaThread) -> _osthread ->
- * _thread_id. A thread may end while we look, so these are guarded loads; a wrong tid at the worst
- * names a thread that is gone.
+ * See jni_names.h. Thread.getThreads() (private static, JDK 8 to 28) returns all live platform
+ * threads. The tid of a Thread object is found by Thread.eetop (the address of the JavaThread) ->
+ * _osthread -> _thread_id. A thread may end meanwhile, so these loads are guarded; at worst a wrong
+ * tid names a thread that is gone.
  *
- * A pass keeps no reference and asks the kernel nothing: 5,000 threads take 1 to 2 ms, also when
+ * A pass keeps no references and makes no system call: 5,000 threads take 1 to 2 ms, even if
  * nothing has changed.
  */
 #include "agent/hotspot/jni_names.h"
@@ -19,8 +19,8 @@ static struct {
 	jclass thread_class; /* global reference */
 	jmethodID get_threads;
 	jfieldID name, eetop, tid;
-	jfieldID holder,
-		status; /* status lies in Thread (holder NULL) or in its holder, from 19 on */
+	jfieldID holder, status; /* the field `status` is in Thread (holder NULL) or, from JDK 19
+				  * on, in its holder */
 	long osthread_at, thread_id_at;
 } names;
 
@@ -38,7 +38,7 @@ static jfieldID jni_names_field(JNIEnv *env, jclass of, const char *name, const 
 	return id;
 }
 
-/* A number in the words of JVMTI: Thread.getState() makes its answer of it. */
+/* A bit set as defined by JVMTI: Thread.getState() derives its result from it. */
 static void find_status(JNIEnv *env, jclass thread)
 {
 	jclass holder;

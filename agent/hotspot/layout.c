@@ -1,4 +1,4 @@
-/* See layout.h. One row a field: which spellings it had, and whether a walk can do without. */
+/* See layout.h. One row for each field: its spellings, and whether walks can do without it. */
 #include "agent/hotspot/layout.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ struct field {
 	int32_t *to;
 	enum need need;
 	const char *type, *name;
-	const char *type2, *name2; /* how another version spells it */
+	const char *type2, *name2; /* its spelling in another version */
 };
 
 static const struct field fields[] = {
@@ -120,7 +120,7 @@ static int read_fields(const char **why)
 	return 0;
 }
 
-/* Fields of which a version has either of two, and what goes with them. */
+/* Fields that exist in one of two forms, and what belongs to each. */
 static int check_pairs(const char **why)
 {
 	if (vm_sig.blob_code_offset < 0 && vm_sig.blob_code_begin < 0)
@@ -151,7 +151,7 @@ static int read_sizes(const char **why)
 		return layout_lacks("ConstMethod", "size", why);
 	vm_sig.frame_bytes = (uint32_t)libjvm_type_size("frame");
 	vm_sig.unpacked_stride = (uint32_t)libjvm_type_size("vframeArrayElement");
-	/* one element is part of the class */
+	/* the class declares one element */
 	vm_sig.unpacked_first = (uint32_t)libjvm_type_size("vframeArray") - vm_sig.unpacked_stride;
 	if (!vm_sig.frame_bytes || !vm_sig.unpacked_stride || vm_sig.unpacked_first > OFFSET_MAX)
 		return layout_lacks("vframeArray", "size", why);
@@ -169,7 +169,8 @@ static uint64_t layout_pointer_at(const void *address)
 	return value;
 }
 
-/* GrowableArray<CodeHeap*>: its length and data are the first words under changing names. */
+/* GrowableArray<CodeHeap*>: the length and data are its first words, under names that differ by
+ * version. */
 static int read_heaps(const char **why)
 {
 	const char *array =
@@ -293,7 +294,7 @@ static void read_version(void)
 	vm_sig.version = libjvm_static("CodeCache", "_heap") || !major ? 8 : *major;
 }
 
-/* What differs by version without a table saying so. */
+/* Differences between versions that no table shows. */
 static void read_by_version(void)
 {
 	struct libjvm_field f;

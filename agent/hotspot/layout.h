@@ -1,7 +1,7 @@
 /*
- * Where HotSpot keeps what a walk reads: offsets out of the tables that every libjvm exports for
- * the Serviceability Agent (vmStructs.cpp), from JDK 8 to 28. Read once, in the agent's thread;
- * constant afterwards. An offset of -1 means that this version has no such field.
+ * The layout of HotSpot's data that walks read: offsets from the tables that every libjvm exports
+ * for the Serviceability Agent (vmStructs.cpp), JDK 8 to 28. The agent's thread reads them once;
+ * they are constant afterwards. An offset of -1 means that this version has no such field.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ enum blob_kind {
 	BLOB_STUBS, /* StubRoutines: intrinsics, call stub */
 	BLOB_VTABLE,
 	BLOB_METHOD_HANDLES,
-	BLOB_RUNTIME, /* with a frame of fixed size: C1 and shared runtime stubs */
+	BLOB_RUNTIME, /* stubs of C1 and of the shared runtime, with a frame of fixed size */
 	BLOB_DEOPT,
 	BLOB_EXCEPTION,
 	BLOB_SAFEPOINT,
@@ -31,7 +31,7 @@ enum blob_kind {
 };
 
 struct vm_layout {
-	int version; /* 8, 11, 17 ...; JDK 8 calls itself 25 */
+	int version; /* 8, 11, 17 ...; the tables of JDK 8 say 25 */
 
 	/* CodeCache, CodeHeap */
 	uint64_t heaps[CODE_HEAPS_MAX];
@@ -73,25 +73,25 @@ struct vm_layout {
 	uint64_t call_stub_return, interpreter_low, interpreter_high;
 	struct {
 		uint64_t low, high;
-	} resume[RESUME_RANGES_MAX]; /* where interpreted frames go on: returned to, or deoptimised
-				      */
+	} resume[RESUME_RANGES_MAX]; /* where the interpreter continues frames that were returned to
+				      * or deoptimised */
 	uint32_t n_resume;
-	int32_t bcp_words, sender_sp_words, method_words; /* of an interpreter frame, from its fp */
+	int32_t bcp_words, sender_sp_words, method_words; /* words of an interpreted frame, relative
+							   * to its fp */
 
-	/* vframeArray: the frames that deoptimisation makes out of one */
+	/* vframeArray: the frames that deoptimisation makes out of one compiled frame */
 	int32_t unpacked_caller, unpacked_count, unpacked_method, unpacked_bci;
 	uint32_t unpacked_first, unpacked_stride; /* its elements */
 	uint32_t frame_bytes; /* of class frame */
 };
 
 extern struct vm_layout vm_sig; /* read by handlers */
-/* vm_sig is filled in, and what it describes may be read. false: AsyncGetCallTrace walks, or the
- * walker is off. */
+/* vm_sig is complete and may be used. false: AsyncGetCallTrace walks, or no walker runs. */
 extern bool vm_known_sig;
 
-/* 0, or -ENOTSUP with the name of what is missing in *why ("CodeBlob::_size"). */
+/* 0, or -ENOTSUP with the name of the missing item in *why ("CodeBlob::_size"). */
 int layout_read(const char **why);
-/* The value of a JVM flag of type bool; @otherwise when there is no such flag. */
+/* The value of a boolean JVM flag; @otherwise if the flag does not exist. */
 bool layout_flag(const char *name, bool otherwise);
-/* The same of a flag that is a text: NULL = not set, or no such flag. */
+/* The value of a string flag: NULL = not set, or no such flag. */
 const char *layout_flag_text(const char *name);

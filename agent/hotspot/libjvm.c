@@ -18,7 +18,7 @@ static struct {
 	struct libjvm_image image;
 } jvm;
 
-/* glibc relocates the pointers of the dynamic section in place, musl leaves them as offsets */
+/* glibc relocates the pointers of the dynamic section in place; musl leaves them as offsets */
 static uintptr_t dynamic_pointer(uintptr_t base, ElfW(Addr) value)
 {
 	return value < base ? base + value : value;
@@ -122,8 +122,8 @@ bool libjvm_image(struct libjvm_image *ret)
 	return true;
 }
 
-/* The dynamic section has no symbol count: DT_HASH's nchain is one, the end of the longest chain of
- * DT_GNU_HASH another. */
+/* The dynamic section has no symbol count. nchain of DT_HASH is the count; with DT_GNU_HASH it
+ * follows from the end of the longest chain. */
 static uint32_t symbol_count(void)
 {
 	uint32_t n_buckets, first, bloom_words, last = 0;
@@ -183,8 +183,8 @@ void **libjvm_import_slot(const char *name)
 	return slot ? slot : slot_in(jvm.rela, jvm.n_rela, name);
 }
 
-/* One row of gHotSpotVMStructs or gHotSpotVMTypes: the tables export the offsets of their own
- * members, because those differ between versions (vmStructs.hpp). */
+/* The offsets of the members of a row of gHotSpotVMStructs or gHotSpotVMTypes. The JVM exports
+ * them, because they differ between versions (vmStructs.hpp). */
 struct table {
 	const char *base;
 	uint64_t stride;
@@ -209,7 +209,7 @@ static uint64_t libjvm_member(const char *symbol)
 	return offset ? *offset : 0;
 }
 
-/* Where the members of a row of gHotSpotVMStructs lie. */
+/* The offsets of the members of a row of gHotSpotVMStructs. */
 static struct {
 	struct table rows;
 	uint64_t type, field, type_string, offset, address;
@@ -264,7 +264,7 @@ void *libjvm_static(const char *type, const char *field)
 	return libjvm_field(type, field, &f) ? f.address : NULL;
 }
 
-/* Where the value of a constant lies; NULL = there is none of that name. */
+/* The address of a constant's value; NULL = there is no such constant. */
 static const char *libjvm_constant(const struct table *t, const char *name, uint64_t name_at,
 				   uint64_t value_at)
 {
@@ -347,7 +347,7 @@ bool libjvm_code_cache(uint64_t *ret_low, uint64_t *ret_high)
 		*ret_high = *high;
 		return true;
 	}
-	/* JDK 8: one CodeHeap, whose memory is reserved once */
+	/* JDK 8 has one CodeHeap, whose memory is reserved once */
 	heap = libjvm_static("CodeCache", "_heap");
 	memory = libjvm_offset("CodeHeap", "_memory");
 	low_at = libjvm_offset("VirtualSpace", "_low_boundary");

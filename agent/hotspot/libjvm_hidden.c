@@ -1,7 +1,7 @@
 /*
- * See libjvm.h. Variables that libjvm does not export, by the symbol table in its file, which most
- * builds keep (.symtab). Read in windows: the table has megabytes. The file may be another one by
- * now, after an upgrade of the package: what comes of it must be checked by who asks.
+ * See libjvm.h. Finds variables that libjvm does not export, by the symbol table in its file, which
+ * most builds keep (.symtab). The table has megabytes, so it is read in windows. After an upgrade
+ * of the package the file may be a different one: callers check what they get.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -19,7 +19,8 @@ static _Alignas(16) char window[WINDOW];
 struct sought {
 	const char *const *names;
 	uint32_t n;
-	uint64_t at[LIBJVM_HIDDEN_MAX]; /* of the name in the strings; UINT64_MAX = not there */
+	uint64_t at[LIBJVM_HIDDEN_MAX]; /* offset of the name in the strings; UINT64_MAX = not
+					 * found */
 };
 
 static bool read_at(int fd, void *to, size_t n, uint64_t at)
@@ -27,7 +28,7 @@ static bool read_at(int fd, void *to, size_t n, uint64_t at)
 	return pread(fd, to, n, (off_t)at) == (ssize_t)n;
 }
 
-/* The symbol table and the section of its names. */
+/* The symbol table and its string section. */
 static bool find_sections(int fd, ElfW(Shdr) * ret_symbols, ElfW(Shdr) * ret_strings)
 {
 	ElfW(Shdr) *sections = (void *)window;
@@ -47,7 +48,7 @@ static bool find_sections(int fd, ElfW(Shdr) * ret_symbols, ElfW(Shdr) * ret_str
 	return false;
 }
 
-/* The whole names in a window of the strings; returns how many bytes they are. */
+/* Looks at the complete names in a window of the strings; returns their number of bytes. */
 static size_t look_for_names(struct sought *s, const char *text, size_t n, uint64_t base)
 {
 	size_t at = 0, len;
@@ -76,7 +77,7 @@ static bool find_names(int fd, const ElfW(Shdr) * strings, struct sought *s)
 			return false;
 		whole = look_for_names(s, window, n, at);
 		if (!whole)
-			whole = n; /* one longer than any of ours */
+			whole = n; /* a name longer than any that is sought */
 	}
 	return true;
 }
@@ -126,7 +127,8 @@ bool libjvm_hidden(const char *const *names, uint32_t n, const void **ret)
 	if (n > LIBJVM_HIDDEN_MAX || !libjvm_image(&image) || !libjvm_file(&path, &base))
 		return false;
 	memset(s.at, 0xff, sizeof(s.at));
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* whatever lies there by now */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* the file may have changed: any
+							     * contents are possible */
 	if (fd < 0)
 		return false;
 	ok = libjvm_hidden_find_in(fd, &s, values);

@@ -2,14 +2,14 @@
 #pragma once
 
 #define RETURN_BYTES  0 /* a call leaves its return address in x30 */
-#define SENDER_SP_X19 20 /* the release since which calls pass it in x19, not x13 (JDK-8288971) */
+#define SENDER_SP_X19 20 /* from this JDK on calls pass it in x19, not x13 (JDK-8288971) */
 
 /* Registers of the interrupted instruction that tell where code is in building a frame. */
 struct machine {
-	uint64_t x3; /* where an exception was thrown, on its way into a handler */
-	uint64_t x9, x20; /* the sender's sp while an interpreted frame goes */
+	uint64_t x3; /* pc of a throw, on the way to its handler */
+	uint64_t x9, x20; /* the sender's sp while an interpreted frame is torn down */
 	uint64_t method; /* x12: the Method that is being called */
-	uint64_t sender_sp; /* the sp it is called with */
+	uint64_t sender_sp; /* the sp at the call */
 	uint64_t bcp; /* x22 */
 	uint64_t link; /* x30 */
 };
@@ -38,15 +38,15 @@ static inline uint64_t machine_bcp(const struct machine *m)
 	return m->bcp;
 }
 
-/* The sp of an interpreted frame's caller, from the slot that keeps it. An interpreted caller
- * leaves room below for all it could push, in which the frame begins: its sp is not above us then.
- */
+/* The sp of an interpreted frame's caller, from the slot that stores it. An interpreted caller
+ * reserves room for its largest expression stack, and the callee's frame begins in that room: then
+ * the stored sp is not above this frame. */
 static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
 {
 	return slot > fp ? slot : fp + 16;
 }
 
-/* Not looked for: the slot in the thread is learnt by walks. */
+/* Not searched for: walks learn the slot in the thread. */
 static inline bool machine_takes_sp_from_thread(uint64_t pc, int32_t *ret)
 {
 	(void)pc;
@@ -116,7 +116,7 @@ static inline bool code_jumps(uint32_t i)
 	return (i & 0xfc000000) == 0x14000000;
 }
 
-/* What comes after is reached from elsewhere or not at all: b, br, ret, and calls. */
+/* The code after b, br, ret and calls is reached from elsewhere or never. */
 static inline bool code_leaves(uint32_t i)
 {
 	return (i & 0x7c000000) == 0x14000000 || (i & 0xfe9f0000) == 0xd61f0000;
@@ -134,7 +134,7 @@ static inline bool code_compares_sp(uint32_t i)
 	return i == 0xeb2863ff;
 }
 
-/* b.lo, there: 0 = another instruction */
+/* The target of b.lo; 0 = another instruction. */
 static inline uint64_t code_branch_lower(uint64_t pc)
 {
 	uint32_t i = load32_sig(pc);
@@ -144,7 +144,7 @@ static inline uint64_t code_branch_lower(uint64_t pc)
 		       : 0;
 }
 
-/* adr x8, there: 0 = another instruction */
+/* The address that adr x8 computes; 0 = another instruction. */
 static inline uint64_t code_adr_x8(uint64_t pc)
 {
 	uint32_t i = load32_sig(pc);
@@ -153,7 +153,7 @@ static inline uint64_t code_adr_x8(uint64_t pc)
 	return (i & 0x9f00001f) == 0x10000008 ? pc + (uint64_t)distance : 0;
 }
 
-/* Generational ZGC: how far an address lies above its colours. */
+/* Generational ZGC: the shift of an address above its colour bits. */
 static inline unsigned machine_z_shift(unsigned index, uint64_t load_shift)
 {
 	(void)index;

@@ -23,21 +23,22 @@ static inline uint64_t machine_bcp(const struct machine *m)
 	return m->r13;
 }
 
-/* The sp of an interpreted frame's caller, from the slot that keeps it. */
+/* The sp of an interpreted frame's caller, from the slot that stores it. */
 static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
 {
 	(void)fp;
 	return slot;
 }
 
-/* Is there mov rsp, [r15 + *ret] at @pc, as r15 is the thread? */
+/* Is mov rsp, [r15 + *ret] at @pc? r15 is the thread. */
 static inline bool machine_takes_sp_from_thread(uint64_t pc, int32_t *ret)
 {
 	*ret = (int32_t)load32_unaligned_sig(pc + 3);
 	return (load_code_sig(pc) & 0xffffff) == 0xa78b49;
 }
 
-/* Generational ZGC: how far an address lies above its colours, by the index of its remap bit. */
+/* Generational ZGC: the shift of an address above its colour bits, by the index of its remap
+ * bit. */
 static inline unsigned machine_z_shift(unsigned index, uint64_t load_shift)
 {
 	(void)load_shift;

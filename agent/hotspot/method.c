@@ -11,7 +11,7 @@
 #include "agent/hotspot/layout.h"
 #include "agent/hotspot/method_priv.h"
 
-static struct method_store *stores[2]; /* the one in use and the one before it */
+static struct method_store *stores[2]; /* the store in use and the previous one */
 static int current;
 
 static struct method_store *new_store(void)
@@ -31,7 +31,7 @@ int method_init(void)
 	return 0;
 }
 
-/* What is in it goes back to the kernel; a read by a late handler finds zeros. */
+/* Returns its memory to the kernel; a late handler reads zeros. */
 static void method_empty(struct method_store *s)
 {
 	(void)syscall(SYS_madvise, s, sizeof(*s), MADV_DONTNEED);
@@ -134,7 +134,7 @@ int32_t method_line(const struct method_copy *copy, int32_t bci)
 			at += byte >> 3;
 			line += byte & 7;
 		}
-		/* javac writes them in order, other compilers need not */
+		/* javac sorts them, other compilers need not */
 		if (at <= bci && at > best_at) {
 			best = line;
 			best_at = at;

@@ -1,24 +1,24 @@
-/* Between method.c, which owns the stores, and method_sig.c, which fills them. */
+/* Shared by method.c, which owns the stores, and method_sig.c, which fills them. */
 #pragma once
 
 #include <stdint.h>
 #include "agent/hotspot/method.h"
 
-#define STORE_SLOTS 16384u /* by hash of the Method*; twice what METHOD_STORE_BYTES can hold */
+#define STORE_SLOTS 16384u /* hash slots; twice as many as copies fit */
 
 struct method_store {
-	uint32_t used; /* bytes of copies[] given out */
-	uint32_t full; /* 1 = something did not fit */
+	uint32_t used; /* bytes of copies[] in use */
+	uint32_t full; /* 1 = a copy did not fit */
 	uint64_t slots[STORE_SLOTS]; /* struct method_copy *, 0 = free */
 	uint8_t copies[METHOD_STORE_BYTES];
 };
 
 extern struct method_store *method_store_sig; /* NULL = none */
 
-/* UNSIGNED5 (unsigned5.hpp): base 64, low part first, bytes below 192 end a number. */
+/* UNSIGNED5 (unsigned5.hpp): base 64, low digit first; a byte below 192 ends a number. */
 struct unsigned5 {
 	uint64_t at;
-	uint64_t word; /* the aligned word that was loaded last */
+	uint64_t word; /* the last aligned word loaded */
 	uint64_t word_at; /* 1 = none */
 };
 uint8_t unsigned5_byte_sig(struct unsigned5 *r);

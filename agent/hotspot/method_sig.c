@@ -7,7 +7,7 @@
 #include "agent/hotspot/layout.h"
 
 #define NAME_MAX_BYTES	1000 /* longer names are cut */
-#define SYMBOL_MAX	4000 /* what a plausible class name is shorter than */
+#define SYMBOL_MAX	4000 /* a plausible class name is shorter */
 #define LINES_MAX_BYTES 2048
 #define PROBES		8
 #define CP_ENTRY	8
@@ -88,7 +88,7 @@ static uint64_t *method_slot_of(struct method_store *s, uint64_t key, uint32_t i
 	return &s->slots[(hash + i) % STORE_SLOTS];
 }
 
-/* Does the copy still speak of the class that lives at the Method's address now? */
+/* Does the copy still describe the method that is now at its address? */
 static bool is_current(const struct method_copy *c)
 {
 	if (!c->pool) /* of a class */
@@ -172,7 +172,7 @@ static uint64_t source_file(const struct method_parts *p)
 	return pool_symbol(p->pool, index);
 }
 
-/* The line table behind the bytecodes (CompressedLineNumberReadStream): its length in bytes. */
+/* The bytes of the line table behind the bytecodes (CompressedLineNumberReadStream). */
 static uint32_t lines_length(uint64_t begin)
 {
 	struct unsigned5 r = { .at = begin, .word_at = 1 };
@@ -234,7 +234,9 @@ static struct method_copy *method_allocate(struct method_store *s, const struct 
 	bytes = (bytes + 7) & ~7u;
 	at = __atomic_load_n(&s->used, __ATOMIC_RELAXED);
 	do {
-		if (at + bytes > METHOD_STORE_BYTES / 8 * 7) /* what is left is for the meantime */
+		if (at + bytes > METHOD_STORE_BYTES / 8 * 7) /* the last eighth is for methods
+							      * met before the writer begins a
+							      * new epoch */
 			__atomic_store_n(&s->full, 1, __ATOMIC_RELAXED);
 		if (at + bytes > METHOD_STORE_BYTES)
 			return NULL;
@@ -266,8 +268,8 @@ static void method_fill(struct method_copy *c, uint64_t method, const struct met
 	guard_copy_sig(to, shape->lines, shape->lines_len);
 }
 
-/* Puts it where it is looked for: a free place, or that of a class that is gone. Two handlers may
- * do so at once: the copies are equal, and either may be handed out. */
+/* Stores it in the hash table: in a free slot, or in that of an unloaded method. If two handlers do
+ * so at once, their copies are equal, and either may be returned. */
 static void method_publish(struct method_store *s, struct method_copy *c)
 {
 	uint64_t *slot = NULL;
@@ -307,8 +309,8 @@ const struct method_copy *method_copy_sig(uint64_t method)
 	return c;
 }
 
-/* The mirror may move while it is looked at: then the word behind the reference changes, or what is
- * found is no class. */
+/* The collector may move the mirror meanwhile: then the word behind the reference changes, or the
+ * result is not a class. */
 uint64_t klass_of_mirror_sig(void *jclass_ref)
 {
 	uint64_t handle = (uint64_t)(uintptr_t)jclass_ref;
@@ -324,8 +326,8 @@ uint64_t klass_of_mirror_sig(void *jclass_ref)
 	return 0;
 }
 
-/* A class is kept like a method without all but the class's name; its Symbol tells whether it is
- * still the one. */
+/* A class is stored like a method that has only the class's name; its Symbol tells whether the
+ * class is still the same. */
 const struct method_copy *class_copy_sig(uint64_t klass)
 {
 	struct method_store *s = __atomic_load_n(&method_store_sig, __ATOMIC_ACQUIRE);

@@ -1,8 +1,7 @@
 /*
- * See object_header.h. The header's first word is moved into the monitor while there is one (up to
- * 21
- * `_header`, then `_metadata`), but not where monitors are found by a table
- * (UseObjectMonitorTable); with compact headers it has the class, too.
+ * See object_header.h. While an object has a monitor, the first word of its header is in the
+ * monitor (up to JDK 21 `_header`, then `_metadata`), except where a table maps objects to monitors
+ * (UseObjectMonitorTable). With compact headers that word includes the class.
  */
 #include "agent/hotspot/object_header.h"
 
@@ -17,7 +16,7 @@
 #define KLASS_SHIFT 42 /* in a compact header */
 
 static struct {
-	int64_t hash_shift; /* of the mark word; -1 = unknown */
+	int64_t hash_shift; /* offset of the mark word; -1 = unknown */
 	int32_t mark_in_monitor; /* -1 = unknown */
 	bool compact, narrow, table;
 	uint64_t narrow_base;

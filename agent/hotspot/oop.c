@@ -1,4 +1,5 @@
-/* See oop.h: where the collectors keep what has moved where. Most of it is in the JVM's tables. */
+/* See oop.h. Finds the collectors' tables of moved objects. Most of their addresses are in the
+ * JVM's VMStructs. */
 #include "agent/hotspot/oop.h"
 
 #include <stdio.h>
@@ -8,12 +9,12 @@
 #include "agent/hotspot/layout.h"
 #include "agent/hotspot/libjvm.h"
 
-#define OLD_JVMS_PREFIX 'X' /* of the ZGC without generations where both are (21, 22) */
+#define OLD_JVMS_PREFIX 'X' /* of the ZGC without generations in JDK 21 and 22 */
 #define GENERATIONS	2
 
 static char prefix; /* 'Z' or 'X' */
 
-/* "?Heap" -> "ZHeap" or "XHeap"; of three at a time. */
+/* "?Heap" -> "ZHeap" or "XHeap"; up to three results are valid at a time. */
 static const char *oop_z(const char *name)
 {
 	static char texts[4][48];
@@ -36,7 +37,7 @@ static uint64_t oop_pointer_at(const void *address)
 	return value;
 }
 
-/* A variable that ZGlobalsForVMStructs points to. */
+/* A variable to which ZGlobalsForVMStructs points. */
 static const uint64_t *oop_global(const char *name)
 {
 	const char *globals = (const char *)(uintptr_t)oop_pointer_at(
@@ -47,7 +48,7 @@ static const uint64_t *oop_global(const char *name)
 				  : NULL;
 }
 
-/* The sum of two offsets, of a field in a field. */
+/* The sum of two offsets: of a field inside a field. */
 static long oop_nested(const char *type, const char *field, const char *type2, const char *field2)
 {
 	long a = libjvm_offset(oop_z(type), oop_z(field)),
@@ -62,7 +63,7 @@ static bool read_forwarding(void)
 	long shift = libjvm_offset(oop_z("?Forwarding"), "_object_alignment_shift");
 	long length =
 		oop_nested("?Forwarding", "_entries", "?AttachedArrayForForwarding", "_length");
-	size_t size = libjvm_type_size(oop_z("?Forwarding")); /* the entries lie behind it */
+	size_t size = libjvm_type_size(oop_z("?Forwarding")); /* the entries follow the header */
 
 	if (start < 0 || shift < 0 || length < 0 || !size)
 		return false;
@@ -86,9 +87,10 @@ static bool read_only_table(uint64_t heap)
 }
 
 /*
- * No table says where the generations are. Both hold, one behind the other, pointers to the heap's
- * page allocator and page table, then their forwarding table: its size in granules and the map. The
- * byte before says which it is. Believed if there is exactly one of each.
+ * No table gives the addresses of the generations. Each generation contains, one after the other,
+ * pointers to the heap's page allocator and page table, then its forwarding table: the size in
+ * granules and the map. The byte before tells which generation it is. The result is trusted if
+ * exactly one of each is found.
  */
 static bool read_generations(uint64_t heap)
 {

@@ -1,7 +1,7 @@
 /*
  * See oop.h. Sources: zAddress.hpp, zForwarding.inline.hpp, zForwardingTable.inline.hpp,
- * shenandoahForwarding.inline.hpp. A forwarding that is not there yet means that the object still
- * lies where it was; a place just left keeps its words until its whole region is taken.
+ * shenandoahForwarding.inline.hpp. If an object has no forwarding entry yet, it is still at its old
+ * address; the old copy of a moved object stays intact until its whole region is reclaimed.
  */
 #include "agent/hotspot/oop.h"
 
@@ -14,7 +14,7 @@
 #define PROBES_MAX	 64
 #define ENTRIES_MAX	 (1u << 24)
 #define REMAP_SHIFT \
-	12 /* the four bits that say in which phases of both generations it was remapped */
+	12 /* four bits: the phases of both generations in which the reference was remapped */
 #define Z_ADDRESS_FROM 16 /* all below are colours */
 
 struct oop_layout oop_sig;
@@ -32,7 +32,8 @@ static uint32_t oop_hash(uint32_t key)
 	return key ^ key >> 16;
 }
 
-/* Where the object at @offset of the heap has gone; @offset itself where it has not. */
+/* The new offset of the object that was at @offset of the heap; @offset itself if it has not
+ * moved. */
 static uint64_t oop_forwarded(uint64_t map, uint64_t offset)
 {
 	const struct oop_layout *o = &oop_sig;
@@ -62,7 +63,8 @@ static uint64_t follow_old(uint64_t value)
 
 	if (!offset)
 		return 0;
-	/* remapped since the last cycle, and this one has not begun to move: it lies there */
+	/* remapped in the last cycle, and the present one has not begun to move objects: the
+	 * address is right */
 	if (!(value & good) && (!(value & o->remapped) || good & o->remapped))
 		offset = oop_forwarded(o->maps[0], offset);
 	return offset | good;
@@ -75,8 +77,8 @@ static unsigned remap_index(uint64_t value)
 	return bits & 1 ? 0 : bits & 2 ? 1 : bits & 4 ? 2 : 3;
 }
 
-/* The bit's index says the phase of the young generation (1) and of the old one (2) that the
- * reference was last right in. */
+/* The index of the bit gives the phases of the young generation (1) and of the old one (2) in which
+ * the reference was right last. */
 static uint64_t follow_generational(uint64_t value)
 {
 	const struct oop_layout *o = &oop_sig;
@@ -149,10 +151,10 @@ bool oop_is_good_sig(uint64_t at)
 	return !c->z_shift || !(load64_sig(at) & *c->z_bad_mask);
 }
 
-#define HANDLE_TAGS 3ull /* weak or global; local references have none */
+#define HANDLE_TAGS 3ull /* tag of a weak or global reference; local ones have none */
 
-/* Local references hold plain addresses (jniHandles.inline.hpp), the others as the collector likes.
- */
+/* Local references hold plain addresses (jniHandles.inline.hpp), other references the collector's
+ * form. */
 uint64_t oop_of_handle_sig(uint64_t handle)
 {
 	if (continuation_sig.z_shift && !(handle & HANDLE_TAGS))

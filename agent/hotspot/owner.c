@@ -1,12 +1,12 @@
 /*
- * See owner.h. What an ObjectMonitor says of its owner:
+ * See owner.h. The owner field of an ObjectMonitor holds:
  *
- *   8 to 21   a JavaThread; or a BasicLock in the owner's stack, while nobody has contended before
- *   21        also 1, "anonymous": one of the threads has the object in its lock stack
- *   25 on     the Thread.threadId() of the owner, virtual or not; or 1 as above
+ * JDK 8 to 21: a JavaThread; or, if the lock was not contended before, a BasicLock on the owner's
+ * stack. JDK 21 also: 1, "anonymous": the object is in the lock stack of some thread. JDK 25 and
+ * later: the Thread.threadId() of the owner, virtual or not; or 1 as above.
  *
- * Threads are found in the JVM's list of them. It is not ours to hold: it may be freed while it is
- * read, and then no thread in it looks like the one that is sought.
+ * Threads are found in the JVM's list of them. The agent does not hold the list, so it may be freed
+ * while it is read; then no entry looks like the thread that is sought.
  */
 #include "agent/hotspot/owner.h"
 
@@ -25,12 +25,12 @@
 #include "proto/wire.h"
 
 #define ANONYMOUS	  1
-#define MARKERS_MAX	  4 /* owner words up to here name nobody */
+#define MARKERS_MAX	  4 /* owner words up to this one name no thread */
 #define MOUNT_TRIES	  200 /* of some 40 ns */
 #define LOCK_STACK_MAX	  8 /* objects */
-#define LOOK_MAX	  4096 /* threads that are looked at for one owner */
-#define NEAR		  256u /* threads found lately; power of two */
-#define STACK_GRAIN	  20 /* bits: stacks in the same MiB share a place */
+#define LOOK_MAX	  4096 /* threads examined for one owner */
+#define NEAR		  256u /* cache of recently found threads; power of two */
+#define STACK_GRAIN	  20 /* bits: stacks in the same MiB share a cache slot */
 #define HANDLE_WEAK	  1 /* tag of a weak reference */
 #define WEAK_OBJECT_SINCE 16
 
@@ -38,17 +38,17 @@ static struct {
 	bool usable;
 	int32_t pending, waiting, lock_stack, osthread; /* in a JavaThread */
 	int32_t owner, object; /* in an ObjectMonitor */
-	bool object_is_handle; /* from 16 on: of the JVM's weak references */
+	bool object_is_handle; /* from JDK 16 on: the JVM's storage of weak references */
 	int32_t lock_top, lock_base; /* in a LockStack */
 	int32_t thread_number; /* in an OSThread */
-	int32_t list_length, list_threads, next; /* of the list; next: JDK 8 */
-	const uint64_t *list; /* where the list is kept, or the first thread */
+	int32_t list_length, list_threads, next; /* fields of the thread list; next: JDK 8 */
+	const uint64_t *list; /* address of the list, or of the first thread */
 } vm;
 
 /* ---- the list of threads ---- */
 
 struct walk_list {
-	uint64_t at; /* of the next entry; JDK 8: the next thread */
+	uint64_t at; /* address of the next entry; JDK 8: the next thread */
 	uint32_t left;
 };
 
@@ -102,7 +102,7 @@ static bool has_locked(uint64_t thread, uint64_t object)
 {
 	uint64_t stack = thread + (uint32_t)vm.lock_stack;
 	uint64_t base = (uint32_t)vm.lock_stack + (uint32_t)vm.lock_base;
-	uint64_t top = load32_sig(stack + (uint32_t)vm.lock_top); /* from the thread's begin */
+	uint64_t top = load32_sig(stack + (uint32_t)vm.lock_top); /* offset in the thread */
 
 	for (uint64_t at = base; at < top && at < base + 8 * LOCK_STACK_MAX; at += 8)
 		if (load64_sig(thread + at) == object)
@@ -122,7 +122,7 @@ static uint64_t owner_search(bool (*has)(uint64_t thread, uint64_t word), uint64
 	return 0;
 }
 
-/* With thousands of threads a search is long, and it is mostly the same few that are sought. */
+/* With thousands of threads a search takes long, and mostly the same few threads are sought. */
 static uint64_t near_threads[NEAR];
 
 static uint64_t owner_find(bool (*has)(uint64_t thread, uint64_t word), uint64_t word,
@@ -178,11 +178,11 @@ static uint64_t id_of(uint64_t object)
 }
 
 /*
- * The number of who holds a lock on that thread. Between two instructions of its unmounting, and of
- * its mounting, a virtual thread still runs there, or already, and the JVM calls it by the
- * carrier's name: a park inside `synchronized` on 21 does both. Then its continuation tells; where
- * that does not, it is waited for, and where the carrier has lost its CPU meanwhile, nobody is
- * named.
+ * The number of the thread that holds a lock and runs on that JavaThread. For an instant while a
+ * virtual thread unmounts or mounts, it runs on the carrier but the JVM identifies it as the
+ * carrier; a park inside `synchronized` on JDK 21 does both. Then the continuation identifies it.
+ * If that is impossible the search is repeated for a while; if the carrier has lost its CPU
+ * meanwhile, no owner is reported.
  */
 static uint32_t holder_number(uint64_t thread)
 {
@@ -202,7 +202,8 @@ static uint32_t holder_number(uint64_t thread)
 	return 0;
 }
 
-/* Its Thread where the JVM does not call it so right now; 0 = it does. */
+/* The virtual Thread that runs there while the JVM identifies it as the carrier; 0 = it does
+ * not. */
 static uint64_t holder_object(uint64_t thread, uint32_t number)
 {
 	uint64_t id = number & WIRE_VIRTUAL_TID ? owner_mounted(thread) : 0;
@@ -213,8 +214,9 @@ static uint64_t holder_object(uint64_t thread, uint32_t number)
 }
 
 /*
- * The number of who has that id on @thread: itself, or a virtual one. Where the collector hides
- * what the thread's own id is, one that is being mounted looks like it for a moment.
+ * The number of the thread with that id on @thread: the platform thread itself or a virtual one.
+ * Where the collector hides the platform thread's own id, a virtual thread that is being mounted
+ * looks like it for an instant.
  */
 static uint32_t number_on(uint64_t thread, uint64_t id)
 {
@@ -239,8 +241,8 @@ static uint32_t by_id(uint64_t monitor, uint64_t id, uint64_t *ret_thread)
 	*ret_thread = thread;
 	if (thread)
 		return number_on(thread, id);
-	/* on no carrier now: a virtual thread that holds it while it waits for something else. A
-	 * thread that has just ended holds it no more */
+	/* not mounted: a virtual thread that holds the lock while it waits for something else. A
+	 * thread that has just ended does not hold it any more */
 	return load64_sig(monitor + (uint32_t)vm.owner) == id ? walk_virtual_number(id) : 0;
 }
 
@@ -254,8 +256,8 @@ static uint32_t by_address(uint64_t word, uint64_t *ret_thread)
 	return thread ? holder_number(thread) : 0;
 }
 
-/* Of a lock that is in the lock stack of a thread: between two looks at who that is it must not
- * have unmounted, or it is another one. */
+/* The owner of a lock that is in a thread's lock stack. The thread must not have unmounted between
+ * the two reads, or the result is another thread. */
 static uint32_t by_lock_stack(uint64_t object, uint64_t *ret_thread)
 {
 	uint64_t thread = object ? owner_search(has_locked, object) : 0;
@@ -265,7 +267,7 @@ static uint32_t by_lock_stack(uint64_t object, uint64_t *ret_thread)
 	return number && has_locked(thread, object) && holder_number(thread) == number ? number : 0;
 }
 
-/* @ret_thread: the JavaThread it runs on, 0 = none. */
+/* @ret_thread: the JavaThread that the owner runs on, 0 = none. */
 static uint32_t owner_of_monitor(uint64_t monitor, uint64_t object, uint64_t *ret_thread)
 {
 	uint64_t word = load64_sig(monitor + (uint32_t)vm.owner);
@@ -279,8 +281,8 @@ static uint32_t owner_of_monitor(uint64_t monitor, uint64_t object, uint64_t *re
 						: by_address(word, ret_thread);
 }
 
-/* Its name, while it still holds the lock; without a thread it is a virtual one's id that is known.
- */
+/* Reports the owner's name while it still holds the lock. Without a JavaThread the owner is a
+ * virtual thread whose id is known. */
 static void owner_send_name(uint64_t monitor, uint64_t thread, uint32_t number)
 {
 	uint64_t id, object;
@@ -295,7 +297,7 @@ static void owner_send_name(uint64_t monitor, uint64_t thread, uint32_t number)
 	object = virtual_sets_find(id);
 	if (object)
 		thread_name_on(0, object, number);
-	thread_name_seek(id, number); /* unless it is said by now */
+	thread_name_seek(id, number); /* unless it has been reported meanwhile */
 }
 
 static bool is_anonymous(uint64_t monitor)
@@ -327,7 +329,7 @@ uint32_t owner_of_pending(uint64_t java_thread, void *object, uint64_t *ret_unkn
 
 /* ---- the agent's thread ---- */
 
-/* The Java object of a monitor, as an address that may be wrong a moment later. */
+/* The present address of a monitor's object; it may be wrong a moment later. */
 static uint64_t owner_object_of(uint64_t monitor)
 {
 	uint64_t slot = monitor + (uint32_t)vm.object;

@@ -8,7 +8,7 @@
 
 #define WAS_SET_ON_COMMAND_LINE (1u << 17) /* JVMFlag::Flags, the same since JDK 16 */
 
-static uint32_t *marked; /* the flag word we changed; NULL = none */
+static uint32_t *marked; /* the flag word that was changed; NULL = none */
 
 static uint32_t *find_flag(const char *wanted)
 {
@@ -35,7 +35,7 @@ void quiet_begin(const char *library)
 	const int *major = libjvm_static("Abstract_VM_Version", "_vm_major_version");
 	uint32_t *word;
 
-	/* before 21 nothing is printed, and the bit may mean something else */
+	/* before JDK 21 nothing is printed, and the bit may have another meaning */
 	if (!major || *major < 21 || strstr(library, "-loud"))
 		return;
 	word = find_flag("EnableDynamicAgentLoading");

@@ -1,4 +1,5 @@
-/* See stub_names.h. Guarded loads: what looks like the list may be anything. */
+/* See stub_names.h. Loads are guarded, because the words that look like the list may be
+ * anything. */
 #include "agent/hotspot/stub_names.h"
 
 #include <stdbool.h>
@@ -11,12 +12,12 @@
 #include "agent/hotspot/stub_table.h"
 
 #define STUB_BYTES_MAX (1u << 20)
-#define CHAIN_MIN      16 /* a JVM has a hundred and more */
+#define CHAIN_MIN      16 /* fewest stubs that a JVM has; usually there are more than a hundred */
 #define CHAIN_MAX      4096
 #define SEARCHES_MAX   3
 #define NEAR_LOG2      40
 
-/* StubCodeDesc: next, group, name, begin, end; up to 11 an index before begin. */
+/* StubCodeDesc: next, group, name, begin, end; up to JDK 11 an index precedes begin. */
 struct desc {
 	uint64_t next, name, begin, end;
 };
@@ -24,8 +25,8 @@ struct desc {
 static struct {
 	struct libjvm_image image;
 	uint64_t program_break;
-	uint64_t list; /* address of the variable that has the first */
-	uint64_t begin_at; /* offset of begin in each */
+	uint64_t list; /* address of the variable that points to the first */
+	uint64_t begin_at; /* offset of begin in an entry */
 	uint64_t first; /* when it was read */
 	uint32_t searches;
 	struct stub_table tables[2];
@@ -46,15 +47,16 @@ static bool is_near(uint64_t at, uint64_t place)
 	return (at ^ place) >> NEAR_LOG2 == 0;
 }
 
-/* In memory of malloc's: where libraries are, too, or below the break. Most of the variables are no
- * pointers at all, and a load that faults costs two microseconds. */
+/* Is the address in malloc's memory: near the libraries, or below the break? Most of the variables
+ * are not pointers, and a load that faults costs two microseconds. */
 static bool may_be_desc(uint64_t at)
 {
 	return at % 8 == 0 && (is_near(at, names.image.low) || is_near(at, names.program_break)) &&
 	       !in_image(at) && !in_code(at);
 }
 
-/* One of the list; false = it cannot be one. The first has no end while its code is being made. */
+/* Reads an entry of the list; false = it cannot be one. The first entry has no end while its code
+ * is being generated. */
 static bool read_desc(uint64_t at, uint64_t begin_at, struct desc *ret)
 {
 	if (!may_be_desc(at) || !in_image(load64_sig(at + 8)))
@@ -66,7 +68,7 @@ static bool read_desc(uint64_t at, uint64_t begin_at, struct desc *ret)
 			      in_code(ret->end - 1)));
 }
 
-/* How many there are from @at on; 0 = one of them cannot be. */
+/* The number of entries from @at on; 0 = one of them cannot be an entry. */
 static uint32_t chain_length(uint64_t at, uint64_t begin_at)
 {
 	uint32_t n = 0;
@@ -78,8 +80,8 @@ static uint32_t chain_length(uint64_t at, uint64_t begin_at)
 	return n < CHAIN_MAX ? n : 0;
 }
 
-/* The list's variable is zero before the JVM begins, so it lies in .bss; the longest chain is it,
- * as others may point into its middle. */
+/* The variable is zero before the JVM starts, so it is in .bss. The longest chain is the list:
+ * other variables may point into its middle. */
 static void stub_names_search(void)
 {
 	uint64_t at = (names.image.bss_low + 7) & ~7ull;
@@ -103,8 +105,8 @@ static void stub_names_search(void)
 	}
 }
 
-/* The list has the newest first, and code is made upwards: what is read lies at the begin of what
- * there is already, most often. */
+/* The list begins with the newest entry, and code is generated at rising addresses, so new entries
+ * usually go behind those already in the table. */
 static void stub_names_insert(struct stub_table *t, const struct stub_name *s)
 {
 	uint32_t at = t->n;
@@ -143,7 +145,7 @@ void stub_names_refresh(void)
 	}
 	first = names.list ? *(const uint64_t *)(uintptr_t)names.list : 0;
 	if (!first || first == names.first || !guard_is_quiescent())
-		return; /* a handler may still read the one to be written */
+		return; /* a handler may still be reading the table that would be overwritten */
 	names.first = first;
 	read_list(t, first);
 	__atomic_store_n(&stub_table_sig, t, __ATOMIC_RELEASE);

@@ -6,11 +6,11 @@
 #define STUB_NAMES_MAX 640
 
 struct stub_name {
-	uint32_t begin, end; /* from where the code cache begins */
-	uint32_t name; /* from where libjvm begins */
+	uint32_t begin, end; /* offset in the code cache */
+	uint32_t name; /* offset in libjvm */
 };
 
-/* Sorted; of two that are written in turn. */
+/* A sorted table; there are two, written in turn. */
 struct stub_table {
 	uint64_t code, image; /* where those begin */
 	uint32_t n;

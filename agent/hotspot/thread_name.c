@@ -21,8 +21,9 @@ static struct {
 	current_thread_fn *current;
 	jfieldID name, id;
 	bool readable; /* past it: */
-	bool slot_is_object; /* a JavaThread has the Thread itself, not a handle of it */
-	int32_t eetop, object; /* of a Thread; in a JavaThread */
+	bool slot_is_object; /* a JavaThread refers to the Thread directly rather than by a
+			      * handle */
+	int32_t eetop, object; /* offsets in a Thread; in a JavaThread */
 	uint64_t string; /* Klass */
 } vm;
 
@@ -34,7 +35,7 @@ static struct {
 	uint32_t due;
 } sought;
 
-/* A name on its way through the ring, in the place of a sample's frames. */
+/* A name in the ring; it uses the place of a sample's frames. */
 union text {
 	char name[THREAD_NAME_BYTES];
 	struct walk_frame frames[THREAD_NAME_BYTES / sizeof(struct walk_frame)];
@@ -76,8 +77,8 @@ void thread_name_forget_all(void)
 			__atomic_store_n(&sent[i], 0, __ATOMIC_RELAXED);
 }
 
-/* It counts as said before it is on its way: forgetting comes after that, or after it is written.
- */
+/* The name counts as reported before it enters the ring: a forget comes after that, or after the
+ * name is written. */
 static void thread_name_send(uint32_t number, uint64_t id, const union text *text)
 {
 	uint32_t bytes = (uint32_t)strlen(text->name) + 1, each = sizeof(struct walk_frame);
@@ -141,7 +142,7 @@ void thread_name_self(uint64_t java_thread, uint32_t number)
 
 /* ---- past the JVM ---- */
 
-/* Has no collector that stops the world been at work since? It moves what is read here. */
+/* Has no stop-the-world collection run since? A collector moves what is read here. */
 static bool is_calm(uint64_t before)
 {
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -154,7 +155,7 @@ static uint64_t object_on(uint64_t java_thread, bool is_virtual)
 
 	if (vm.slot_is_object)
 		return load64_sig(slot);
-	/* as a global reference: coloured as the collector likes */
+	/* like a global reference: in the collector's form */
 	return oop_of_handle_sig(load64_sig(slot) | 2);
 }
 
@@ -165,7 +166,8 @@ bool thread_name_lives(uint64_t java_thread)
 	return object && load64_sig(object + (uint32_t)vm.eetop) == java_thread;
 }
 
-/* Is that the Thread? Of a platform thread the JavaThread is in it, of a virtual one the number. */
+/* Is that the Thread? The Thread of a platform thread refers to the JavaThread; that of a virtual
+ * one has the number. */
 static bool thread_name_is_it(uint64_t object, uint64_t java_thread, uint32_t number, uint64_t id)
 {
 	if (number & WIRE_VIRTUAL_TID)
@@ -190,7 +192,7 @@ void thread_name_on(uint64_t java_thread, uint64_t object, uint32_t number)
 	if (!name || object_klass(name) != vm.string)
 		return;
 	java_string_sig(name, text.name, sizeof(text.name));
-	/* else the agent's next look at all threads says it */
+	/* else the agent's next pass over all threads reports it */
 	if (thread_name_is_it(object, java_thread, number, id) && is_calm(before) &&
 	    oop_load_sig(object + (uint32_t)continuation_sig.thread_name) == name)
 		thread_name_send(number, id, &text);
@@ -222,7 +224,7 @@ uint32_t thread_name_take_sought(struct thread_name_sought *ret)
 	__atomic_store_n(&sought.due, 0, __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < THREAD_NAME_SOUGHT; i++) {
 		ret->ids[i] = __atomic_exchange_n(&sought.ids[i], 0, __ATOMIC_ACQUIRE);
-		/* one without a name is not looked for again */
+		/* a thread without a name is not sought again */
 		if (ret->ids[i])
 			thread_name_mark_sent(sought.numbers[i], ret->ids[i]);
 		n += ret->ids[i] != 0;
@@ -273,7 +275,8 @@ static bool can_read(void)
 	object_header_init();
 	return c->thread_id >= 0 && c->thread_name >= 0 && c->string_value >= 0 &&
 	       c->array_length >= 0 && vm.eetop >= 0 && vm.string &&
-	       /* without these a name may be another's, read while the collector moved both */
+	       /* without these checks the name may be another thread's, read while the collector
+		* moved both */
 	       oop_sig.active && oop_sig.count;
 }
 

@@ -13,8 +13,8 @@
 #define SINCE 21
 
 static struct {
-	int32_t task, thread; /* in a Continuation; in the task of a virtual thread's */
-	uint64_t klass; /* of such a task; 0 = this JDK has another */
+	int32_t task, thread; /* offsets in a Continuation; in the task of a virtual thread */
+	uint64_t klass; /* Klass of such a task; 0 = this JDK has a different one */
 } jdk;
 
 static jfieldID virtual_entry_field(JNIEnv *env, jclass of, const char *name, const char *type)
@@ -43,7 +43,7 @@ void virtual_entry_init(void)
 
 	if (jdk.klass || vm_sig.version < SINCE || !env || (*env)->PushLocalFrame(env, 8) < 0)
 		return;
-	/* neither initialises VirtualThread: virtual_threads_used() asks for that */
+	/* neither initialises VirtualThread, which virtual_threads_used() relies on */
 	continuation = virtual_entry_class_named(env, "jdk/internal/vm/Continuation");
 	task = virtual_entry_class_named(env, "java/lang/VirtualThread$VThreadContinuation$1");
 	of = virtual_entry_field(env, continuation, "target", "Ljava/lang/Runnable;");

@@ -1,13 +1,13 @@
 /*
- * The virtual thread whose frames lie on a carrier, by its continuation. The JVM calls it by the
- * carrier's name for moments of up to a tenth of a millisecond: while it hands its timer over, and
- * while it tries to give up its carrier and may not, because it holds a monitor (up to 23).
+ * Finds the virtual thread whose frames are on a carrier by its continuation. For up to a tenth of
+ * a millisecond the JVM identifies such a thread as the carrier: while it passes on its timer, and
+ * while it tries to unmount and cannot, because it holds a monitor (up to JDK 23).
  */
 #pragma once
 
 #include <stdint.h>
 
-void virtual_entry_init(void); /* agent's thread; may be called again */
-/* Loads that may fail: the Thread, an address that may be wrong a moment later; 0 = there is none,
- * or it is not to be had now. */
+void virtual_entry_init(void); /* Agent's thread; may be called again. */
+/* The present address of the Thread, by guarded loads; it may be wrong a moment later. 0 = there is
+ * none, or it cannot be read now. */
 uint64_t virtual_entry_thread(uint64_t java_thread);

@@ -8,14 +8,14 @@
 #include "agent/hotspot/libjvm.h"
 
 #define CHUNKS_MAX 16 /* as far as a walk goes */
-#define UTF8_MAX   3 /* bytes of a char, as JNI gives them */
+#define UTF8_MAX   3 /* bytes of a char in JNI's UTF-8 */
 
 typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
 
 static struct {
 	current_thread_fn *current; /* NULL = there are no virtual threads */
 	jfieldID id, name;
-	/* learnt from the first one: asking would initialise its class */
+	/* learnt from the first virtual thread: reading it earlier would initialise its class */
 	jfieldID continuation, tail, parent;
 } known;
 
@@ -40,7 +40,7 @@ void virtual_name_init(JNIEnv *env)
 				 __ATOMIC_RELEASE);
 }
 
-/* As much of it as fits, whole characters. */
+/* Copies as many whole characters as fit. */
 static void virtual_name_read_name(JNIEnv *env, jstring string, char *ret, size_t size)
 {
 	char text[UTF8_MAX * WALK_NAME_BYTES + 1] = "";
@@ -65,7 +65,7 @@ static bool is_virtual(uint64_t java_thread)
 	       virtual_is_mounted_sig(java_thread);
 }
 
-/* A field of an object by its class; an application thread asks, once. */
+/* A field of an object, found by its class; an application thread does it, once. */
 static jobject get_field(JNIEnv *env, jobject object, jfieldID *field, const char *name,
 			 const char *type)
 {
@@ -83,7 +83,7 @@ static jobject get_field(JNIEnv *env, jobject object, jfieldID *field, const cha
 	return id ? (*env)->GetObjectField(env, object, id) : NULL;
 }
 
-/* The chunks from this one on; takes the reference. */
+/* Walks the chunks from this one on; takes the reference. */
 static void mend_chunks(JNIEnv *env, jobject chunk)
 {
 	for (int i = 0; chunk && i < CHUNKS_MAX; i++) {

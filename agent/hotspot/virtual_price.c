@@ -20,8 +20,8 @@
 typedef jclass JNICALL find_class_fn(JNIEnv *env, const char *name);
 
 /*
- * Has java.lang.VirtualThread been initialised? Nobody does that but who starts one. The class is
- * found without initialising it, as FindClass would.
+ * Has java.lang.VirtualThread been initialised? Only starting a virtual thread does that. This
+ * finds the class without initialising it, as FindClass would.
  */
 static bool is_initialised(void)
 {
@@ -45,7 +45,7 @@ static bool is_initialised(void)
 	return klass && load8_sig(klass + (uint64_t)state_at) >= done;
 }
 
-/* Asked often, and once it has been it stays so. */
+/* Called often; once true it stays true. */
 bool virtual_threads_used(void)
 {
 	static bool used;
@@ -79,7 +79,7 @@ bool virtual_price_is_paid(void)
 
 /* ---- how old is the JVM? ---- */
 
-/* In ticks since the machine began; 0 = unknown: old enough. */
+/* The process's start in ticks since boot; 0 = unknown, which counts as old enough. */
 static uint64_t born_ticks(void)
 {
 	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -93,7 +93,7 @@ static uint64_t born_ticks(void)
 	n = read(fd, buf, sizeof(buf) - 1);
 	close(fd);
 	buf[n > 0 ? n : 0] = '\0';
-	p = strrchr(buf, ')'); /* the name before may hold anything */
+	p = strrchr(buf, ')'); /* the process name before it may contain any characters */
 	for (int field = 2; p && field < STAT_STARTTIME; field++)
 		p = strchr(p + 1, ' ');
 	for (p = p ? p + 1 : ""; *p >= '0' && *p <= '9'; p++)

@@ -1,6 +1,6 @@
 /*
  * From JDK 21 on a JVMTI environment makes every yield of a virtual thread slower until the JVM
- * ends (docs/locks.md). Who would pay?
+ * ends (docs/locks.md). Would this application pay that price?
  */
 #pragma once
 
@@ -9,10 +9,10 @@
 
 /* Agent's thread, attached. */
 
-/* Has the application ever had a virtual thread? Also true where nobody can tell. */
+/* Has the application ever had a virtual thread? Also true if unknown. */
 bool virtual_threads_used(void);
-/* Is there an environment already, ours or that of a -javaagent or a debugger? */
+/* Is there an environment already, the agent's own or that of a -javaagent or a debugger? */
 bool virtual_price_is_paid(void);
-/* How long to wait until a JVM that has had no virtual thread will hardly have any; 0 = no longer.
- */
+/* How long to wait until a JVM without virtual threads so far is unlikely to start any; 0 = no
+ * longer. */
 uint64_t virtual_price_wait_ns(void);

@@ -1,8 +1,8 @@
 /*
- * See virtual_sets.h. A set is a ConcurrentHashMap: a table of lists whose links are only ever put
- * in whole, so a walk beside its writers sees each node or does not. Trees of nodes, and tables
- * that are being replaced by larger ones, are left to the look by Java code. A thread's hash is its
- * id, from which ConcurrentHashMap.spread() makes its place in the table.
+ * See virtual_sets.h. A set is a ConcurrentHashMap: a table of linked lists. Its writers publish
+ * complete links only, so a concurrent walk either sees a node or does not. Tree bins, and tables
+ * that are being resized, are left to the pass by Java code. The hash of a thread is its id, from
+ * which ConcurrentHashMap.spread() computes its bin.
  */
 #include "agent/hotspot/virtual_sets.h"
 
@@ -14,30 +14,30 @@
 #include "agent/hotspot/method.h"
 #include "agent/hotspot/object_header.h"
 
-#define SINCE	    24 /* before, virtual threads that hold a monitor keep their carrier */
+#define SINCE	    24 /* before, virtual threads with a monitor keep their carrier */
 #define KINDS_MAX   4 /* classes of containers */
 #define THREADS_MAX 20000u /* in one look */
-#define SLOTS_MAX   65536u /* of a table; a program that had more threads once keeps it */
+#define SLOTS_MAX   65536u /* bins; a table never shrinks */
 #define CHAIN_MAX   64
 #define NEWEST	    512u /* ids */
-#define FIND_SETS   16u /* containers in which an application thread looks for another */
-#define FIND_SLOTS  256u /* of the table of containers */
+#define FIND_SETS   16u /* containers that an application thread searches for another thread */
+#define FIND_SLOTS  256u /* bins of the table of containers */
 
 static struct {
 	bool usable;
-	/* global references: maps; the first NULL = it keeps no threads */
+	/* global references to maps; the first is NULL if the JVM does not track threads */
 	jobject root, containers;
-	int32_t map; /* in the view of a map as a set */
-	int32_t table, hash, key, next; /* in a map, and in a node */
+	int32_t map; /* offset in the view of a map as a set */
+	int32_t table, hash, key, next; /* offsets in a map, and in a node */
 	int32_t referent; /* in a weak reference */
-	uint32_t elements; /* in an array of references: where they begin, */
+	uint32_t elements; /* in an array of references: offset of the first, */
 	uint32_t element_bytes;
 	uint64_t virtual_thread; /* Klass */
-	const uint64_t *next_id; /* of the next thread that is made; NULL = unknown */
+	const uint64_t *next_id; /* address of the id of the next new thread; NULL = unknown */
 	uint32_t n_kinds;
 	struct kind {
 		uint64_t klass; /* of a container */
-		int32_t threads; /* in it: a set; -1 = it has none that is known */
+		int32_t threads; /* offset of its set; -1 = unknown */
 	} kinds[KINDS_MAX];
 } jdk;
 
@@ -47,7 +47,8 @@ struct set_walk {
 	bool (*look)(uint64_t key, void *context);
 	void *context;
 	uint32_t slots_max, left; /* keys */
-	uint64_t newest; /* the id after the last of which it shall begin; 0 = all */
+	uint64_t newest; /* the id of the next new thread: only recent ids are looked up; 0 = the
+			  * whole map is walked */
 	bool enough;
 };
 
@@ -57,7 +58,7 @@ static void walk_list(struct set_walk *w, uint64_t node)
 		uint64_t key = oop_load_sig(node + (uint32_t)jdk.key);
 
 		if ((int32_t)load32_sig(node + (uint32_t)jdk.hash) < 0)
-			return; /* no node, but a tree or a new table */
+			return; /* not a node but a tree or a new table */
 		w->left--;
 		if (key)
 			w->enough = !w->look(key, w->context);
@@ -65,7 +66,7 @@ static void walk_list(struct set_walk *w, uint64_t node)
 	}
 }
 
-/* Its length; 0 = there is none, or not one that is read here. */
+/* Its length; 0 = there is no table, or the length is not a power of two. */
 static uint32_t table_of(uint64_t map, uint64_t *ret_slots)
 {
 	uint64_t table = map ? oop_load_sig(map + (uint32_t)jdk.table) : 0;
@@ -131,7 +132,7 @@ static uint64_t map_of(jobject reference)
 	return reference ? oop_of_handle_sig((uint64_t)(uintptr_t)reference) : 0;
 }
 
-/* The map of a container of which the JDK has a weak reference; 0 = of no known class. */
+/* The map of a container to which the JDK has a weak reference; 0 = its class is unknown. */
 static uint64_t map_behind(uint64_t weak)
 {
 	uint64_t container = oop_load_sig(weak + (uint32_t)jdk.referent);
@@ -261,7 +262,7 @@ static bool find_offset(JNIEnv *env, const char *class_name, const char *name, c
 	return id;
 }
 
-/* The map behind a static set of @of, as a global reference. */
+/* A global reference to the map behind a static set of @of. */
 static jobject static_map(JNIEnv *env, jclass of, const char *name)
 {
 	jfieldID set_id = virtual_sets_field(env, of, name, "Ljava/util/Set;", true), map_id = NULL;
@@ -296,7 +297,7 @@ static bool virtual_sets_find_fields(JNIEnv *env)
 			   &jdk.referent);
 }
 
-/* The JDK reads it there by Unsafe, too. */
+/* The JDK reads it at this address by Unsafe, too. */
 static const uint64_t *next_id(JNIEnv *env)
 {
 	jclass thread = (*env)->FindClass(env, "java/lang/Thread");
@@ -358,7 +359,7 @@ void virtual_sets_learn(JNIEnv *env, jobject container)
 	(*env)->DeleteLocalRef(env, of);
 }
 
-/* Who looks right now reads what is left of the references: no thread. */
+/* A thread that is searching right now reads cleared references and finds nothing. */
 void virtual_sets_end(JNIEnv *env)
 {
 	__atomic_store_n(&jdk.usable, false, __ATOMIC_RELEASE);

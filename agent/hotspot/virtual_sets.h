@@ -1,9 +1,9 @@
 /*
- * Where the JDK keeps its virtual threads, read past the JVM. A look at all of them by the JDK's
- * own code (virtual_threads_each()) takes 50 us and more however few there are; this one takes some
- * 50 ns for each, and one thread is found by its id with a few loads. It sees the sets of the root
- * and of executors, those whose class a look by Java code has met: what is not found here may still
- * exist.
+ * Reads the JDK's sets of virtual threads without calling the JVM. A pass by the JDK's own code
+ * (virtual_threads_each()) takes 50 us and more, however few threads there are. This one takes some
+ * 50 ns for each thread, and finds a thread by its id with a few loads. It sees the sets of the
+ * root container and of executors whose class a pass by Java code has met: a thread that is not
+ * found here may still exist.
  */
 #pragma once
 
@@ -16,18 +16,18 @@
 /* @root, @containers: the JDK's root container and its class ThreadContainers. May be called again.
  */
 void virtual_sets_begin(JNIEnv *env, jobject root, jclass containers);
-/* A container with threads: others of its class are known from now on. */
+/* Learns the class of a container with threads: others of that class are known from now on. */
 void virtual_sets_learn(JNIEnv *env, jobject container);
 void virtual_sets_end(JNIEnv *env);
 
 /* ---- loads that may fail; what is found is an address that may be wrong a moment later ---- */
 
-/* The agent's thread: one after the other; @look returns false when it has seen enough. */
+/* Agent's thread: calls @look for one thread after the other until it returns false. */
 void virtual_sets_each(bool (*look)(uint64_t thread, void *context), void *context);
-/* The same of those that began lately, among the last few hundred of all threads: who lives for
- * one task is found among thousands that do not. */
+/* The same for recent threads, among the last few hundred of all threads: a thread that lives for
+ * one task is found among thousands of older ones. */
 void virtual_sets_newest(bool (*look)(uint64_t thread, void *context), void *context);
-/* Application threads too: the Thread of that id; 0 = not found. */
+/* Also in application threads: the Thread with that id; 0 = not found. */
 uint64_t virtual_sets_find(uint64_t id);
-/* Is that the Thread of a virtual thread? Its id; 0 = no. */
+/* The id if that is the Thread of a virtual thread; 0 = it is not. */
 uint64_t virtual_sets_id(uint64_t thread);

@@ -1,7 +1,7 @@
 /*
- * Who is the virtual thread that is mounted? Its id and name, read from the Thread object like the
- * JVM reads them, in the handler: a moment later another one may be mounted here. A read that meets
- * a collector which stops the world gives no name; the name comes again with the next sample.
+ * Reads the id and the name of the mounted virtual thread from its Thread object, as the JVM would,
+ * inside the handler: a moment later another thread may be mounted. If a stop-the-world collection
+ * interferes, there is no name; the next sample brings it.
  */
 #include "agent/base/guard.h"
 #include "agent/hotspot/continuation.h"
@@ -9,7 +9,7 @@
 
 #define CODER_LATIN1 0
 
-/* One character of the Basic Multilingual Plane; 0 = no room. */
+/* Writes one character of the Basic Multilingual Plane; 0 = no room. */
 static uint32_t put_utf8(char *to, uint32_t room, uint32_t c)
 {
 	if (c < 0x20 || (c >= 0xd800 && c < 0xe000))
@@ -32,7 +32,7 @@ static uint32_t put_utf8(char *to, uint32_t room, uint32_t c)
 	return 0;
 }
 
-/* JDK 8 has an array of char, whose length is in characters. */
+/* JDK 8 has a char array, whose length is in characters. */
 void java_string_sig(uint64_t string, char *ret, uint32_t size)
 {
 	const struct continuation_layout *c = &continuation_sig;
@@ -55,7 +55,7 @@ void java_string_sig(uint64_t string, char *ret, uint32_t size)
 	ret[n] = '\0';
 }
 
-/* The Thread object that runs on a JavaThread: the virtual one's where one is mounted. */
+/* The Thread object that runs on a JavaThread: that of the virtual thread if one is mounted. */
 static uint64_t thread_object(uint64_t java_thread)
 {
 	if (vm_sig.thread_vthread < 0 || continuation_sig.thread_id < 0)
@@ -63,8 +63,8 @@ static uint64_t thread_object(uint64_t java_thread)
 	return oop_load_wide_sig(load64_sig(java_thread + (uint32_t)vm_sig.thread_vthread));
 }
 
-/* Both slots hold the platform thread when no other is mounted. Of those that the collector has not
- * been at, as it would say, the entry of the continuation tells. */
+/* Both fields refer to the platform thread if no virtual thread is mounted. If the collector has
+ * not processed their references yet, the entry of the continuation decides. */
 bool virtual_is_mounted_sig(uint64_t java_thread)
 {
 	int32_t entry = continuation_sig.entry_in_thread;
@@ -93,7 +93,8 @@ uint64_t virtual_id_sig(uint64_t java_thread)
 {
 	uint64_t thread;
 
-	if (vm_sig.thread_monitor_owner >= 0) /* the same number, out of the collector's reach */
+	if (vm_sig.thread_monitor_owner >= 0) /* the same number, in a field that the collector does
+					       * not touch */
 		return load64_sig(java_thread + (uint32_t)vm_sig.thread_monitor_owner);
 	thread = thread_object(java_thread);
 	return thread ? load64_sig(thread + (uint32_t)continuation_sig.thread_id) : 0;

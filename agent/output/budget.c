@@ -1,9 +1,9 @@
 /*
- * See budget.h. Of the agent's costs the interval changes only those of samples: the handler's, and
- * what the agent's thread spends on taking them in and sending them. The interval is as long as
- * makes these fit into what the other costs leave of max_cpu, half of it at least. What a shorter
- * interval would cost is known from what a sample costs, so the agent comes back to it as soon as
- * it fits.
+ * See budget.h. The interval affects only the costs of samples: the time in the handler, and the
+ * time that the agent's thread spends on reading and sending them. Samples may use what the other
+ * costs leave of max_cpu, but at least half of it; the interval is just long enough for that. The
+ * cost of a shorter interval follows from the cost of a sample, so the agent returns to it as soon
+ * as it fits.
  */
 #include "agent/output/budget_priv.h"
 
@@ -15,20 +15,19 @@
 
 #define INTERVAL_NS_MIN (NS_PER_MS / 10)
 #define INTERVAL_NS_MAX NS_PER_S
-#define MAX_CPU_DEFAULT 10 /* permille of the process's own CPU time */
-/* The first stacks, names and libraries of a session cost once what no interval makes cheaper. */
+#define MAX_CPU_DEFAULT 10 /* permille of the process's CPU time */
+/* The first stacks, names and libraries of a session have a cost that no interval reduces. */
 #define STARTING_NS (5 * NS_PER_S)
-#define LOOK_BACK   10 /* looks, one a second as a rule */
+#define LOOK_BACK   10 /* measurements, usually one a second */
 #define LOOKS_MIN   5 /* after a change */
-#define SAMPLES_MIN 20u /* fewer say nothing about the cost of one */
-#define STEP_MAX    4 /* times as long at once: what is measured may be a moment's */
+#define SAMPLES_MIN 20u /* with fewer samples the cost of one is unknown */
+#define STEP_MAX    4 /* the interval grows at most by this factor at a time */
 
 static struct {
 	struct clocks past[LOOK_BACK]; /* a ring of looks */
 	uint32_t looks; /* since the start or the last change */
-	uint64_t begin_ns; /* STARTING_NS later costs are looked at */
-	uint64_t dear_ns; /* a sample's cost when the interval had to be made longer; 0 = it is not
-			   */
+	uint64_t begin_ns; /* costs count from STARTING_NS after this time */
+	uint64_t dear_ns; /* cost of a sample when the interval had to grow; 0 = it did not */
 	char note[192]; /* for the reader */
 	bool noted, note_due;
 } interval;
@@ -86,7 +85,7 @@ static void budget_report(void)
 	interval.noted = interval.note[0] != '\0';
 }
 
-/* @use: of the process's CPU time, at the interval that is asked for. */
+/* @use: CPU time of the process, at the interval that START asks for. */
 static void budget_report_interval(const struct wire_start *start, double use)
 {
 	interval.note[0] = '\0';
@@ -126,7 +125,8 @@ void budget_begin(const struct wire_start *start)
 	budget_waits_begin(&now);
 }
 
-/* The interval between two samples of a busy thread, as it is: timers keep none below the tick. */
+/* The real interval between two samples of a busy thread: timers cannot go below the kernel's
+ * tick. */
 static uint64_t budget_spacing(uint64_t interval_ns)
 {
 	struct timespec tick = { 0, 0 };
@@ -138,14 +138,14 @@ static uint64_t budget_spacing(uint64_t interval_ns)
 
 struct cost {
 	uint64_t sample_ns; /* of one */
-	uint64_t samples; /* at the interval in force */
-	uint64_t others_ns; /* that no interval changes */
+	uint64_t samples; /* at the current interval */
+	uint64_t others_ns; /* costs that no interval changes */
 	uint64_t allowed_ns; /* of all */
 	uint64_t process_ns; /* the application's */
 };
 
-/* What few samples cost, or none, is not known: then what they did before the interval was longer.
- * false = too little is known. */
+/* The cost of a sample is unknown if there were few; then it is the cost before the interval grew.
+ * false = still unknown. */
 static bool budget_measure(const struct wire_start *start, const struct clocks *now,
 			   struct cost *ret)
 {
@@ -169,7 +169,7 @@ static bool budget_measure(const struct wire_start *start, const struct clocks *
 	return true;
 }
 
-/* The shortest interval that keeps what is allowed. */
+/* The shortest interval that stays within what is allowed. */
 static uint64_t that_fits(const struct cost *c, uint64_t sample_ns)
 {
 	uint64_t room_ns = c->allowed_ns > c->others_ns ? c->allowed_ns - c->others_ns : 0;
@@ -187,13 +187,13 @@ static uint64_t budget_choose(const struct wire_start *start, const struct cost 
 	uint64_t asked = budget_interval(start), is = engine.interval_ns;
 	uint64_t fits = that_fits(c, c->sample_ns), cheap;
 
-	if (fits > is + is / 10) { /* what is over by less is noise */
+	if (fits > is + is / 10) { /* a smaller excess is noise */
 		if (!interval.dear_ns)
 			interval.dear_ns = c->sample_ns;
 		return fits < budget_spacing(is) * STEP_MAX ? fits : budget_spacing(is) * STEP_MAX;
 	}
-	/* rare samples cost more each, as caches are cold and batches small: where they come often
-	 * they may cost what they did before */
+	/* rare samples cost more each, because caches are cold and batches small; if they become
+	 * frequent again they may cost what they did before */
 	if (interval.dear_ns && interval.dear_ns < c->sample_ns)
 		fits = that_fits(c, interval.dear_ns);
 	cheap = fits > asked ? fits : asked;

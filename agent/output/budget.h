@@ -1,12 +1,12 @@
-/* Keeps the agent's own CPU time below START's max_cpu: by a longer interval, whose samples weigh
- * more, and by a higher threshold of waits, below which they are counted and not recorded. */
+/* Keeps the agent's CPU time below START's max_cpu by two means: a longer interval, whose samples
+ * weigh more; and a higher threshold of waits, below which waits are counted but not recorded. */
 #pragma once
 
 #include <stdbool.h>
 #include "agent/base/agent.h"
 
-uint64_t
-budget_interval(const struct wire_start *start); /* the one that START asks for, within bounds */
+uint64_t budget_interval(const struct wire_start *start); /* the interval that START asks for,
+							   * within bounds */
 void budget_begin(const struct wire_start *start); /* the engine starts */
 /* A wait was recorded. */
 void budget_wait(uint64_t duration_ns);

@@ -1,6 +1,6 @@
 /*
- * See budget.h: waits that are told. They cost application threads and the agent's; where that is
- * more than all other costs together and more than is allowed, the threshold goes up.
+ * See budget.h. Recorded waits cost time of application threads and of the agent's thread; if that
+ * is more than all other costs together and more than is allowed, the threshold rises.
  */
 #include "agent/output/budget_priv.h"
 
@@ -11,19 +11,19 @@
 #include "agent/output/writer.h"
 
 #define LOCK_NS_MAX (10 * NS_PER_S)
-/* so much of a second for waits, or those of an application that does little else would go untold
- */
+/* ns a second that waits may always use; otherwise waits of an application that does little else
+ * would not be recorded */
 #define WAITS_FLOOR_NS (10 * NS_PER_MS)
-#define LOOK_BACK_S    4 /* one second alone is noise: a pass over all threads falls into it */
-#define HURRY	       4 /* times what is allowed: waits that cost so much are not waited for */
-#define LENGTHS	       34 /* powers of two of ns; the last is longer than LOCK_NS_MAX */
+#define LOOK_BACK_S    4 /* a single second is noise: it may include a pass over all threads */
+#define HURRY	       4 /* above this multiple of what is allowed the threshold rises at once */
+#define LENGTHS	       34 /* powers of two of ns; the last one exceeds LOCK_NS_MAX */
 
 static struct {
 	struct clocks past[LOOK_BACK_S]; /* a ring of looks */
 	struct clocks hurry; /* at the last budget_hurry() */
 	uint32_t looks; /* since the start or the last change */
-	uint32_t lengths[LENGTHS]; /* of the waits told since then */
-	bool noted; /* the reader knows of another threshold than START's */
+	uint32_t lengths[LENGTHS]; /* of the waits recorded since then */
+	bool noted; /* the reader has been told a threshold other than START's */
 } waits;
 
 void budget_wait(uint64_t duration_ns)
@@ -84,7 +84,7 @@ static bool budget_waits_set(const struct wire_start *start, const struct clocks
 	return true;
 }
 
-/* What was used in the seconds past, and what might have been. */
+/* The time used in the past seconds, and the time that was allowed. */
 struct use {
 	uint64_t ours, of_waits, allowed, allowed_waits;
 };
@@ -104,8 +104,7 @@ static void budget_waits_measure(const struct wire_start *start, const struct cl
 	u->allowed_waits = (now->at_ns - then->at_ns) / (NS_PER_S / WAITS_FLOOR_NS);
 }
 
-/* The longest of the waits told since the last change, as many as may be: how long they are at
- * least. */
+/* The threshold that keeps only the longest waits since the last change, as many as are allowed. */
 static uint64_t budget_waits_longest(const struct use *u)
 {
 	uint64_t all = 0, n = 0, may;
@@ -139,7 +138,7 @@ bool budget_hurry(const struct wire_start *start)
 
 	if (start->flags & WIRE_START_NO_BUDGET)
 		return false;
-	/* the process's clock is not cheap with thousands of threads */
+	/* with thousands of threads reading the process's clock is not cheap */
 	if (cost_ns < HURRY * elapsed_ns / (NS_PER_S / WAITS_FLOOR_NS)) {
 		waits.hurry.waits_ns += cost_ns;
 		waits.hurry.at_ns += elapsed_ns;

@@ -14,8 +14,8 @@
 
 struct ledger ledger;
 
-/* Everything that was taken before the copy has been pushed or dropped since: taken is counted
- * first and finished last, so equal now means that nobody was between the two all the while. */
+/* All events taken before the copy have been pushed or dropped since: `taken` is counted first and
+ * `finished` last, so if they are equal, no handler was between the two during the copy. */
 static bool ledger_settled(enum wire_event event, uint64_t finished, const struct counters *copy)
 {
 	uint64_t taken = __atomic_load_n(&agent.counters.of[event].taken, __ATOMIC_SEQ_CST);
@@ -102,7 +102,8 @@ static void fill_details(const struct counters *now, struct wire_ledger *ret)
 	uint64_t *part = ret->part;
 
 	part[WIRE_PART_STATIC] = (uint64_t)(_end - __bss_start);
-	walker_parts(part); /* what of STATIC is a part of its own it takes away there */
+	walker_parts(part); /* walker_parts() subtracts from STATIC what it counts as separate
+			     * parts */
 	part[WIRE_PART_RING] = agent.ring.size;
 	part[WIRE_PART_DICTIONARY] = writer_dictionary_bytes();
 	part[WIRE_PART_THREADS] =

@@ -51,7 +51,7 @@ static struct reported *thread_states_slot_of(uint32_t tid)
 	}
 	if (free_slot)
 		*free_slot = (struct reported){ .tid = tid };
-	return free_slot; /* NULL: the table is too crowded, this thread is left out */
+	return free_slot; /* NULL: the table is too full, this thread is left out */
 }
 
 static uint8_t thread_states_state_of(int32_t status)
@@ -93,7 +93,7 @@ static void thread_states_look_at(uint32_t tid, uint64_t now_ns)
 	threads_seen(tid, "");
 	writer_state(&record);
 	if (!states.table)
-		return; /* dropped: the next look sends all */
+		return; /* dropped: the next pass sends all */
 	t->is_reported = 1;
 	t->state = record.state;
 	t->cpu_ns = record.cpu_ns;
@@ -140,7 +140,7 @@ void thread_states_tick(uint64_t now_ns)
 	states.next_ns = now_ns + (states.looks++ ? PERIOD_NS : FIRST_NS);
 	if (!thread_states_make_table())
 		return;
-	states.pass = states.pass % 255 + 1; /* never 0, which a new slot has */
+	states.pass = states.pass % 255 + 1; /* never 0, the value in new slots */
 	jni_names_pass(threads_java_name, thread_states_java);
 	tasks_each(thread_states_on_task, &now_ns);
 	forget_the_gone();

@@ -15,7 +15,7 @@
 #include "agent/session/agent_thread.h"
 #include "agent/session/session.h"
 
-#define ATTACH_TRIES 6000 /* of 10 ms: an early attach finds a JVM that is not ready */
+#define ATTACH_TRIES 6000 /* every 10 ms: an early attach meets a JVM that is not ready */
 
 enum mail { MAIL_NONE, MAIL_BEING_WRITTEN, MAIL_THERE };
 
@@ -74,7 +74,7 @@ static void life_live(void)
 	bool going = true;
 
 	if (!attach_to_jvm()) {
-		take_mail(&paths); /* the daemon sees no HELLO */
+		take_mail(&paths); /* the daemon then gets no HELLO */
 		return;
 	}
 	/* EFD_NONBLOCK and EFD_CLOEXEC have the values of O_x */
@@ -101,12 +101,12 @@ static bool claim_life(void)
 static void *thread_main(void *unused)
 {
 	(void)unused;
-	/* the JVM sets this name only for threads it starts itself */
+	/* the JVM sets this name only for threads that it starts itself */
 	syscall(SYS_prctl, PR_SET_NAME, "kindling", 0, 0, 0);
 	do {
 		life_live();
 		__atomic_store_n(&box.thread_lives, 0, __ATOMIC_SEQ_CST);
-		/* an attach during session_close() has left its mail and started no thread */
+		/* an attach during session_close() has left its mail without starting a thread */
 	} while (has_mail() && claim_life());
 	return NULL;
 }
@@ -116,10 +116,10 @@ static void start_thread(void)
 	sigset_t all, old;
 	pthread_t thread;
 
-	/* this thread takes no signals: not the application's, no SIGPIPE, none of our own timers
-	 */
+	/* this thread takes no signals: none of the application's, no SIGPIPE, none of the agent's
+	 * timers */
 	memset(&all, 0xff, sizeof(all));
-	/* but a fault while its signal is blocked would end the process */
+	/* except those of faults: a fault whose signal is blocked would end the process */
 	all.__val[0] &= ~(1ul << (SIGSEGV - 1) | 1ul << (SIGBUS - 1) | 1ul << (SIGFPE - 1) |
 			  1ul << (SIGILL - 1));
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -138,7 +138,8 @@ void agent_thread_begin(const char *options)
 
 	if (!__atomic_compare_exchange_n(&box.mail, &none, MAIL_BEING_WRITTEN, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return; /* another attach is in progress: this caller sees no HELLO and retries */
+		return; /* another attach is in progress: this caller gets no HELLO and tries
+			 * again */
 	life_option(options, "events=", box.paths.events);
 	life_option(options, "control=", box.paths.control);
 	__atomic_store_n(&box.mail, MAIL_THERE, __ATOMIC_SEQ_CST);

@@ -1,8 +1,8 @@
 /*
- * The entry points of the library: Agent_OnAttach (load by attach) and Agent_OnLoad (-agentpath).
- * Both return 0 at once, always: they run in the JVM's own state and delay safepoints, and another
- * value would unmap code that a handler may run. The work is done in the agent's own thread,
- * agent_thread.c.
+ * The entry points of the library: Agent_OnAttach (dynamic attach) and Agent_OnLoad (-agentpath).
+ * Both always return 0, at once: they run inside the JVM and delay safepoints, and another result
+ * would unmap code that a handler may be running. The agent's own thread does the work
+ * (agent_thread.c).
  */
 #include "agent/base/agent.h"
 
@@ -81,7 +81,8 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)
 	return 0;
 }
 
-/* At the JVM's exit, once per load: threads still run, so nothing may be taken away. */
+/* The JVM calls this at its exit, once per load. Threads are still running, so nothing may be
+ * freed. */
 JNIEXPORT void JNICALL Agent_OnUnload(JavaVM *vm)
 {
 	(void)vm;

@@ -4,12 +4,12 @@
 #include "agent/base/agent.h"
 
 #define REST_NS	    (100 * NS_PER_MS)
-#define STEADY_NS   (300 * NS_PER_MS) /* from one batch to the next */
+#define STEADY_NS   (300 * NS_PER_MS) /* time between two batches */
 #define LOOK_NS	    NS_PER_S
-#define LOOK_MAX_NS (8 * NS_PER_S) /* a thread that no signal reaches wakes nobody */
+#define LOOK_MAX_NS (8 * NS_PER_S) /* a thread that blocks its signal wakes nobody */
 
 static struct {
-	uint64_t batch_ns; /* the last that held something */
+	uint64_t batch_ns; /* time of the last non-empty batch */
 	uint64_t until_ns;
 	uint64_t look_ns, pause_ns; /* the last; to the next */
 } rest;

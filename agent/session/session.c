@@ -1,14 +1,17 @@
 /*
- * See session.h.
+ * See session.h. States of the agent:
  *
- *   WAITING   no session: sleeps until START comes on `control`; nothing is sampled
- *   RUNNING   engine on; rest.h says when it wakes
- *   PAUSED    STOP came, or something is missing and a FAULT said so: connected, engine off
+ * WAITING: no session. It sleeps until START comes on `control`; nothing is sampled.
+ *
+ * RUNNING: the engine is on; rest.h decides when the thread wakes up.
+ *
+ * PAUSED: STOP came, or a requirement is missing, which a FAULT has reported: connected, engine
+ * off.
  *
  * A session ends when its reader is gone (POLLERR on `events`), when the pipe stays full for 10 s
- * (a stopped daemon never gives POLLERR), or when a START with another session number comes. The
- * agent ends when DETACH comes. FIFO names are unlinked by the daemon's side once both are open
- * here; a later daemon reaches them through /proc/PID/fd.
+ * (a stopped daemon never causes POLLERR), or when a START with another session number comes. The
+ * agent ends when DETACH comes. The daemon unlinks the FIFOs once both are open here; a later
+ * daemon reaches them through /proc/PID/fd.
  */
 #include "agent/session/session.h"
 
@@ -38,17 +41,18 @@
 #define BATCH_NS     (10 * NS_PER_MS)
 #define HURRY_NS     (NS_PER_S / 4)
 #define SCAN_NS	     (2 * NS_PER_S)
-#define SCAN_SHARE   200 /* a scan may cost 1/200 of the time between two */
-#define SCAN_CPU_NS  (20 * NS_PER_MS) /* of the process: less is not worth one ... */
+#define SCAN_SHARE   200 /* a scan may take 1/200 of the time between two scans */
+#define SCAN_CPU_NS  (20 * NS_PER_MS) /* of the process: after less a scan is not worth it ... */
 #define NAMES_NS     (5 * NS_PER_S)
 #define NAMES_CPU_NS (50 * NS_PER_MS)
 #define LATE_NS	     (30 * NS_PER_S) /* ... for so long */
 #define LEASE_NS     (10 * NS_PER_S)
-#define INSIST_TIMES 200 /* batches to wait for room for a frame that the session hangs on */
+#define INSIST_TIMES 200 /* batches to wait for room for a frame that the session depends on */
 
 enum session_state { WAITING, RUNNING, PAUSED };
 
-/* What is done again once enough time has passed and the process has used enough CPU time. */
+/* An action that is repeated once enough time has passed and the process has used enough CPU
+ * time. */
 struct turn {
 	uint64_t next_ns, late_ns, cpu_ns;
 };
@@ -56,20 +60,20 @@ struct turn {
 static struct {
 	enum session_state state;
 	int events_fd, control_fd;
-	struct wire_start start; /* of the running session */
-	char secret[WIRE_SECRET_BYTES]; /* that came with the attach */
+	struct wire_start start; /* number of the running session */
+	char secret[WIRE_SECRET_BYTES]; /* FIFOs that came with the attach */
 	uint32_t secret_len;
 	uint8_t control[WIRE_FRAME_MAX]; /* bytes of an incomplete frame */
 	uint32_t control_len;
 	bool detached;
 	bool walker_ready;
-	bool stuck; /* a handler hangs: its memory is never given back */
+	bool stuck; /* a handler hangs, so its memory is never freed */
 	bool ledger_due;
-	bool sampled; /* the session's first samples have come */
+	bool sampled; /* the first samples of the session have come */
 	uint64_t next_hurry_ns;
 	struct turn scan, names;
 	uint64_t taken_at_ledger;
-	uint32_t left_out; /* told of walker_left_out() */
+	uint32_t left_out; /* value of walker_left_out() last reported */
 } session = { .events_fd = -1, .control_fd = -1 };
 
 /* ---- a session's begin and end ------------------------------------------------------------ */
@@ -95,8 +99,8 @@ static void stop_sampling(void)
 	stop_engine();
 }
 
-/* The reader is gone: nothing of ours runs in the application until the next START. What it did not
- * get is the next session's no_reader. */
+/* The reader is gone: nothing of the agent runs in the application until the next START. The next
+ * session counts what the reader did not get as no_reader. */
 static void session_stop_streaming(void)
 {
 	if (session.state == WAITING)
@@ -119,13 +123,13 @@ static enum writer_result session_bye(void)
 	return writer_fault(WIRE_BYE, 0, "detach", "detached");
 }
 
-/* Which tables of the JVM are missing, and what that costs. */
+/* Reports which tables of the JVM are missing, and the consequence. */
 static enum writer_result session_note_walker(void)
 {
 	return *walker_note() ? writer_fault(WIRE_NOTE, 0, "walker", walker_note()) : WRITER_OK;
 }
 
-/* A frame that the session hangs on: wait a moment for room. */
+/* Writes a frame that the session depends on, and waits a moment for room in the pipe. */
 static enum writer_result session_insist(enum writer_result (*say)(void))
 {
 	struct timespec pause = { 0, BATCH_NS };
@@ -153,8 +157,9 @@ static bool wants_host(const struct wire_start *start)
 	return start->flags & WIRE_START_HOST;
 }
 
-/* One profiler's signal may come in the middle of another's stack walk. Ours bears that, but
- * AsyncGetCallTrace does not: the JVM can end in it (JDK-8283849, JDK-8329103, JDK-8352649). */
+/* The signal of one profiler may interrupt the stack walk of another. The agent's own walk
+ * tolerates that, but AsyncGetCallTrace does not: the JVM can crash in it (JDK-8283849,
+ * JDK-8329103, JDK-8352649). */
 static int may_share(const char **step, const char **why)
 {
 	if (engine_is_alone() || strcmp(walker_name(), "asgct") != 0)
@@ -193,7 +198,7 @@ static void turn_done(struct turn *t, uint64_t now, uint64_t pause_ns)
 	t->cpu_ns = process_cpu_ns();
 }
 
-/* Somebody looks at the threads. */
+/* A user is watching the threads (WIRE_START_THREADS). */
 static bool is_watched(void)
 {
 	return thread_states_next_ns() != UINT64_MAX;
@@ -205,7 +210,7 @@ static bool turn_is_due(const struct turn *t, uint64_t now, uint64_t cpu_ns)
 	       (is_watched() || now >= t->late_ns || process_cpu_ns() - t->cpu_ns >= cpu_ns);
 }
 
-/* Sampling on; what is missing is said in a FAULT, and the session stays connected. */
+/* Switches sampling on. A FAULT reports a missing requirement, and the session stays connected. */
 static void start_sampling(int r, const char *step, const char *why)
 {
 	uint64_t now = mono_ns();
@@ -227,7 +232,7 @@ static void start_sampling(int r, const char *step, const char *why)
 	budget_begin(&session.start);
 	threads_refresh(true);
 	(void)writer_flush();
-	if (engine.host) /* only now does the daemon know where to send signals */
+	if (engine.host) /* the daemon learns from this ledger which signal to send */
 		session.ledger_due = writer_ledger() != WRITER_OK;
 }
 
@@ -239,8 +244,8 @@ static int start_walker(const char **why)
 	return r;
 }
 
-/* From here on JFR has CPU-time events of its own: where SIGPROF has a handler it makes none, and
- * says so on the application's output. */
+/* From this version on JFR has CPU-time events, which need SIGPROF: if SIGPROF has a handler, JFR
+ * records none and warns on the application's output. */
 #define JFR_CPU_TIME 25
 
 static void session_begin(void)
@@ -276,14 +281,14 @@ bool session_open(const struct session_paths *paths)
 	close_fds();
 	session.detached = false;
 	session.secret_len = 0;
-	/* O_RDWR: our own end keeps the FIFO alive between daemons. events has its reader already;
-	 * without one the open is refused (ENXIO) and the attach has failed. */
+	/* O_RDWR: the agent's own write end keeps the FIFO alive between daemons. `events` already
+	 * has a reader; without one the open fails with ENXIO, and so does the attach. */
 	session.control_fd = open(paths->control, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	session.events_fd = open(paths->events, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	return session.control_fd >= 0 && session.events_fd >= 0;
 }
 
-/* The final ledger and a good-bye. */
+/* Sends the final ledger and BYE. */
 static void say_goodbye(void)
 {
 	stop_sampling();
@@ -311,7 +316,8 @@ void session_close(void)
 
 /* ---- commands ----------------------------------------------------------------------------- */
 
-/* With its string, which is the frame's: sampling may begin anew long after. */
+/* Copies the START with its string, which is part of the frame: sampling may begin again long
+ * after. */
 static void keep_start(const struct wire_start *start)
 {
 	static char threads[WIRE_STRING_MAX];
@@ -323,7 +329,7 @@ static void keep_start(const struct wire_start *start)
 	if (s->len)
 		memcpy(threads, s->p, s->len);
 	s->p = threads;
-	/* a daemon that comes back does not say it, but wants to hear it */
+	/* a daemon that reconnects does not send it, but wants to get it */
 	if (start->secret.len == sizeof(session.secret)) {
 		memcpy(session.secret, start->secret.p, sizeof(session.secret));
 		session.secret_len = sizeof(session.secret);
@@ -345,7 +351,8 @@ static void on_start(const struct wire_start *start)
 	} else if (session.state == PAUSED) {
 		start_sampling(start_walker(&why), "walker", why);
 	} else {
-		/* a ledger before and after, so that the daemon sees the new interval at once */
+		/* a ledger before and one after the change, so that the daemon sees the new
+		 * interval at once */
 		(void)writer_ledger();
 		if (wants_cpu(start) != (engine.running != 0) ||
 		    (wants_cpu(start) && wants_host(start) != engine.host)) {
@@ -363,8 +370,8 @@ static void on_start(const struct wire_start *start)
 	thread_states_begin(start->flags & WIRE_START_THREADS);
 }
 
-/* A daemon of another version: HELLO says which protocol this agent has, and the daemon replaces
- * it. */
+/* A daemon of another version: HELLO tells it this agent's protocol, and the daemon replaces the
+ * agent. */
 static void session_introduce(const struct wire_start *start)
 {
 	if (session.state != WAITING)
@@ -422,7 +429,8 @@ static void read_control(void)
 		memmove(session.control, session.control + size, session.control_len);
 	}
 	if (size < 0)
-		session.control_len = 0; /* not ours: only root and our uid can write here */
+		session.control_len = 0; /* not a frame of a daemon; only root and this uid can
+					  * write here */
 }
 
 /* ---- housekeeping -------------------------------------------------------------------------- */
@@ -435,7 +443,7 @@ static bool session_every(uint64_t *next_ns, uint64_t now, uint64_t period)
 	return true;
 }
 
-/* Threads that came, went or changed their names; with thousands of threads, less often. */
+/* Handles threads that were started, ended or renamed; with thousands of threads, less often. */
 static void session_look_at_threads(uint64_t now)
 {
 	uint64_t took_ns = 0;
@@ -453,7 +461,7 @@ static void session_look_at_threads(uint64_t now)
 		turn_done(&session.names, now, NAMES_NS);
 }
 
-/* Another profiler came and took our signal: take another one, or yield. */
+/* Another profiler has taken the agent's signal: takes another signal, or yields. */
 static void keep_signal(void)
 {
 	const char *step, *why;
@@ -464,7 +472,7 @@ static void keep_signal(void)
 	start_sampling(0, "", "");
 }
 
-/* A number that changes when anything was counted. */
+/* A number that changes whenever a counter does. */
 static uint64_t session_taken(void)
 {
 	uint64_t sum, ns, unpaired, idle;
@@ -551,7 +559,8 @@ static void run_once(uint64_t now)
 		session_stop_streaming();
 }
 
-/* Says that the writer waits, and how: false = there is something to do already. */
+/* Tells handlers that the writer waits, and until when it need not be woken: false = there is
+ * already something to do. */
 static bool may_wait(enum writer_idle how)
 {
 	uint64_t held;
@@ -564,7 +573,7 @@ static bool may_wait(enum writer_idle how)
 	return false;
 }
 
-/* How long to sleep, in ms. */
+/* Milliseconds to sleep. */
 static int sleep_ms(uint64_t now)
 {
 	uint64_t next = rest_look_ns(), event = sources_next_ns(), wait;
@@ -582,10 +591,10 @@ static int sleep_ms(uint64_t now)
 	return (int)((wait + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-/* Let a batch gather; what is due meanwhile is done. */
+/* Lets a batch gather; does what becomes due meanwhile. */
 static void session_gather(void)
 {
-	/* nobody wakes a writer that is not idle but who cannot wait: what is due then */
+	/* while the writer is not idle, only urgent samples wake it: then it does what is due */
 	struct pollfd hurry = { .fd = agent.wake_fd, .events = POLLIN };
 	uint64_t now = mono_ns(), end = now + BATCH_NS, count;
 
@@ -600,7 +609,7 @@ static void session_gather(void)
 	}
 }
 
-/* Woken by a sample, or because something is due. */
+/* A sample has woken the thread, or something is due. */
 static void take_time(bool woken)
 {
 	uint64_t now = mono_ns();
@@ -616,7 +625,8 @@ bool session_step(void)
 	struct pollfd fds[3] = {
 		{ .fd = agent.wake_fd, .events = POLLIN },
 		{ .fd = session.control_fd, .events = POLLIN },
-		/* POLLERR needs no events; without a reader it would never sleep */
+		/* poll reports POLLERR even if no events are asked for; without a reader the thread
+		 * would never sleep */
 		{ .fd = session.state == WAITING ? -1 : session.events_fd, .events = 0 },
 	};
 	uint64_t count;
@@ -627,7 +637,7 @@ bool session_step(void)
 	woken = fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0;
 	if (session.state == RUNNING)
 		take_time(woken);
-	/* first: the START of a reader that came back may lie in control already */
+	/* first, because `control` may already hold the START of a reader that came back */
 	if (fds[2].revents & (POLLERR | POLLNVAL))
 		session_stop_streaming();
 	if (fds[1].revents & POLLIN)

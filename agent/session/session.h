@@ -1,4 +1,4 @@
-/* A session with a daemon over two FIFOs. Only the agent's thread, agent_thread.c. */
+/* A session with a daemon over two FIFOs. Only for the agent's thread, agent_thread.c. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,9 +8,9 @@ struct session_paths {
 	char events[PATH_BYTES], control[PATH_BYTES];
 };
 
-/* Opens new FIFOs; ends a session over older ones. false = they cannot be opened. */
+/* Opens new FIFOs and ends a session over the previous ones. false = they cannot be opened. */
 bool session_open(const struct session_paths *paths);
 /* Waits until something is due and does it. false = DETACH has come. */
 bool session_step(void);
-/* Puts back what the agent changed in the JVM and frees its memory, as far as that is safe. */
+/* Restores what the agent changed in the JVM and frees its memory, as far as that is safe. */
 void session_close(void);
