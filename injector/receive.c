@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -23,18 +24,20 @@
 #define SOCKET_BYTES (2 * RECEIVE_BYTES)
 /* An agent gives up a pipe that has been full for ten seconds. */
 #define LEASE_NS (9 * NS_PER_S)
-/* Each read wakes the daemon. After one the next waits for so long: what an agent says in that
- * time, of each 100 ms, is one message. In a pipe that is smaller it waits less, for it is as fast
- * full. */
-#define GATHER_NS	  (150 * NS_PER_MS)
+/* A smaller pipe is left alone for less time, for it is as fast full. */
 #define GATHER_PIPE_BYTES (1024 * 1024)
-#define ANSWER_NS	  NS_PER_S
+#define GATHER_MS_MAX	  1000
+/* All receivers of the host read at the same moments, and the kernel may wake them together: many
+ * messages are then one awakening of the daemon, and one of the CPU. */
+#define GATHER_SLACK_NS (4 * NS_PER_MS)
+#define ANSWER_NS	NS_PER_S
 
 struct receiver {
 	int socket_fd, events_fd, control_fd;
 	size_t chunk; /* bytes of a read */
 	uint64_t read_mono_ns; /* when events was last read */
-	uint64_t gather_ns; /* after a read */
+	uint64_t pipe_bytes;
+	uint64_t gather_ns; /* after a read; RECEIVE_GATHER */
 	uint64_t next_mono_ns; /* not read before; 0 = as soon as there is something */
 	uint64_t asked_mono_ns; /* the agent was told something: the answer is waited for */
 	uint32_t allowed; /* bytes that may be passed on, RECEIVE_UNBOUNDED */
@@ -88,13 +91,15 @@ static bool lease_is_lost(struct receiver *r)
 	       waiting > fcntl(r->events_fd, F_GETPIPE_SZ) / 3;
 }
 
-/* Who speaks seldom is heard at once; with more waiting than one read takes the next follows. */
+/* Who speaks seldom is heard at once; with more waiting than one read takes the next follows.
+ * Otherwise the next read is at a multiple of the time, the same for all receivers. */
 static void gather(struct receiver *r, uint64_t since_last_ns, bool all_read)
 {
 	bool waits = all_read && since_last_ns < 2 * r->gather_ns &&
 		     r->read_mono_ns - r->asked_mono_ns > ANSWER_NS;
 
-	r->next_mono_ns = waits ? r->read_mono_ns + r->gather_ns : 0;
+	r->next_mono_ns =
+		waits ? r->read_mono_ns + r->gather_ns - r->read_mono_ns % r->gather_ns : 0;
 }
 
 static void on_events(struct receiver *r)
@@ -111,10 +116,20 @@ static void on_events(struct receiver *r)
 	receive_say(r, RECEIVE_LATE, NULL, 0);
 }
 
+/* What waits meanwhile is read now. */
+static void receive_gather_ms(struct receiver *r, uint32_t ms)
+{
+	r->gather_ns = (ms < GATHER_MS_MAX ? ms : GATHER_MS_MAX) * NS_PER_MS;
+	if (r->pipe_bytes < GATHER_PIPE_BYTES)
+		r->gather_ns = r->gather_ns * r->pipe_bytes / GATHER_PIPE_BYTES;
+	r->next_mono_ns = 0;
+}
+
 static void on_word(struct receiver *r)
 {
 	uint8_t buf[1 + WIRE_FRAME_MAX];
 	ssize_t n = recv(r->socket_fd, buf, sizeof(buf), MSG_DONTWAIT);
+	uint32_t ms;
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
 		r->over = true;
@@ -123,18 +138,15 @@ static void on_word(struct receiver *r)
 		receive_say(r, RECEIVE_ANSWER, NULL, 0);
 	} else if (n == 1 + sizeof(r->allowed) && buf[0] == RECEIVE_ALLOW) {
 		memcpy(&r->allowed, buf + 1, sizeof(r->allowed));
+	} else if (n == 1 + sizeof(ms) && buf[0] == RECEIVE_GATHER) {
+		memcpy(&ms, buf + 1, sizeof(ms));
+		receive_gather_ms(r, ms);
 	} else if (n > 1 && buf[0] == RECEIVE_WRITE) {
 		r->asked_mono_ns = clock_mono_ns();
 		r->next_mono_ns = 0;
 		if (write(r->control_fd, buf + 1, (size_t)n - 1) != n - 1)
 			receive_say(r, RECEIVE_UNWRITTEN, NULL, 0);
 	}
-}
-
-static uint64_t gather_ns_of(uint64_t pipe_bytes)
-{
-	return pipe_bytes < GATHER_PIPE_BYTES ? GATHER_NS * pipe_bytes / GATHER_PIPE_BYTES
-					      : GATHER_NS;
 }
 
 /* How long its pipe is left alone; -1 = it is not. */
@@ -164,7 +176,7 @@ void receive_run(int socket_fd, int events_fd, int control_fd)
 	if (pipe_bytes >= PIPE_BYTES_MIN && pipe_bytes < RECEIVE_BYTES)
 		r.chunk = (size_t)pipe_bytes;
 	if (pipe_bytes > 0)
-		r.gather_ns = gather_ns_of((uint64_t)pipe_bytes);
+		r.pipe_bytes = (uint64_t)pipe_bytes;
 	while (!r.over) {
 		int wait = gathers_ms(&r);
 
@@ -204,6 +216,7 @@ static void begin_reading(int socket_fd)
 	int bytes = SOCKET_BYTES;
 
 	(void)setsockopt(socket_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	(void)prctl(PR_SET_TIMERSLACK, GATHER_SLACK_NS, 0, 0, 0);
 	(void)confine_capabilities(0);
 	if (!CONFINE_SANITIZED)
 		(void)confine_calls(calls, ARRAY_SIZE(calls), SECCOMP_RET_KILL_PROCESS);

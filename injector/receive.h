@@ -32,6 +32,9 @@
  * in force at the begin. */
 #define RECEIVE_ALLOW	  'B'
 #define RECEIVE_UNBOUNDED UINT32_MAX
+/* A uint32_t: for so many ms events is left alone after a read, so that what an agent says
+ * meanwhile is one message. 0 at the begin. */
+#define RECEIVE_GATHER 'G'
 
 struct receive_found {
 	int32_t found; /* 1 = it is ours now, 0 = there is none, -EBUSY = somebody reads from it */

@@ -111,7 +111,7 @@ void host_on_window(void *userdata, const struct profile *window)
 	if (!h->store)
 		return;
 	job = calloc(1, sizeof(*job));
-	if (!job || profile_new(&job->window) < 0) {
+	if (!job || profile_copy(window, &job->window) < 0) {
 		free(job);
 		h->windows_dropped++;
 		note_not_stored(h, window);
@@ -119,7 +119,6 @@ void host_on_window(void *userdata, const struct profile *window)
 	}
 	job->host = h;
 	job->store = h->store;
-	(void)profile_merge(job->window, window, NULL);
 	host_symbolize(h, job->window);
 	h->appending++;
 	if (worker_submit(h->worker, run_append, done_append, job) < 0) {

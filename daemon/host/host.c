@@ -39,6 +39,7 @@ static void host_on_second(void *userdata)
 	live_tick(h->live, clock_real_ns());
 	timelines_tick(h->timelines, clock_real_ns());
 	uploads_on_second(h);
+	host_note_followed(h);
 	if (++h->seconds % GIVE_BACK_S == 0)
 		heap_give_back();
 }
@@ -242,10 +243,28 @@ uint64_t host_windows_dropped(struct host *h)
 	return h->windows_dropped;
 }
 
+/* Events of which @l and others want to know are passed on without delay. */
+static bool host_is_followed(const struct host *h, const struct target *t)
+{
+	for (const struct host_listener *l = h->listeners; l; l = l->next)
+		if (!l->wants || l->wants(l->userdata, t))
+			return true;
+	return false;
+}
+
+void host_note_followed(struct host *h)
+{
+	struct target *t = NULL;
+
+	while (h->targets && (t = targets_next(h->targets, t)))
+		target_follow(t, host_is_followed(h, t));
+}
+
 void host_listen(struct host *h, struct host_listener *l)
 {
 	l->next = h->listeners;
 	h->listeners = l;
+	host_note_followed(h);
 }
 
 void host_unlisten(struct host *h, struct host_listener *l)
@@ -256,6 +275,7 @@ void host_unlisten(struct host *h, struct host_listener *l)
 		;
 	if (*link)
 		*link = l->next;
+	host_note_followed(h);
 }
 
 const struct host_engine *host_sampler(struct host *h, const char **ret_why)

@@ -27,6 +27,8 @@ struct host_listener {
 	/* a wait that ended (@real_ns is its end) or is in progress; @idle: a wait for work */
 	void (*on_lock)(void *userdata, struct target *t, const struct stream_lock *l, bool idle,
 			uint64_t real_ns);
+	/* does it listen to @t? Events of others come, too. NULL = to all */
+	bool (*wants)(void *userdata, const struct target *t);
 	/* @t has ended; no more samples of it will come */
 	void (*on_gone)(void *userdata, struct target *t);
 	void *userdata;

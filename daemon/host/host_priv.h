@@ -74,6 +74,8 @@ struct host_entry {
 
 /* mapped_files.c */
 extern const struct symbols_opener host_opener;
+/* host.c: which targets somebody listens to */
+void host_note_followed(struct host *h);
 /* wiring.c */
 extern const struct discovery_ops host_discovery_calls;
 extern const struct targets_ops host_target_calls;

@@ -158,7 +158,11 @@ static void close_window(struct live *l, uint64_t begin_ns)
 
 	forget_seconds(l, begin_ns);
 	l->open_from = begin_ns + LIVE_WINDOW_NS;
-	if (w->profile && l->on_window)
+	if (!w->profile)
+		return;
+	profile_settle(w->profile);
+	live_sources_settle(l, w);
+	if (l->on_window)
 		l->on_window(l->userdata, w->profile);
 }
 
@@ -227,13 +231,31 @@ struct live *live_free(struct live *l)
 	return NULL;
 }
 
+/* The newest other one: the next is about as large. */
+static const struct profile *window_before(const struct live *l, uint64_t begin_ns)
+{
+	const struct live_recent *before = NULL;
+
+	for (int i = 0; i < LIVE_RECENT; i++) {
+		const struct live_recent *w = &l->recent[i];
+
+		if (w->profile && w->begin_real_ns < begin_ns &&
+		    (!before || w->begin_real_ns > before->begin_real_ns))
+			before = w;
+	}
+	return before ? before->profile : NULL;
+}
+
 static int begin_window(struct live *l, struct live_recent *w, uint64_t begin_ns)
 {
+	const struct profile *before = window_before(l, begin_ns);
 	size_t limit = window_limit(l);
 
 	if (profile_new(&w->profile) < 0)
 		return -ENOMEM;
 	profile_limit(w->profile, limit, live_count_tenants(l));
+	if (before)
+		profile_expect(w->profile, before);
 	w->bytes_max = limit / SECONDS_PART;
 	w->begin_real_ns = begin_ns;
 	w->serial = ++l->next_serial;

@@ -81,6 +81,8 @@ static uint32_t add_frame(struct live_ids *c, struct profile *p, const struct st
 	const struct profile_frame *known = known_method(c, p, f->method_id);
 	uint32_t frame;
 
+	if (known && known->kind == f->kind && known->line == f->line)
+		return (uint32_t)(known - p->frames);
 	if (known)
 		return add_known(p, known, f);
 	frame = add_new(p, c->process, f);
@@ -98,6 +100,7 @@ void live_ids_turn(struct live_ids *c, uint64_t serial)
 		memset(c->nodes, 0, c->n_nodes * sizeof(*c->nodes));
 	if (c->n_methods)
 		memset(c->methods, 0, c->n_methods * sizeof(*c->methods));
+	memset(c->threads, 0, sizeof(c->threads));
 	c->serial = serial;
 	c->process = UINT32_MAX;
 }
@@ -146,7 +149,7 @@ uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stre
 			begin_second(c);
 		if (c->new_nodes == NEW_NODES_MAX)
 			return profile_node(p, 0, UINT32_MAX);
-		if (!stream_node(stream, node, &frame, &parent))
+		if (!stream_parent(stream, node, &parent))
 			return 0;
 		c->new_nodes++;
 		chain[n++] = node;
@@ -159,6 +162,25 @@ uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stre
 		c->nodes[node] = to + 1;
 	}
 	return to;
+}
+
+/* A known one costs the comparison of its name. */
+uint32_t live_ids_thread(struct live_ids *c, struct profile *p, uint32_t process, uint32_t tid,
+			 const char *name)
+{
+	struct live_thread *known = &c->threads[tid % LIVE_THREADS];
+	struct profile_thread t = { .process = process, .tid = tid };
+
+	if (known->known && known->tid == tid) {
+		const struct profile_thread *is = &p->threads[known->thread];
+
+		if (is->process == process && strcmp(p->strings[is->name], name ? name : "") == 0)
+			return known->thread;
+	}
+	t.name = profile_string(p, name);
+	*known = (struct live_thread){ .tid = tid, .thread = profile_thread(p, &t) };
+	known->known = known->thread != UINT32_MAX && p->threads[known->thread].tid == tid;
+	return known->thread;
 }
 
 uint32_t live_ids_process(struct live_ids *c, struct profile *p, const struct live_process *info)

@@ -117,6 +117,9 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 			 uint64_t serial, const struct stream *stream, const struct live_event *e,
 			 const struct live_kernel *kernel, struct live_place at);
 
+/* @w is closed: its ids are not needed any more. */
+void live_sources_settle(struct live *l, const struct live_recent *w);
+
 /* live_tap.c */
 void live_tap_add(struct live_tap *t, const struct stream *stream, const struct live_event *e,
 		  const struct live_kernel *kernel);

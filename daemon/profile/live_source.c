@@ -162,7 +162,6 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 			 uint64_t serial, const struct stream *stream, const struct live_event *e,
 			 const struct live_kernel *kernel, struct live_place at)
 {
-	struct profile_thread t = { .tid = e->tid };
 	struct profile_row row = {
 		.event = (uint8_t)e->event,
 		.wait = (uint8_t)e->wait,
@@ -172,9 +171,7 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 	};
 
 	live_ids_turn(c, serial);
-	t.process = live_ids_process(c, p, &s->info);
-	t.name = profile_string(p, e->thread);
-	row.thread = profile_thread(p, &t);
+	row.thread = live_ids_thread(c, p, live_ids_process(c, p, &s->info), e->tid, e->thread);
 	row.node = live_ids_stack(c, p, stream, e->node);
 	if (e->event != WIRE_EVENT_OFFCPU)
 		row.node = add_class(p, row.node, e->class_name);
@@ -187,6 +184,13 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 static struct live_ids *cache_of(struct live_source *s, const struct live_recent *w)
 {
 	return &s->caches[w->begin_real_ns / LIVE_WINDOW_NS & 1];
+}
+
+void live_sources_settle(struct live *l, const struct live_recent *w)
+{
+	for (struct live_source *s = l->sources; s; s = s->next)
+		if (cache_of(s, w)->serial == w->serial)
+			live_ids_forget(cache_of(s, w));
 }
 
 void live_add_event(struct live_source *s, const struct stream *stream, const struct live_event *e,

@@ -288,6 +288,22 @@ static int merge_rows(struct profile *dst, const struct profile *src, const stru
 	return 0;
 }
 
+int profile_copy(const struct profile *src, struct profile **ret)
+{
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	int r = profile_new(&p);
+
+	if (r < 0)
+		return r;
+	p->index->distinct = true;
+	r = profile_merge(p, src, NULL);
+	p->index->distinct = false;
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(p);
+	return 0;
+}
+
 int profile_merge(struct profile *dst, const struct profile *src, const struct profile_filter *f)
 {
 	CLEANUP(freep) uint32_t *payers = calloc((size_t)src->n_nodes + 1, sizeof(*payers));

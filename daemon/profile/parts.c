@@ -122,6 +122,7 @@ int profile_parts_get(struct profile_parts *s, uint32_t process, struct profile 
 		return r;
 	profile_payer(dst, src->processes[process].tenant);
 	profile_map_head(dst, src, process);
+	dst->index->distinct = true;
 	for (uint32_t i = s->first[process]; r == 0 && i < s->first[process + 1]; i++) {
 		struct profile_row row = src->rows[s->rows[i]];
 		uint32_t *thread = &s->map.threads[row.thread];
@@ -135,6 +136,7 @@ int profile_parts_get(struct profile_parts *s, uint32_t process, struct profile 
 		if (r == 0)
 			profile_add_row(dst, &row);
 	}
+	dst->index->distinct = false;
 	parts_forget(s, process);
 	if (r == 0)
 		*ret = TAKE_PTR(dst);

@@ -168,6 +168,8 @@ struct profile_filter {
  * threads dropped samples belonged. */
 int profile_merge(struct profile *dst, const struct profile *src,
 		  const struct profile_filter *filter);
+/* Likewise into a new profile, all of it. No two entries of @src are equal. */
+int profile_copy(const struct profile *src, struct profile **ret);
 /* A profile of each process of @src, which is borrowed meanwhile: equal to profile_merge() with a
  * filter for each process, at the cost of one merge. 0 or -ENOMEM. */
 struct profile_parts;

@@ -182,16 +182,18 @@ static bool profile_table_reserve(struct profile *p, void **array, uint32_t *cap
 	return true;
 }
 
-/* A slot for one more entry in @s, whose @n entries are hashed by @hash_of. */
-static bool set_grow(struct profile *p, struct profile_set *s, uint32_t n,
-		     uint32_t (*hash_of)(const struct profile *p, uint32_t i))
+typedef uint32_t hash_of_fn(const struct profile *p, uint32_t i);
+
+/* Slots for @most entries in @s, whose @n entries are hashed by @hash_of. */
+static bool set_reserve(struct profile *p, struct profile_set *s, uint32_t n, uint32_t most,
+			hash_of_fn *hash_of)
 {
 	uint32_t size = s->size ? s->size : 128;
 	uint32_t *slots;
 
-	if (2 * (n + 1) <= s->size)
+	if (2 * most <= s->size)
 		return true;
-	while (size < 2 * (n + 1))
+	while (size < 2 * most)
 		size *= 2;
 	slots = calloc(size, sizeof(*slots));
 	if (!slots)
@@ -208,6 +210,12 @@ static bool set_grow(struct profile *p, struct profile_set *s, uint32_t n,
 	s->slots = slots;
 	s->size = size;
 	return true;
+}
+
+/* A slot for one more entry. */
+static bool set_grow(struct profile *p, struct profile_set *s, uint32_t n, hash_of_fn *hash_of)
+{
+	return set_reserve(p, s, n, n + 1, hash_of);
 }
 
 static void set_add(struct profile_set *s, uint32_t hash, uint32_t i)
@@ -300,7 +308,8 @@ void profile_tables_deinit(struct profile *p)
 
 /* Makes room for one more entry in a table and in its index. */
 #define RESERVE(p, table, max, hash_of)                                                           \
-	(((p)->index->as_is || set_grow(p, &(p)->index->table, (p)->n_##table, hash_of)) &&       \
+	(((p)->index->as_is || ((p)->index->distinct && !(p)->index->table.size) ||               \
+	  set_grow(p, &(p)->index->table, (p)->n_##table, hash_of)) &&                            \
 	 profile_table_reserve(p, (void **)&(p)->table, &(p)->index->cap_##table, (p)->n_##table, \
 			       max, sizeof(*(p)->table)))
 
@@ -379,7 +388,8 @@ uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f)
 	struct profile_set *set = &p->index->frames;
 	uint32_t hash = hash_frame(p, f);
 
-	INDEX(p, frames, hash_of_frame);
+	if (!p->index->distinct)
+		INDEX(p, frames, hash_of_frame);
 	RETURN_IF_FOUND(set, hash, i, same_frame(&p->frames[i], f));
 	if (!RESERVE(p, frames, PROFILE_NODES_MAX, hash_of_frame) ||
 	    !profile_table_pay(p, sizeof(*p->frames)))
@@ -450,9 +460,12 @@ uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame)
 	struct profile_set *set = &p->index->nodes;
 	uint32_t hash = hash_pair(p, parent, frame);
 
-	INDEX(p, nodes, hash_of_node);
-	RETURN_IF_FOUND(set, hash, i,
-			i && p->nodes[i].parent == parent && p->nodes[i].frame == frame);
+	if (!p->index->distinct)
+		INDEX(p, nodes, hash_of_node);
+	/* the newest node has no child: most of a new stack is not looked for */
+	if (parent + 1 != p->n_nodes)
+		RETURN_IF_FOUND(set, hash, i,
+				i && p->nodes[i].parent == parent && p->nodes[i].frame == frame);
 	if (!RESERVE(p, nodes, PROFILE_NODES_MAX, hash_of_node) ||
 	    !profile_table_pay(p, sizeof(*p->nodes)))
 		return UINT32_MAX;
@@ -472,7 +485,8 @@ uint32_t profile_intern_row(struct profile *p, const struct profile_row *r)
 	struct profile_set *set = &p->index->rows;
 	uint32_t hash = hash_row(p, r);
 
-	INDEX(p, rows, hash_of_row);
+	if (!p->index->distinct)
+		INDEX(p, rows, hash_of_row);
 	RETURN_IF_FOUND(set, hash, i, same_row(&p->rows[i], r));
 	if (!RESERVE(p, rows, PROFILE_ROWS_MAX, hash_of_row) ||
 	    !profile_table_pay(p, sizeof(*p->rows)))
@@ -483,15 +497,43 @@ uint32_t profile_intern_row(struct profile *p, const struct profile_row *r)
 	return p->n_rows++;
 }
 
+static void set_free(struct profile *p, struct profile_set *s)
+{
+	p->index->bytes -= s->size * sizeof(*s->slots);
+	free(s->slots);
+	*s = (struct profile_set){ 0 };
+}
+
+void profile_expect(struct profile *p, const struct profile *like)
+{
+	struct profile_index *x = p->index;
+
+	(void)set_reserve(p, &x->strings, p->n_strings, like->n_strings + 1, hash_of_string);
+	(void)set_reserve(p, &x->frames, p->n_frames, like->n_frames + 1, hash_of_frame);
+	(void)set_reserve(p, &x->threads, p->n_threads, like->n_threads + 1, hash_of_thread);
+	(void)set_reserve(p, &x->nodes, p->n_nodes, like->n_nodes + 1, hash_of_node);
+	(void)set_reserve(p, &x->rows, p->n_rows, like->n_rows + 1, hash_of_row);
+}
+
+void profile_settle(struct profile *p)
+{
+	struct profile_index *x = p->index;
+
+	set_free(p, &x->strings);
+	set_free(p, &x->frames);
+	set_free(p, &x->processes);
+	set_free(p, &x->threads);
+	set_free(p, &x->nodes);
+	set_free(p, &x->rows);
+}
+
 /* Rebuilds the index of the frames; false = two of them are equal. */
 bool profile_index_frames(struct profile *p)
 {
 	struct profile_set *set = &p->index->frames;
 	bool distinct = true;
 
-	p->index->bytes -= set->size * sizeof(*set->slots);
-	free(set->slots);
-	*set = (struct profile_set){ 0 };
+	set_free(p, set);
 	p->index->spare = true;
 	(void)set_grow(p, set, p->n_frames, hash_of_frame);
 	p->index->spare = false;

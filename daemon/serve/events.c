@@ -33,6 +33,11 @@ static bool serve_events_wanted(const struct watcher *w, const struct target *t)
 	return w->selected.n == 0;
 }
 
+static bool serve_events_wants(void *userdata, const struct target *t)
+{
+	return serve_events_wanted(userdata, t);
+}
+
 static void serve_events_wake(struct watcher *w)
 {
 	if (w->request->suspended)
@@ -208,6 +213,7 @@ enum MHD_Result serve_events(struct request *r)
 	}
 	w->request = r;
 	w->host = r->serve->host;
+	w->listener.wants = serve_events_wants;
 	w->listener.on_sample = serve_events_on_sample;
 	w->listener.on_lock = serve_events_on_lock;
 	w->listener.on_gone = on_gone;

@@ -204,6 +204,14 @@ void dictionary_forget(struct stream *s)
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
+bool stream_parent(const struct stream *s, uint32_t node, uint32_t *ret_parent)
+{
+	if (!dictionary_has_node(s, node))
+		return false;
+	*ret_parent = s->dictionary.nodes[node].parent;
+	return true;
+}
+
 bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,
 		 uint32_t *ret_parent)
 {

@@ -166,7 +166,9 @@ int stream_feed(struct stream *s, const void *buf, size_t len, struct fault *f);
 void stream_hold_back(struct stream *s, bool held_back);
 size_t stream_bytes(const struct stream *s); /* of memory */
 void stream_counts(const struct stream *s, struct stream_counts *ret);
-/* The node's own frame; *ret_parent = 0 at the root. false if @node is 0 or not defined. */
+/* A node's caller, 0 at the root. false if @node is 0 or not defined. */
+bool stream_parent(const struct stream *s, uint32_t node, uint32_t *ret_parent);
+/* Likewise, and the node's own frame. */
 bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,
 		 uint32_t *ret_parent);
 /* One byte for each node, in which the owner of the stream caches what it found out about the

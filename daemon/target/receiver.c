@@ -88,6 +88,11 @@ int receiver_allow(struct target *t, uint32_t bytes)
 	return receiver_say(t, RECEIVE_ALLOW, &bytes, sizeof(bytes));
 }
 
+int receiver_gather(struct target *t, uint32_t ms)
+{
+	return receiver_say(t, RECEIVE_GATHER, &ms, sizeof(ms));
+}
+
 void receiver_ask(struct target *t)
 {
 	t->priv->asked = true;
@@ -142,6 +147,7 @@ static int receiver_begin(struct target *t, char *const argv[], int pipes_fd)
 		p->socket_fd = fd_close(p->socket_fd);
 	p->quiet_s = p->unanswered_s = 0;
 	p->asked = false;
+	gathering_begin(t);
 	return r;
 }
 

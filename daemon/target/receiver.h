@@ -28,6 +28,8 @@ int receiver_read(struct target *t, uint8_t *buf, size_t size, size_t *ret_len);
 int receiver_write(struct target *t, const uint8_t *buf, size_t len);
 /* How many bytes of events it may pass on from now on. 0 or -errno. */
 int receiver_allow(struct target *t, uint32_t bytes);
+/* How long it leaves the pipe alone after a read, ms; 0 at its begin. 0 or -errno. */
+int receiver_gather(struct target *t, uint32_t ms);
 /* For a RECEIVE_ANSWER. */
 void receiver_ask(struct target *t);
 void receiver_stop(struct target *t);

@@ -354,6 +354,7 @@ static void take_message(struct target *t, size_t *ret_len)
 	*ret_len = len;
 	switch (what) {
 	case RECEIVE_DATA:
+		gathering_on_message(t);
 		target_session_feed(t, buf, len);
 		return;
 	case RECEIVE_LATE:

@@ -126,6 +126,9 @@ struct target *targets_next(struct targets *t, const struct target *prev); /* NU
 /* The same, and those that ended up to an hour ago, of which no more than who they were is left. */
 struct target *targets_next_known(struct targets *t, const struct target *prev);
 
+/* Somebody reads its events as they arrive (tail): they are passed on at once. Not so at first. */
+void target_follow(struct target *t, bool followed);
+
 /* Those that @word names best (word.h): exact names before parts, those that live before those that
  * ended; @known: of targets_next_known(). How many, at most NAMED_MAX, into @ret. */
 unsigned targets_named(struct targets *t, const char *word, bool known, struct target **ret);

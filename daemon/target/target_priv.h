@@ -1,13 +1,13 @@
 /* Inside the target room: state.c (the table of steps), inject.c (one attempt), child.c (its
  * process), session.c (its session), session_calls.c (what its stream says), decoding.c (what that
- * may cost: decode_budget.c), receiver.c (the process that reads the pipe), reattach.c (an agent
- * that is there already), target.c (the table of targets), match.c (words that name one), admit.c
- * (whether it may be attached to: rules.c, overrides.c, crash.c, other_profilers.c, limit.c,
- * owning.c), ask.c (what has to be looked up for that), settings.c (other settings while it runs),
- * exit.c (how it ended), budget.c (attaches a second), left.c (what was left behind), recent.c
- * (what the agent costs now), possible.c (what its claims are held against), tenants.c (who it
- * belongs to), turns.c (whose attempt is next), secrets.c (what agents are known by), labelling.c
- * (its labels), room.c (a place in the table).
+ * may cost: decode_budget.c), receiver.c (the process that reads the pipe), gathering.c (how
+ * often), reattach.c (an agent that is there already), target.c (the table of targets), match.c
+ * (words that name one), admit.c (whether it may be attached to: rules.c, overrides.c, crash.c,
+ * other_profilers.c, limit.c, owning.c), ask.c (what has to be looked up for that), settings.c
+ * (other settings while it runs), exit.c (how it ended), budget.c (attaches a second), left.c (what
+ * was left behind), recent.c (what the agent costs now), possible.c (what its claims are held
+ * against), tenants.c (who it belongs to), turns.c (whose attempt is next), secrets.c (what agents
+ * are known by), labelling.c (its labels), room.c (a place in the table).
  */
 #pragma once
 
@@ -15,6 +15,7 @@
 #include "daemon/ground/log.h"
 #include "daemon/target/budget.h"
 #include "daemon/target/decoding.h"
+#include "daemon/target/gathering.h"
 #include "daemon/target/labelling.h"
 #include "daemon/target/receiver.h"
 #include "daemon/target/secrets.h"
@@ -106,6 +107,7 @@ struct target_priv {
 		uint64_t ns, mono_ns; /* its last reading, and when that was */
 	} cpu;
 	struct target_decoding decoding;
+	struct target_gathering gathering;
 };
 
 struct targets {
@@ -137,6 +139,7 @@ struct targets {
 	uint64_t stuck_total; /* receivers that were given up */
 	uint64_t decoded_mono_ns; /* decoding_on_second(), the last time */
 	unsigned streams; /* as it saw then */
+	uint32_t gather_ms; /* of gathering.c */
 	bool stopping;
 };
 

@@ -432,7 +432,7 @@ static int run(pid_t asking)
 
 int main(int argc, char **argv)
 {
-	static struct host_listener honest = { on_sample, on_lock, on_gone, NULL, NULL };
+	static struct host_listener honest = { .on_sample = on_sample, .on_lock = on_lock, .on_gone = on_gone };
 	char command[128];
 	pid_t asking, past;
 	int bad;

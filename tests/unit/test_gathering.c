@@ -1,0 +1,32 @@
+#include "tests/unit/unit.h"
+#include "daemon/target/gathering.h"
+
+static void few_busy_jvms_are_heard_at_once(void **state)
+{
+	(void)state;
+	for (unsigned busy = 0; busy < 10; busy++)
+		assert_int_equal(gathering_choose(0, busy), 0);
+	assert_true(gathering_choose(0, 10) > 0);
+	assert_true(gathering_choose(0, 1000) > 0);
+}
+
+static void one_jvm_more_or_less_does_not_change_it_each_second(void **state)
+{
+	uint32_t ms = gathering_choose(0, 10);
+
+	(void)state;
+	assert_int_equal(gathering_choose(ms, 9), ms);
+	assert_int_equal(gathering_choose(ms, 8), ms);
+	assert_int_equal(gathering_choose(ms, 7), 0);
+	assert_int_equal(gathering_choose(0, 9), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(few_busy_jvms_are_heard_at_once),
+		cmocka_unit_test(one_jvm_more_or_less_does_not_change_it_each_second),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
