@@ -107,7 +107,7 @@ def measure(args, number, server, secret):
              "dir": tempfile.mkdtemp(prefix="kindling-scale-")}
     os.chmod(words["dir"], 0o755)
     sinks = "".join(SINKS[s] % words for s in args.sinks)
-    settings = "events: { cpu: { host_engine: false } }\n" + ("sinks:\n" + sinks if sinks else "") + \
+    settings = "events: { cpu: { host_engine: false } }\n" + ("discovery: { bpf: off }\n" if args.apart else "") + ("sinks:\n" + sinks if sinks else "") + \
         "targets:\n  attach_rate: 0\n  max: 1000\n  mode: opt-in\n  rules:\n    - allow: { environment: \"KINDLING_TEST=%s\" }\n" % (
             os.environ["KINDLING_TEST"])
     with Daemon(settings) as daemon, Jvms(number, args.rate):
@@ -168,6 +168,12 @@ def main():
     p.add_argument("--warmup", type=float, default=30, help="before (30)")
     p.add_argument("--sinks", nargs="*", default=list(SINKS), choices=list(SINKS), help="deliver to these (all)")
     p.add_argument("--sink-interval", default="60s")
+    p.add_argument("--apart", action="store_true",
+                   help="in a pid namespace, and without BPF: other processes of the machine are not looked at")
+    if "--apart" in sys.argv and os.environ.get("KINDLING_SCALE") != "apart":
+        os.environ["KINDLING_SCALE"] = "apart"
+        os.execvp("unshare", ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", "\"$@\" & wait $!", "sh",
+                              sys.executable] + sys.argv)  # a shell takes in who is left behind
     args = bench.begin(p)
     server = clickhouse.Debian() if "clickhouse" in args.sinks else None
     with tempfile.NamedTemporaryFile("w") as secret:
