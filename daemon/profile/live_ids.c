@@ -15,13 +15,12 @@
 
 static bool live_ids_has_room(uint32_t **entries, uint32_t *n, uint32_t id)
 {
-	uint32_t want = *n ? *n : 1024;
+	/* there is one for each node that the agent has sent: not half of it in vain */
+	uint32_t want = id + id / 4 + 256;
 	uint32_t *p;
 
 	if (id < *n)
 		return true;
-	while (want <= id)
-		want *= 2;
 	p = realloc(*entries, want * sizeof(*p));
 	if (!p)
 		return false;

@@ -24,10 +24,12 @@ static bool second_reserve(struct live_recent *w, void **array, uint32_t *cap, u
 		want *= 2;
 	if ((want - *cap) * size > w->bytes_max - w->bytes)
 		return false;
-	p = realloc(*array, want * size);
+	p = calloc(want, size); /* of a large one only what is used takes memory */
 	if (!p)
 		return false;
-	memset((char *)p + *cap * size, 0, (want - *cap) * size);
+	if (*cap)
+		memcpy(p, *array, *cap * size);
+	free(*array);
 	w->bytes += (want - *cap) * size;
 	*array = p;
 	*cap = want;

@@ -9,6 +9,14 @@
 #include "daemon/ground/utf8.h"
 
 #define MEMORY_MAX (64u << 20) /* of one stream's dictionary, bytes */
+#define TEXT_BYTES \
+	(16u << 10) /* texts lie in blocks of this size: there are thousands of short ones */
+
+struct stream_text {
+	struct stream_text *next;
+	uint32_t used, size;
+	char bytes[];
+};
 
 static int dictionary_charge(struct stream *s, size_t bytes, struct fault *f)
 {
@@ -35,10 +43,12 @@ static int dictionary_grow(struct stream *s, void **array, uint32_t *n, uint32_t
 	r = dictionary_charge(s, (want - *n) * size, f);
 	if (r < 0)
 		return r;
-	p = realloc(*array, want * size);
+	p = calloc(want, size); /* of a large one only what is used takes memory */
 	if (!p)
 		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for the agent's names");
-	memset((char *)p + *n * size, 0, (want - *n) * size);
+	if (*n)
+		memcpy(p, *array, *n * size);
+	free(*array);
 	*array = p;
 	*n = want;
 	return 0;
@@ -89,10 +99,30 @@ char *dictionary_clean_copy(struct wire_str str, size_t *ret_len)
 	return copy;
 }
 
+/* Room for a text of the dictionary; NULL without memory. */
+static char *dictionary_text_room(struct stream *s, size_t bytes, struct fault *f)
+{
+	struct stream_text *t = s->dictionary.texts;
+	size_t size = bytes > TEXT_BYTES ? bytes : TEXT_BYTES;
+
+	if (!t || bytes > t->size - t->used) {
+		t = dictionary_charge(s, sizeof(*t) + size, f) < 0 ? NULL
+								   : malloc(sizeof(*t) + size);
+		if (!t)
+			return NULL;
+		t->next = s->dictionary.texts;
+		t->used = 0;
+		t->size = (uint32_t)size;
+		s->dictionary.texts = t;
+	}
+	t->used += (uint32_t)bytes;
+	return t->bytes + t->used - bytes;
+}
+
 int dictionary_add_string(struct stream *s, const struct wire_string *w, struct fault *f)
 {
+	char clean[3 * WIRE_STRING_MAX + 1], *text;
 	size_t len;
-	char *text;
 	int r;
 
 	r = dictionary_grow(s, (void **)&s->dictionary.strings, &s->dictionary.n_strings, w->id,
@@ -101,11 +131,13 @@ int dictionary_add_string(struct stream *s, const struct wire_string *w, struct 
 		return r;
 	if (s->dictionary.strings[w->id])
 		return dictionary_twice(f, "string", w->id);
-	text = dictionary_clean_copy(w->str, &len);
+	len = utf8_clean(clean, w->str.p, w->str.len);
+	text = dictionary_text_room(s, len + 1, f);
 	if (!text)
 		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for the agent's names");
+	memcpy(text, clean, len + 1);
 	s->dictionary.strings[w->id] = text;
-	return dictionary_charge(s, len + STREAM_BLOCK_BYTES, f);
+	return 0;
 }
 
 int dictionary_add_method(struct stream *s, const struct wire_method *w, struct fault *f)
@@ -187,8 +219,12 @@ int dictionary_add_node(struct stream *s, const struct wire_node *w, struct faul
 
 void dictionary_forget(struct stream *s)
 {
-	for (uint32_t i = 0; i < s->dictionary.n_strings; i++)
-		free(s->dictionary.strings[i]);
+	while (s->dictionary.texts) {
+		struct stream_text *next = s->dictionary.texts->next;
+
+		free(s->dictionary.texts);
+		s->dictionary.texts = next;
+	}
 	free(s->dictionary.strings);
 	free(s->dictionary.methods);
 	free(s->dictionary.mappings);

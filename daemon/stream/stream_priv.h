@@ -33,6 +33,7 @@ struct stream_thread {
 /* The meaning of ids; arrays indexed by id. Everything is owned. */
 struct stream_dictionary {
 	char **strings;
+	struct stream_text *texts; /* of the strings; the first is being filled */
 	struct stream_method *methods;
 	struct wire_mapping *mappings;
 	struct stream_node_entry *nodes;
