@@ -363,7 +363,7 @@ int main(int argc, char **argv)
 	char error[512];
 	int r;
 
-	heap_begin();
+	heap_begin(HEAP_APART);
 	r = kindlingd_parse(argc, argv, &options);
 	if (r >= 0)
 		return r;

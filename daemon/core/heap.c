@@ -6,14 +6,14 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 
-#define APART_BYTES (128 << 10) /* glibc's own size at the start; set, it stays */
 #define SPARE_BYTES (2ul << 20)
 
-void heap_begin(void)
+void heap_begin(size_t apart_bytes)
 {
+	/* once set, they stay */
 	(void)mallopt(M_ARENA_MAX, 1);
-	(void)mallopt(M_MMAP_THRESHOLD, APART_BYTES);
-	(void)mallopt(M_TRIM_THRESHOLD, APART_BYTES);
+	(void)mallopt(M_MMAP_THRESHOLD, (int)apart_bytes);
+	(void)mallopt(M_TRIM_THRESHOLD, (int)apart_bytes);
 }
 
 void heap_give_back(void)
@@ -22,8 +22,9 @@ void heap_give_back(void)
 		(void)malloc_trim(0);
 }
 #else
-void heap_begin(void)
+void heap_begin(size_t apart_bytes)
 {
+	(void)apart_bytes;
 }
 
 void heap_give_back(void)

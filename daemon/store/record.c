@@ -115,6 +115,7 @@ bool record_is_foreign(int fd)
 struct records {
 	uint8_t *p;
 	size_t len;
+	ZSTD_CCtx *zstd; /* a mebibyte that all of them share */
 };
 
 /* Appends one record: @h without the fields that are filled in here. */
@@ -131,7 +132,12 @@ static int add_bytes(struct records *to, struct header h, const uint8_t *raw, si
 		return -ENOMEM;
 	to->p = p;
 	p += to->len;
-	n = ZSTD_compress(p + sizeof(h), ZSTD_compressBound(raw_len), raw, raw_len, level);
+	if (!to->zstd)
+		to->zstd = ZSTD_createCCtx();
+	if (!to->zstd)
+		return -ENOMEM;
+	n = ZSTD_compressCCtx(to->zstd, p + sizeof(h), ZSTD_compressBound(raw_len), raw, raw_len,
+			      level);
 	if (ZSTD_isError(n))
 		return -ENOMEM;
 	h.magic = MAGIC;
@@ -166,6 +172,7 @@ static int record_add_record(struct records *to, const struct profile *part, uin
 
 static int give_records(struct records *from, int r, uint8_t **ret, size_t *ret_len)
 {
+	ZSTD_freeCCtx(from->zstd);
 	if (r < 0) {
 		free(from->p);
 		return r;

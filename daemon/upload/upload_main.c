@@ -365,7 +365,7 @@ int main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
-	heap_begin();
+	heap_begin(HEAP_WORK);
 	(void)umask(022);
 	r = upload_settings(&config, argv[1], argv[2]);
 	if (r == 0)

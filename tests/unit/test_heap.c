@@ -36,6 +36,6 @@ int main(void)
 		cmocka_unit_test(a_large_block_lies_apart_also_after_one_was_freed),
 	};
 
-	heap_begin();
+	heap_begin(HEAP_APART);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
