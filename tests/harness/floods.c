@@ -187,7 +187,7 @@ static int prepare(const char *permille)
 {
 	struct fault f = { 0 };
 
-	heap_begin();
+	heap_begin(HEAP_APART);
 	log_set_level(LOG_LEVEL_ERR);
 	strcpy(dir, "/tmp/kindling-floods-XXXXXX");
 	if (!mkdtemp(dir) || loop_new(&loop) < 0)

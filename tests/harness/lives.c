@@ -128,7 +128,7 @@ static int prepare(void)
 {
 	struct fault f = { 0 };
 
-	heap_begin();
+	heap_begin(HEAP_APART);
 	log_set_level(LOG_LEVEL_ERR);
 	strcpy(dir, "/tmp/kindling-lives-XXXXXX");
 	if (!mkdtemp(dir) || loop_new(&loop) < 0)
