@@ -2,6 +2,7 @@
 #include "daemon/host/kernel_frames.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include "daemon/ground/log.h"
@@ -11,19 +12,23 @@ struct kernel_frames {
 	struct host_engine *engine;
 	kernel_frames_find_fn *find;
 	void *userdata;
+	/* names and names_result are the reader's until it was waited for */
+	pthread_t reader;
+	bool reading, has_read;
+	FILE *from;
+	int names_result;
 	struct kallsyms *names; /* NULL: note has the reason */
 	struct kernel_stacks_counts counts;
 	char note[120];
 };
 
-/* Without rights the file can be read, but all addresses are zero. */
-static void read_names(struct kernel_frames *k)
-{
-	FILE *f = fopen("/proc/kallsyms", "re");
-	int r = f ? kallsyms_read(f, &k->names) : -errno;
+/* ---- names ----------------------------------------------------------------------------------- */
 
-	if (f)
-		fclose(f);
+/* Without rights the file can be read, but all addresses are zero. */
+static void explain_names(struct kernel_frames *k)
+{
+	int r = k->names_result;
+
 	if (r == -EACCES)
 		snprintf(
 			k->note, sizeof(k->note),
@@ -34,6 +39,48 @@ static void read_names(struct kernel_frames *k)
 	if (r < 0)
 		log_warn("kernel_frames.names", "why=%s", log_str(k->note));
 }
+
+static void *read_names(void *userdata)
+{
+	struct kernel_frames *k = userdata;
+
+	k->names_result = kallsyms_read(k->from, &k->names);
+	__atomic_store_n(&k->has_read, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void end_reading(struct kernel_frames *k)
+{
+	if (!k->reading)
+		return;
+	pthread_join(k->reader, NULL);
+	k->reading = false;
+	fclose(k->from);
+	explain_names(k);
+}
+
+/*
+ * Reading takes half of the CPU time of a start, and JVMs wait for that. No name is asked for
+ * before the first sample, so a thread reads them that ends with it. The file is opened at once:
+ * the kernel shows addresses to who had the right to see them then.
+ */
+static void begin_reading(struct kernel_frames *k)
+{
+	k->from = fopen("/proc/kallsyms", "re");
+	if (!k->from) {
+		k->names_result = -errno;
+		explain_names(k);
+		return;
+	}
+	k->reading = pthread_create(&k->reader, NULL, read_names, k) == 0;
+	if (k->reading)
+		return;
+	(void)read_names(k);
+	fclose(k->from);
+	explain_names(k);
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 static void kernel_frames_on_stack(void *userdata, pid_t pid, uint32_t tid, uint64_t mono_ns,
 				   const uint64_t *ips, unsigned n)
@@ -65,7 +112,7 @@ int kernel_frames_new(struct host_engine *engine, kernel_frames_find_fn *find, v
 		free(k);
 		return r;
 	}
-	read_names(k);
+	begin_reading(k);
 	*ret = k;
 	return 0;
 }
@@ -74,6 +121,7 @@ struct kernel_frames *kernel_frames_free(struct kernel_frames *k)
 {
 	if (!k)
 		return NULL;
+	end_reading(k);
 	kallsyms_free(k->names);
 	free(k);
 	return NULL;
@@ -86,6 +134,8 @@ int kernel_frames_stacks_new(struct kernel_frames *k, struct kernel_stacks **ret
 
 void kernel_frames_drain(struct kernel_frames *k)
 {
+	if (__atomic_load_n(&k->has_read, __ATOMIC_ACQUIRE))
+		end_reading(k);
 	host_engine_drain(k->engine);
 }
 
@@ -93,6 +143,7 @@ static const char *kernel_frames_name_of(void *userdata, uint64_t address)
 {
 	struct kernel_frames *k = userdata;
 
+	end_reading(k);
 	return kallsyms_name(k->names, address);
 }
 

@@ -31,5 +31,5 @@ struct kernel_stack *kernel_frames_take(struct kernel_frames *k, struct kernel_s
 					const struct stream_sample *sample,
 					struct live_kernel *ret);
 void kernel_frames_counts(const struct kernel_frames *k, struct kernel_frames_counts *ret);
-/* The reason why frames have no names; "" = they have names. */
+/* The reason why frames have no names; "" = they have names, or these are still being read. */
 const char *kernel_frames_note(const struct kernel_frames *k);
