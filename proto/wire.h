@@ -440,6 +440,10 @@ struct wire_fault {
 #define WIRE_START_IDLE_APART 16u /* waits for want of work are told in sums: WIRE_LOCK_SUM */
 #define WIRE_START_THREADS    8u /* STATE and VIRTUAL now and every 5 s; each START begins anew */
 
+#define WIRE_TRACE_OTEL	      1u
+#define WIRE_TRACE_SKYWALKING 2u
+#define WIRE_TRACE_BRAVE      4u
+
 struct wire_start {
 	uint64_t protocol;
 	uint64_t interval_ns;
@@ -455,6 +459,8 @@ struct wire_start {
 	struct wire_str
 		secret; /* WIRE_SECRET_BYTES, at the attach alone: each HELLO says it back */
 	struct wire_str wall_threads; /* part of the names of the threads to sample; "" = all */
+	uint64_t trace; /* WIRE_TRACE_x: whose trace ids events shall carry */
+	struct wire_str mdc_keys; /* "trace_id,traceId": those of logging frameworks; "" = none */
 };
 
 /* Enter and wait need a JVMTI environment, which slows yields of virtual threads on JDK 21 and

@@ -478,6 +478,12 @@ int wire_get_start(const struct wire_frame *f, struct wire_start *ret)
 		case START_SECRET:
 			ret->secret = v;
 			break;
+		case START_TRACE:
+			num = &ret->trace;
+			break;
+		case START_MDC_KEYS:
+			ret->mdc_keys = v;
+			break;
 		default:
 			break;
 		}

@@ -383,5 +383,7 @@ bool wire_put_start(struct wire_writer *w, const struct wire_start *s)
 	rec_key_u64(&r, START_WALL_INTERVAL_NS, s->wall_interval_ns);
 	rec_key_str(&r, START_WALL_THREADS, s->wall_threads);
 	rec_key_str(&r, START_SECRET, s->secret);
+	rec_key_u64(&r, START_TRACE, s->trace);
+	rec_key_str(&r, START_MDC_KEYS, s->mdc_keys);
 	return wire_write_add(w, &r);
 }

@@ -8,14 +8,18 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include "agent/base/agent.h"
+#include "agent/base/guard.h"
 #include "agent/base/producer.h"
 #include "agent/engine/handler_cost.h"
 #include "agent/engine/host.h"
 #include "agent/engine/slots.h"
 #include "agent/engine/wall.h"
 #include "agent/hotspot/thread_status.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/trace/trace.h"
 
 struct engine engine;
 struct handler_cost handler_cost;
@@ -142,6 +146,7 @@ static void push_sig(struct ring_sample *head, struct ring_sample *also, struct 
 {
 	bool is_new = slot && !slot->named; /* its name may soon be gone */
 	struct scratch *s = scratch_claim_sig();
+	char context[RING_CONTEXT_BYTES];
 	struct walk walk;
 
 	if (!s) {
@@ -159,6 +164,8 @@ static void push_sig(struct ring_sample *head, struct ring_sample *also, struct 
 		__builtin_memcpy(head->name, walk.virtual_name, sizeof(head->name));
 	else if (slot)
 		name_sig(slot, head->name);
+	if (guard_begin_sig(&((ucontext_t *)ucontext)->uc_sigmask))
+		trace_into_sig(java_thread_address_sig(), head, context);
 	if (head->event == WIRE_EVENT_OFFCPU)
 		head->status = thread_status_sig(head->mono_ns - head->weight, head->mono_ns);
 	if (walk.broken && (also || head->event == WIRE_EVENT_CPU))

@@ -11,6 +11,7 @@
 #include "agent/hotspot/java_thread.h"
 #include "agent/hotspot/thread_name.h"
 #include "agent/hotspot/virtual_name.h"
+#include "agent/trace/trace.h"
 #include "agent/walker/walker.h"
 
 #define BUFFERS	    16
@@ -86,6 +87,7 @@ static void push_send_name(const struct ring_sample *head, uint64_t java_thread)
 
 static bool push_with_stack(struct ring_sample *head, uint64_t java_thread)
 {
+	char context[RING_CONTEXT_BYTES];
 	struct walk walk;
 	bool pushed;
 	int buffer;
@@ -103,6 +105,7 @@ static bool push_with_stack(struct ring_sample *head, uint64_t java_thread)
 	head->n_frames = walk.n;
 	head->n_owner_frames = 0;
 	head->broken = walk.broken;
+	trace_into_sig(java_thread ? java_thread : java_thread_address_sig(), head, context);
 	virtual_identity(head);
 	push_send_name(head, java_thread);
 	pushed = producer_put_sig(head, walk.frames);

@@ -11,16 +11,12 @@
 #include "agent/hotspot/layout.h"
 #include "agent/hotspot/libjvm.h"
 
-#define KLASS_AT    8 /* behind the mark word */
-#define HASH_MASK   0x7fffffffu
-#define KLASS_SHIFT 42 /* in a compact header */
+#define HASH_MASK 0x7fffffffu
 
 static struct {
 	int64_t hash_shift; /* offset of the mark word; -1 = unknown */
 	int32_t mark_in_monitor; /* -1 = unknown */
-	bool compact, narrow, table;
-	uint64_t narrow_base;
-	uint32_t narrow_shift;
+	bool table;
 } vm;
 
 static uint64_t object_header_value_of(const char *field, const char *field2)
@@ -47,26 +43,19 @@ void object_header_init(void)
 	vm.mark_in_monitor = (int32_t)libjvm_offset("ObjectMonitor", "_metadata");
 	if (vm.mark_in_monitor < 0)
 		vm.mark_in_monitor = (int32_t)libjvm_offset("ObjectMonitor", "_header");
-	vm.compact = layout_flag("UseCompactObjectHeaders", false);
-	vm.table = vm.compact || layout_flag("UseObjectMonitorTable", false);
-	vm.narrow = layout_flag("UseCompressedClassPointers", vm_sig.version >= 25);
-	vm.narrow_base = object_header_value_of("_base", "_narrow_klass._base");
-	vm.narrow_shift = (uint32_t)object_header_value_of("_shift", "_narrow_klass._shift") & 31;
+	object_header_sig = (struct object_header_layout){
+		.compact = layout_flag("UseCompactObjectHeaders", false),
+		.narrow = layout_flag("UseCompressedClassPointers", vm_sig.version >= 25),
+		.narrow_base = object_header_value_of("_base", "_narrow_klass._base"),
+		.narrow_shift =
+			(uint32_t)object_header_value_of("_shift", "_narrow_klass._shift") & 31,
+	};
+	vm.table = object_header_sig.compact || layout_flag("UseObjectMonitorTable", false);
 }
 
 uint64_t object_klass(uint64_t object)
 {
-	uint64_t narrow;
-
-	if (!object)
-		return 0;
-	if (vm.compact)
-		narrow = load64_sig(object) >> KLASS_SHIFT;
-	else if (vm.narrow)
-		narrow = load32_sig(object + KLASS_AT);
-	else
-		return load64_sig(object + KLASS_AT);
-	return narrow ? vm.narrow_base + (narrow << vm.narrow_shift) : 0;
+	return object_klass_sig(object);
 }
 
 uint32_t monitor_hash(uint64_t monitor, uint64_t object)

@@ -33,6 +33,9 @@ uint64_t oop_load_sig(uint64_t at);
 uint64_t oop_load_wide_sig(uint64_t at);
 /* Does the field hold a reference that oop_load_sig() cannot follow now? */
 bool oop_is_unreadable_sig(uint64_t at);
+/* May what oop_load_sig() gives for that field be believed? Not where a collector that moves objects
+ * while they are used has not been at the reference, and does not say where they went. */
+bool oop_is_followable_sig(uint64_t at);
 /* Generational ZGC: does the reference in that field have the current colour? True with other
  * collectors. */
 bool oop_is_good_sig(uint64_t at);

@@ -144,6 +144,20 @@ bool oop_is_unreadable_sig(uint64_t at)
 	return continuation_sig.z_shift && !oop_load_sig(at) && load64_sig(at) >> Z_ADDRESS_FROM;
 }
 
+bool oop_is_followable_sig(uint64_t at)
+{
+	const struct continuation_layout *c = &continuation_sig;
+	const struct oop_layout *o = &oop_sig;
+	uint64_t value;
+
+	if (c->narrow || o->tables || (!c->z_shift && !o->good))
+		return true;
+	value = load64_sig(at);
+	if (c->z_shift)
+		return !(value >> Z_ADDRESS_FROM) || !(value & *c->z_bad_mask);
+	return !(value & o->offset_mask) || value & *o->good;
+}
+
 bool oop_is_good_sig(uint64_t at)
 {
 	const struct continuation_layout *c = &continuation_sig;

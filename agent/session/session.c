@@ -27,6 +27,7 @@
 #include "agent/engine/wall.h"
 #include "agent/events/idle_waits.h"
 #include "agent/events/sources.h"
+#include "agent/events/virtual_states.h"
 #include "agent/events/waits.h"
 #include "agent/hotspot/jni_names.h"
 #include "agent/hotspot/libjvm.h"
@@ -37,6 +38,7 @@
 #include "agent/output/threads.h"
 #include "agent/output/writer.h"
 #include "agent/session/rest.h"
+#include "agent/trace/trace.h"
 
 #define BATCH_NS     (10 * NS_PER_MS)
 #define HURRY_NS     (NS_PER_S / 4)
@@ -225,6 +227,7 @@ static void start_sampling(int r, const char *step, const char *why)
 	}
 	session.state = RUNNING;
 	session.ledger_due = true;
+	trace_begin(&session.start);
 	rest_begin(now);
 	turn_done(&session.scan, now, SCAN_NS);
 	turn_done(&session.names, now, NAMES_NS);
@@ -301,6 +304,7 @@ void session_close(void)
 	session_stop_streaming();
 	close_fds();
 	thread_start_unhook();
+	trace_end();
 	if (session.walker_ready)
 		walker_deinit();
 	session.walker_ready = false;
@@ -316,20 +320,25 @@ void session_close(void)
 
 /* ---- commands ----------------------------------------------------------------------------- */
 
-/* Copies the START with its string, which is part of the frame: sampling may begin again long
+static void keep_text(struct wire_str *s, char *room, uint32_t size)
+{
+	if (s->len > size)
+		s->len = size;
+	if (s->len)
+		memcpy(room, s->p, s->len);
+	s->p = room;
+}
+
+/* Copies the START with its strings, which are part of the frame: sampling may begin again long
  * after. */
 static void keep_start(const struct wire_start *start)
 {
-	static char threads[WIRE_STRING_MAX];
-	struct wire_str *s = &session.start.wall_threads;
+	static char threads[WIRE_STRING_MAX], keys[WIRE_STRING_MAX];
 
 	session.start = *start;
-	if (s->len > sizeof(threads))
-		s->len = sizeof(threads);
-	if (s->len)
-		memcpy(threads, s->p, s->len);
-	s->p = threads;
-	/* a daemon that reconnects does not send it, but wants to get it */
+	keep_text(&session.start.wall_threads, threads, sizeof(threads));
+	keep_text(&session.start.mdc_keys, keys, sizeof(keys));
+	/* a daemon that comes back does not say it, but wants to hear it */
 	if (start->secret.len == sizeof(session.secret)) {
 		memcpy(session.secret, start->secret.p, sizeof(session.secret));
 		session.secret_len = sizeof(session.secret);
@@ -359,6 +368,7 @@ static void on_start(const struct wire_start *start)
 			stop_engine();
 			start_sampling(0, "", "");
 		} else {
+			trace_begin(&session.start);
 			sources_begin(start);
 			__atomic_store_n(&engine.offcpu, wants_offcpu(start), __ATOMIC_RELAXED);
 			if (wants_cpu(start) && budget_interval(start) != engine.interval_ns)
@@ -546,6 +556,7 @@ static void run_once(uint64_t now)
 	if (r != WRITER_GONE) {
 		threads_refresh(false);
 		tick_events(now);
+		agent.housekeeping_ns += trace_tick(now, virtual_threads_each);
 	}
 	if (session_every(&session.next_hurry_ns, now, HURRY_NS) && budget_hurry(&session.start))
 		session.ledger_due = true;

@@ -17,7 +17,7 @@ TREES = ("agent", "daemon", "injector", "proto")
 LADDER = [
     "proto",
     "agent/base", "agent/hotspot", "agent/walker/native", "agent/walker/java", "agent/walker/asgct", "agent/walker",
-    "agent/engine", "agent/events", "agent/output", "agent/session",
+    "agent/trace", "agent/engine", "agent/events", "agent/output", "agent/session",
     "daemon/ground", "injector", "daemon/core", "daemon/bpf", "daemon/discovery", "daemon/stream", "daemon/locks",
     "daemon/profile", "daemon/timeline", "daemon/symbols", "daemon/store", "daemon/target", "daemon/report", "daemon/clickhouse",
     "daemon/upload", "daemon/host", "daemon/serve", "daemon", "daemon/cli",

@@ -1,0 +1,221 @@
+/*
+ * See trace.h: when the agent's thread looks for tracers, and at whom. A look at a dozen threads
+ * takes 0.2 ms; it may take a thousandth of the time. A context is found only while a thread has
+ * one, so the looks go on for as long as nothing is known.
+ */
+#include "agent/trace/trace.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "agent/base/agent.h"
+#include "agent/base/guard.h"
+#include "agent/base/outlet.h"
+#include "agent/hotspot/jni_names.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/oop.h"
+#include "agent/hotspot/virtual_price.h"
+#include "agent/trace/trace_priv.h"
+
+#define LOOK_NS	     (NS_PER_S / 2) /* while nothing is known */
+#define AGAIN_NS     (10 * NS_PER_S) /* later: another class loader may bring another tracer */
+#define WANTED_NS    (NS_PER_S / 10) /* a handler met an unknown class */
+#define LOOK_SHARE   1000u /* of the time may go into looks */
+#define WANTED_SHARE 100u
+#define VIRTUAL_MAX  64u /* virtual threads in one look */
+#define LOCAL_REFS   64
+
+static struct {
+	bool usable; /* something is wanted, and this JVM's layout is known */
+	uint64_t next_ns, not_before_ns;
+	uint32_t looked; /* at so many virtual threads in this look */
+	char said[256]; /* in the last NOTE */
+	uint64_t kinds; /* that START wants, */
+	char keys[TRACE_MDC_KEYS * TRACE_KEY_BYTES]; /* and of MDCs */
+} trace;
+
+/* ---- one look ---- */
+
+/* The hash of a ThreadLocal that held a context. */
+static void trace_add_local(struct trace_locals *l, uint32_t hash)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->hash[i] == hash)
+			return;
+	if (l->n == TRACE_PLACES)
+		return;
+	l->hash[l->n] = hash;
+	__atomic_store_n(&l->n, l->n + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&trace_sig.on, 1, __ATOMIC_RELEASE);
+}
+
+static void trace_look_at_entry(JNIEnv *env, jobject entry)
+{
+	jobject value = trace_jdk_value(env, entry);
+	uint32_t hash;
+	bool mdc;
+
+	if (value && trace_learn_value(env, value, &mdc) && trace_jdk_local(env, entry, &hash))
+		trace_add_local(mdc ? &trace_sig.mdc : &trace_sig.tracers, hash);
+}
+
+static void trace_look_at(JNIEnv *env, jobject thread)
+{
+	jobjectArray entries = trace_jdk_entries(env, thread);
+	jsize n = entries ? (*env)->GetArrayLength(env, entries) : 0;
+
+	for (jsize i = 0; i < n; i++) {
+		jobject entry = (*env)->GetObjectArrayElement(env, entries, i);
+
+		if (!entry)
+			continue;
+		if ((*env)->PushLocalFrame(env, LOCAL_REFS) == 0) {
+			trace_look_at_entry(env, entry);
+			(*env)->PopLocalFrame(env, NULL);
+		}
+		if ((*env)->ExceptionCheck(env))
+			(*env)->ExceptionClear(env);
+		(*env)->DeleteLocalRef(env, entry);
+	}
+	if (entries)
+		(*env)->DeleteLocalRef(env, entries);
+}
+
+static void trace_on_thread(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
+{
+	(void)context;
+	if (java_thread)
+		trace_look_at(env, thread);
+}
+
+static bool trace_on_virtual(JNIEnv *env, jobject thread, void *context)
+{
+	(void)context;
+	trace_look_at(env, thread);
+	return ++trace.looked < VIRTUAL_MAX;
+}
+
+static void trace_tell(void)
+{
+	const char *what = trace_learn_trouble();
+
+	if (strcmp(what, trace.said) != 0 && outlet && outlet->note("trace", what))
+		snprintf(trace.said, sizeof(trace.said), "%s", what);
+}
+
+uint64_t trace_tick(uint64_t now_ns, trace_virtual_fn *virtual_threads)
+{
+	static const sigset_t nothing_blocked;
+	bool wanted = __atomic_load_n(&trace_sig.wanted, __ATOMIC_ACQUIRE);
+	uint64_t began_ns, took_ns, least_ns;
+
+	if (!trace.usable || now_ns < trace.not_before_ns || (!wanted && now_ns < trace.next_ns))
+		return 0;
+	__atomic_store_n(&trace_sig.wanted, 0, __ATOMIC_RELEASE);
+	began_ns = thread_cpu_ns(0);
+	(void)guard_begin_sig(&nothing_blocked);
+	trace_learn_sweep(agent.env);
+	jni_threads_each(trace_on_thread, NULL);
+	trace.looked = 0;
+	if (virtual_threads_used())
+		virtual_threads(trace_on_virtual, NULL);
+	trace_tell();
+	took_ns = thread_cpu_ns(0) - began_ns;
+	least_ns = took_ns * WANTED_SHARE;
+	trace.not_before_ns = now_ns + (least_ns > WANTED_NS ? least_ns : WANTED_NS);
+	least_ns = trace_sig.on ? AGAIN_NS : LOOK_NS;
+	trace.next_ns =
+		now_ns + (took_ns * LOOK_SHARE > least_ns ? took_ns * LOOK_SHARE : least_ns);
+	return took_ns;
+}
+
+/* ---- begin and end ---- */
+
+/* As HashMap.hash(String.hashCode()). */
+static uint32_t trace_hash_of(const char *text, uint32_t n)
+{
+	uint32_t h = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		h = 31 * h + (uint8_t)text[i];
+	return h ^ h >> 16;
+}
+
+/* "trace_id,traceId" */
+static void trace_take_keys(struct wire_str keys)
+{
+	uint32_t n_keys = 0, from = 0;
+
+	for (uint32_t i = 0; i <= keys.len && n_keys < TRACE_MDC_KEYS; i++) {
+		uint32_t n = i - from;
+
+		if (i < keys.len && keys.p[i] != ',')
+			continue;
+		if (n && n < TRACE_KEY_BYTES) {
+			memcpy(trace_sig.mdc_keys[n_keys].text, keys.p + from, n);
+			trace_sig.mdc_keys[n_keys].text[n] = '\0';
+			trace_sig.mdc_keys[n_keys].len = n;
+			trace_sig.mdc_keys[n_keys].hash = trace_hash_of(keys.p + from, n);
+			n_keys++;
+		}
+		from = i + 1;
+	}
+	trace_sig.n_mdc_keys = n_keys;
+}
+
+static void trace_forget(void)
+{
+	__atomic_store_n(&trace_sig.on, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&trace_sig.tracers.n, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&trace_sig.mdc.n, 0, __ATOMIC_SEQ_CST);
+	if (agent.env)
+		trace_learn_forget(agent.env);
+}
+
+/* Does START want what the last one wanted? Then what was learnt stays. */
+static bool trace_is_same(const struct wire_start *start)
+{
+	char keys[sizeof(trace.keys)] = "";
+	bool same;
+
+	if (start->mdc_keys.len && start->mdc_keys.len < sizeof(keys))
+		memcpy(keys, start->mdc_keys.p, start->mdc_keys.len);
+	same = trace.usable && trace.kinds == start->trace && strcmp(keys, trace.keys) == 0;
+	trace.kinds = start->trace;
+	memcpy(trace.keys, keys, sizeof(keys));
+	return same;
+}
+
+void trace_begin(const struct wire_start *start)
+{
+	const char *missing = "";
+	static char text[160];
+
+	trace.said[0] = '\0';
+	if (trace_is_same(start) && agent.env) {
+		trace_learn_sweep(agent.env);
+		return;
+	}
+	trace_forget();
+	trace.usable = false;
+	trace.next_ns = trace.not_before_ns = 0;
+	trace_wanted.otel = start->trace & WIRE_TRACE_OTEL;
+	trace_wanted.skywalking = start->trace & WIRE_TRACE_SKYWALKING;
+	trace_wanted.brave = start->trace & WIRE_TRACE_BRAVE;
+	trace_wanted.mdc = start->mdc_keys.len;
+	if (!start->trace && !start->mdc_keys.len)
+		return;
+	if (vm_known_sig && agent.env && trace_jdk_find(agent.env, &missing)) {
+		trace_take_keys(start->mdc_keys);
+		trace.usable = true;
+	} else if (vm_known_sig && outlet) {
+		snprintf(text, sizeof(text),
+			 "trace ids are not read: this JVM does not say where %s is", missing);
+		(void)outlet->note("trace", text);
+	}
+}
+
+void trace_end(void)
+{
+	trace.usable = false;
+	trace_forget();
+}

@@ -1,0 +1,305 @@
+/*
+ * Where the JDK keeps a thread's ThreadLocals and what hangs on them: asked by JNI once, for the
+ * handlers' loads and for the agent's own looks, which follow the same fields by JNI.
+ */
+#include <stddef.h>
+#include <string.h>
+#include "agent/base/agent.h"
+#include "agent/base/guard.h"
+#include "agent/hotspot/continuation.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/libjvm.h"
+#include "agent/hotspot/method.h"
+#include "agent/hotspot/object_header.h"
+#include "agent/hotspot/oop.h"
+#include "agent/trace/trace_priv.h"
+
+#define HANDLES_SINCE 16 /* JavaThread::_threadObj is a handle */
+#define ARRAY_TRIES   100
+#define MAP_ENTRY     "java/lang/ThreadLocal$ThreadLocalMap$Entry"
+
+static struct {
+	jfieldID locals, table, value, referent, hash;
+	jfieldID list_last, node_item, map_table, node_key, node_next, node_value;
+} fields;
+
+static void trace_jdk_clear(JNIEnv *env)
+{
+	if ((*env)->ExceptionCheck(env))
+		(*env)->ExceptionClear(env);
+}
+
+jfieldID trace_jdk_field(JNIEnv *env, jclass of, const char *name, const char *type)
+{
+	jfieldID id = of ? (*env)->GetFieldID(env, of, name, type) : NULL;
+
+	trace_jdk_clear(env);
+	return id;
+}
+
+static jclass trace_jdk_class(JNIEnv *env, const char *name)
+{
+	jclass c = (*env)->FindClass(env, name);
+
+	trace_jdk_clear(env);
+	return c;
+}
+
+uint64_t trace_jdk_klass(JNIEnv *env, jclass of)
+{
+	(void)env;
+	return of ? klass_of_mirror_sig(of) : 0;
+}
+
+void trace_jdk_class_name(uint64_t klass, char *ret, size_t size)
+{
+	uint64_t symbol = klass ? load64_sig(klass + (uint32_t)vm_sig.klass_name) : 0;
+	uint32_t n = symbol ? load16_sig(symbol + (uint32_t)vm_sig.symbol_length) : 0;
+
+	ret[0] = '\0';
+	if (!n || n >= size)
+		return;
+	guard_copy_sig(ret, symbol + (uint32_t)vm_sig.symbol_body, n);
+	ret[n] = '\0';
+}
+
+/* A field's offset, and its id where the agent follows it itself. */
+struct trace_jdk_want {
+	const char *of, *name, *type;
+	int32_t *at;
+	jfieldID *id; /* NULL = not wanted */
+};
+
+static bool trace_jdk_find_field(JNIEnv *env, const struct trace_jdk_want *w)
+{
+	jclass of = trace_jdk_class(env, w->of);
+	jfieldID id = trace_jdk_field(env, of, w->name, w->type);
+
+	if (of)
+		(*env)->DeleteLocalRef(env, of);
+	if (!id)
+		return false;
+	*w->at = field_id_offset(id);
+	if (w->id)
+		*w->id = id;
+	return true;
+}
+
+static bool trace_jdk_find_fields(JNIEnv *env, const char **missing)
+{
+	struct trace_layout *t = &trace_sig;
+	const struct trace_jdk_want wants[] = {
+		{ "java/lang/Thread", "threadLocals", "Ljava/lang/ThreadLocal$ThreadLocalMap;",
+		  &t->thread_locals, &fields.locals },
+		{ "java/lang/ThreadLocal$ThreadLocalMap", "table", "[L" MAP_ENTRY ";", &t->table,
+		  &fields.table },
+		{ MAP_ENTRY, "value", "Ljava/lang/Object;", &t->value, &fields.value },
+		{ "java/lang/ref/Reference", "referent", "Ljava/lang/Object;", &t->referent,
+		  &fields.referent },
+		{ "java/lang/ThreadLocal", "threadLocalHashCode", "I", &t->local_hash,
+		  &fields.hash },
+		{ "java/util/LinkedList", "last", "Ljava/util/LinkedList$Node;", &t->list_last,
+		  &fields.list_last },
+		{ "java/util/LinkedList$Node", "item", "Ljava/lang/Object;", &t->node_item,
+		  &fields.node_item },
+		{ "java/util/HashMap", "table", "[Ljava/util/HashMap$Node;", &t->map_table,
+		  &fields.map_table },
+		{ "java/util/HashMap$Node", "hash", "I", &t->node_hash, NULL },
+		{ "java/util/HashMap$Node", "key", "Ljava/lang/Object;", &t->node_key,
+		  &fields.node_key },
+		{ "java/util/HashMap$Node", "value", "Ljava/lang/Object;", &t->node_value,
+		  &fields.node_value },
+		{ "java/util/HashMap$Node", "next", "Ljava/util/HashMap$Node;", &t->node_next,
+		  &fields.node_next },
+	};
+
+	for (size_t i = 0; i < sizeof(wants) / sizeof(wants[0]); i++)
+		if (!trace_jdk_find_field(env, &wants[i])) {
+			*missing = wants[i].name;
+			return false;
+		}
+	return true;
+}
+
+/* Of an array the header says which class it has, not the mirror (28 has refined ones). */
+static uint64_t trace_jdk_klass_of_array(JNIEnv *env, jobject array)
+{
+	uint64_t last = 0;
+
+	for (int i = 0; array && i < ARRAY_TRIES; i++) {
+		uint64_t calm = oop_calm_sig(), klass;
+
+		/* a look at it by the JVM: now the reference is in order */
+		(void)(*env)->GetArrayLength(env, array);
+		klass = object_klass_sig(oop_of_handle_sig((uint64_t)(uintptr_t)array));
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!calm || oop_calm_sig() != calm)
+			continue;
+		if (klass && klass == last)
+			return klass;
+		last = klass;
+	}
+	return 0;
+}
+
+static uint64_t trace_jdk_klass_named(JNIEnv *env, const char *name)
+{
+	jclass of = trace_jdk_class(env, name);
+	uint64_t klass = trace_jdk_klass(env, of);
+
+	if (of)
+		(*env)->DeleteLocalRef(env, of);
+	return klass;
+}
+
+static uint64_t trace_jdk_klass_of_arrays(JNIEnv *env, const char *of_name)
+{
+	jclass of = trace_jdk_class(env, of_name);
+	jobject array = of ? (*env)->NewObjectArray(env, 1, of, NULL) : NULL;
+
+	trace_jdk_clear(env);
+	return trace_jdk_klass_of_array(env, array);
+}
+
+static bool trace_jdk_find_classes(JNIEnv *env, const char **missing)
+{
+	struct trace_layout *t = &trace_sig;
+	jobject text;
+
+	t->map_klass = trace_jdk_klass_named(env, "java/lang/ThreadLocal$ThreadLocalMap");
+	t->entry_klass = trace_jdk_klass_named(env, MAP_ENTRY);
+	t->table_klass = trace_jdk_klass_of_arrays(env, MAP_ENTRY);
+	t->objects_klass = trace_jdk_klass_of_arrays(env, "java/lang/Object");
+	t->string_klass = trace_jdk_klass_named(env, "java/lang/String");
+	text = continuation_sig.string_coder < 0 ? (jobject)(*env)->NewCharArray(env, 1)
+						 : (jobject)(*env)->NewByteArray(env, 1);
+	trace_jdk_clear(env);
+	t->bytes_klass = trace_jdk_klass_of_array(env, text);
+	t->list_node_klass = trace_jdk_klass_named(env, "java/util/LinkedList$Node");
+	t->hash_map_klass = trace_jdk_klass_named(env, "java/util/HashMap");
+	*missing = "a class of the JDK";
+	return t->map_klass && t->entry_klass && t->table_klass && t->objects_klass &&
+	       t->string_klass && t->bytes_klass && t->list_node_klass && t->hash_map_klass;
+}
+
+/* Where there are virtual threads; without it those between two steps of a mount have no ids. */
+static void trace_jdk_find_task(JNIEnv *env)
+{
+	struct trace_layout *t = &trace_sig;
+	const struct trace_jdk_want wants[] = {
+		{ "jdk/internal/vm/Continuation", "target", "Ljava/lang/Runnable;", &t->task,
+		  NULL },
+		{ "java/lang/VirtualThread$VThreadContinuation$1", "val$vthread",
+		  "Ljava/lang/VirtualThread;", &t->task_thread, NULL },
+	};
+
+	t->task_klass = 0;
+	if (vm_sig.thread_vthread >= 0 && trace_jdk_find_field(env, &wants[0]) &&
+	    trace_jdk_find_field(env, &wants[1]))
+		t->task_klass = trace_jdk_klass_named(env, wants[1].of);
+}
+
+bool trace_jdk_find(JNIEnv *env, const char **missing)
+{
+	const struct continuation_layout *c = &continuation_sig;
+	struct trace_layout *t = &trace_sig;
+	bool found;
+
+	object_header_init();
+	t->thread_object = (int32_t)libjvm_offset("JavaThread", "_threadObj");
+	t->slot_is_object = vm_sig.version < HANDLES_SINCE;
+	t->element_bytes = c->narrow ? 4 : 8;
+	t->elements =
+		((uint32_t)c->array_length + 4 + t->element_bytes - 1) & ~(t->element_bytes - 1);
+	*missing = "a field of the JVM";
+	if (t->thread_object < 0 || c->array_length < 0 || c->array_data < 0 ||
+	    c->string_value < 0 || vm_sig.klass_name < 0 || vm_sig.symbol_body < 0)
+		return false;
+	if ((*env)->PushLocalFrame(env, 32) < 0) {
+		trace_jdk_clear(env);
+		return false;
+	}
+	found = trace_jdk_find_fields(env, missing) && trace_jdk_find_classes(env, missing);
+	if (found)
+		trace_jdk_find_task(env);
+	(*env)->PopLocalFrame(env, NULL);
+	return found;
+}
+
+/* ---- the agent's own looks: by JNI, which knows every collector ---- */
+
+jobjectArray trace_jdk_entries(JNIEnv *env, jobject thread)
+{
+	jobject map = (*env)->GetObjectField(env, thread, fields.locals), table = NULL;
+
+	if (map) {
+		table = (*env)->GetObjectField(env, map, fields.table);
+		(*env)->DeleteLocalRef(env, map);
+	}
+	return table;
+}
+
+jobject trace_jdk_value(JNIEnv *env, jobject entry)
+{
+	return (*env)->GetObjectField(env, entry, fields.value);
+}
+
+jobject trace_jdk_local(JNIEnv *env, jobject entry, uint32_t *ret_hash)
+{
+	jobject local = (*env)->GetObjectField(env, entry, fields.referent);
+
+	*ret_hash = local ? (uint32_t)(*env)->GetIntField(env, local, fields.hash) : 0;
+	return local;
+}
+
+jobject trace_jdk_list_last(JNIEnv *env, jobject list)
+{
+	jobject node = (*env)->GetObjectField(env, list, fields.list_last);
+
+	return node ? (*env)->GetObjectField(env, node, fields.node_item) : NULL;
+}
+
+static bool trace_jdk_is_key(JNIEnv *env, jobject key, jclass string)
+{
+	char text[3 * TRACE_KEY_BYTES] = "";
+	jsize n;
+
+	if (!key || !(*env)->IsInstanceOf(env, key, string))
+		return false;
+	n = (*env)->GetStringLength(env, key);
+	if (n >= (jsize)TRACE_KEY_BYTES)
+		return false;
+	(*env)->GetStringUTFRegion(env, key, 0, n, text);
+	for (uint32_t k = 0; k < trace_sig.n_mdc_keys; k++)
+		if (strcmp(text, trace_sig.mdc_keys[k].text) == 0)
+			return true;
+	return false;
+}
+
+/* Another thread's map, which may change meanwhile: its nodes are followed, never its code run. */
+bool trace_jdk_has_key(JNIEnv *env, jobject map)
+{
+	jobjectArray table = (*env)->GetObjectField(env, map, fields.map_table);
+	jsize n = table ? (*env)->GetArrayLength(env, table) : 0;
+	jclass string = trace_jdk_class(env, "java/lang/String");
+	bool found = false;
+
+	for (jsize i = 0; i < n && i < 256 && string && !found; i++) {
+		jobject node = (*env)->GetObjectArrayElement(env, table, i);
+
+		for (int k = 0; node && k < 16 && !found; k++) {
+			jobject key = (*env)->GetObjectField(env, node, fields.node_key), next;
+
+			found = trace_jdk_is_key(env, key, string);
+			next = (*env)->GetObjectField(env, node, fields.node_next);
+			(*env)->DeleteLocalRef(env, node);
+			if (key)
+				(*env)->DeleteLocalRef(env, key);
+			node = next;
+		}
+		if (node)
+			(*env)->DeleteLocalRef(env, node);
+	}
+	trace_jdk_clear(env);
+	return found;
+}

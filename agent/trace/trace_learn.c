@@ -1,0 +1,316 @@
+/*
+ * Tracers' classes, learnt from objects at hand: what they are called says what they are, whatever
+ * class loader they came from and whatever package they were moved to. A weak reference to each
+ * class says when it is gone: another could come to lie at its address.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "agent/base/agent.h"
+#include "agent/hotspot/continuation.h"
+#include "agent/trace/trace_priv.h"
+
+#define NAME_BYTES 256
+#define OTEL	   "io/opentelemetry/"
+#define SKYWALKING "org/apache/skywalking/apm/agent/core/context/"
+#define SPAN_KEY   "opentelemetry-trace-span-key"
+
+struct trace_wanted trace_wanted;
+
+static struct trace_learnt {
+	struct trace_class *place;
+	jweak of;
+} trace_learnt[4 * TRACE_PLACES];
+
+static char trouble[256];
+
+const char *trace_learn_trouble(void)
+{
+	return trouble;
+}
+
+static void trace_learn_fails(const char *what, const char *name)
+{
+	if (!trouble[0])
+		snprintf(trouble, sizeof(trouble), "%s in %.150s: its trace ids are not read", what,
+			 name);
+}
+
+static bool trace_learn_ends(const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end);
+
+	return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+/* ---- the tables ---- */
+
+static struct trace_class *trace_learn_free_place(struct trace_classes *c, uint64_t klass)
+{
+	struct trace_class *unused = NULL;
+
+	for (uint32_t i = 0; i < TRACE_PLACES; i++) {
+		if (c->of[i].klass == klass)
+			return NULL; /* known */
+		if (!c->of[i].klass && !unused)
+			unused = &c->of[i];
+	}
+	return unused;
+}
+
+static bool trace_learn_remember(JNIEnv *env, struct trace_class *place, jclass of)
+{
+	for (uint32_t i = 0; i < sizeof(trace_learnt) / sizeof(trace_learnt[0]); i++) {
+		struct trace_learnt *l = &trace_learnt[i];
+
+		if (l->place)
+			continue;
+		l->of = (*env)->NewWeakGlobalRef(env, of);
+		if ((*env)->ExceptionCheck(env))
+			(*env)->ExceptionClear(env);
+		l->place = l->of ? place : NULL;
+		return l->of;
+	}
+	return false;
+}
+
+/* A class with up to three fields; known already, or no room: nothing happens. */
+static void trace_learn_class(JNIEnv *env, struct trace_classes *c, jclass of, enum trace_kind kind,
+			      jfieldID a, jfieldID b, jfieldID d)
+{
+	uint64_t klass = trace_jdk_klass(env, of);
+	struct trace_class *place = klass ? trace_learn_free_place(c, klass) : NULL;
+	jfieldID ids[3] = { a, b, d };
+
+	if (!place || !trace_learn_remember(env, place, of))
+		return;
+	for (int i = 0; i < 3; i++)
+		place->at[i] = ids[i] ? field_id_offset(ids[i]) : -1;
+	place->kind = (uint8_t)kind;
+	__atomic_store_n(&place->klass, klass, __ATOMIC_RELEASE);
+}
+
+void trace_learn_sweep(JNIEnv *env)
+{
+	for (uint32_t i = 0; i < sizeof(trace_learnt) / sizeof(trace_learnt[0]); i++) {
+		struct trace_learnt *l = &trace_learnt[i];
+
+		if (!l->place || !(*env)->IsSameObject(env, l->of, NULL))
+			continue;
+		__atomic_store_n(&l->place->klass, 0, __ATOMIC_RELEASE);
+		(*env)->DeleteWeakGlobalRef(env, l->of);
+		*l = (struct trace_learnt){ 0 };
+	}
+}
+
+void trace_learn_forget(JNIEnv *env)
+{
+	for (uint32_t i = 0; i < sizeof(trace_learnt) / sizeof(trace_learnt[0]); i++) {
+		struct trace_learnt *l = &trace_learnt[i];
+
+		if (!l->place)
+			continue;
+		__atomic_store_n(&l->place->klass, 0, __ATOMIC_RELEASE);
+		(*env)->DeleteWeakGlobalRef(env, l->of);
+		*l = (struct trace_learnt){ 0 };
+	}
+	trouble[0] = '\0';
+}
+
+static void trace_learn_name(JNIEnv *env, jclass of, char *ret)
+{
+	trace_jdk_class_name(trace_jdk_klass(env, of), ret, NAME_BYTES);
+}
+
+/* ---- OpenTelemetry ---- */
+
+/* "shaded/io/opentelemetry/context/X", "api/trace/Y" -> "Lshaded/io/opentelemetry/api/trace/Y;" */
+static void trace_learn_sibling(const char *name, const char *rest, char *ret)
+{
+	const char *at = strstr(name, OTEL);
+	int n = at ? (int)(at - name) : 0;
+
+	snprintf(ret, NAME_BYTES, "L%.*s" OTEL "%s;", n, name, rest);
+}
+
+/* The object under a span key: what kind of span it is, and where that has its ids. */
+static void trace_learn_span(JNIEnv *env, jobject span, const char *key_name)
+{
+	jclass of = (*env)->GetObjectClass(env, span), of_ids;
+	char name[NAME_BYTES], type[NAME_BYTES];
+	jfieldID at, trace_id, span_id;
+	jobject ids;
+
+	trace_learn_name(env, of, name);
+	trace_learn_sibling(key_name, "api/trace/SpanContext", type);
+	at = trace_jdk_field(env, of, "context", type);
+	if (!at)
+		at = trace_jdk_field(env, of, "spanContext", type);
+	ids = at ? (*env)->GetObjectField(env, span, at) : NULL;
+	if (!ids) {
+		trace_learn_fails("no span context", name);
+		return;
+	}
+	of_ids = (*env)->GetObjectClass(env, ids);
+	trace_id = trace_jdk_field(env, of_ids, "traceId", "Ljava/lang/String;");
+	span_id = trace_jdk_field(env, of_ids, "spanId", "Ljava/lang/String;");
+	if (!trace_id || !span_id) {
+		trace_learn_name(env, of_ids, name);
+		trace_learn_fails("no traceId and spanId", name);
+		return;
+	}
+	trace_learn_class(env, &trace_sig.ids, of_ids, TRACE_OTEL, trace_id, span_id, NULL);
+	trace_learn_class(env, &trace_sig.spans, of, TRACE_OTEL, at, NULL, NULL);
+}
+
+/* One pair of a context: is that the span key? Then the value is a span. */
+static void trace_learn_pair(JNIEnv *env, jobject key, jobject value)
+{
+	jclass of = (*env)->GetObjectClass(env, key);
+	char name[NAME_BYTES], text[NAME_BYTES] = "";
+	jstring said = NULL;
+	jfieldID at;
+
+	trace_learn_name(env, of, name);
+	if (!trace_learn_ends(name, OTEL "context/DefaultContextKey"))
+		return;
+	at = trace_jdk_field(env, of, "name", "Ljava/lang/String;");
+	if (at)
+		said = (*env)->GetObjectField(env, key, at);
+	if (!said) {
+		trace_learn_fails("no name", name);
+		return;
+	}
+	trace_learn_class(env, &trace_sig.keys, of, TRACE_OTEL, at, NULL, NULL);
+	if ((*env)->GetStringUTFLength(env, said) >= (jsize)sizeof(text) / 2)
+		return;
+	(*env)->GetStringUTFRegion(env, said, 0, (*env)->GetStringLength(env, said), text);
+	if (strcmp(text, SPAN_KEY) == 0 && value)
+		trace_learn_span(env, value, name);
+}
+
+static bool trace_learn_otel(JNIEnv *env, jobject context, jclass of, const char *name)
+{
+	jfieldID at = trace_jdk_field(env, of, "entries", "[Ljava/lang/Object;");
+	jobjectArray entries = at ? (*env)->GetObjectField(env, context, at) : NULL;
+	jsize n = entries ? (*env)->GetArrayLength(env, entries) : 0;
+
+	if (!at)
+		trace_learn_fails("no entries", name);
+	for (jsize i = 0; i + 1 < n && i < 64; i += 2) {
+		jobject key = (*env)->GetObjectArrayElement(env, entries, i);
+		jobject value = (*env)->GetObjectArrayElement(env, entries, i + 1);
+
+		if (key)
+			trace_learn_pair(env, key, value);
+	}
+	if (at)
+		trace_learn_class(env, &trace_sig.values, of, TRACE_OTEL, at, NULL, NULL);
+	return at;
+}
+
+/* ---- SkyWalking ---- */
+
+static bool trace_learn_skywalking(JNIEnv *env, jobject context, jclass of, const char *name)
+{
+	jfieldID segment =
+		trace_jdk_field(env, of, "segment", "L" SKYWALKING "trace/TraceSegment;");
+	jfieldID stack = trace_jdk_field(env, of, "activeSpanStack", "Ljava/util/LinkedList;");
+	jfieldID id, own_id, text, number;
+	jobject s, g, list, span;
+	jclass of_s, of_g, of_span;
+
+	if (!segment || !stack) {
+		trace_learn_fails("no segment and span stack", name);
+		return false;
+	}
+	s = (*env)->GetObjectField(env, context, segment);
+	list = (*env)->GetObjectField(env, context, stack);
+	if (!s || !list)
+		return false;
+	of_s = (*env)->GetObjectClass(env, s);
+	id = trace_jdk_field(env, of_s, "relatedGlobalTraceId",
+			     "L" SKYWALKING "ids/DistributedTraceId;");
+	own_id = trace_jdk_field(env, of_s, "traceSegmentId", "Ljava/lang/String;");
+	g = id ? (*env)->GetObjectField(env, s, id) : NULL;
+	span = trace_jdk_list_last(env, list);
+	if (!id || !own_id) /* SkyWalking 6 and 7 */
+		trace_learn_fails("no relatedGlobalTraceId", SKYWALKING "trace/TraceSegment");
+	if (!g || !own_id || !span)
+		return false;
+	of_g = (*env)->GetObjectClass(env, g);
+	of_span = (*env)->GetObjectClass(env, span);
+	text = trace_jdk_field(env, of_g, "id", "Ljava/lang/String;");
+	number = trace_jdk_field(env, of_span, "spanId", "I");
+	if (text)
+		trace_learn_class(env, &trace_sig.keys, of_g, TRACE_SKYWALKING, text, NULL, NULL);
+	if (number)
+		trace_learn_class(env, &trace_sig.spans, of_span, TRACE_SKYWALKING, number, NULL,
+				  NULL);
+	trace_learn_class(env, &trace_sig.ids, of_s, TRACE_SKYWALKING, id, own_id, NULL);
+	trace_learn_class(env, &trace_sig.values, of, TRACE_SKYWALKING, segment, stack, NULL);
+	return text && number;
+}
+
+/* ---- Brave, MDC ---- */
+
+static bool trace_learn_brave(JNIEnv *env, jclass of, const char *name)
+{
+	jfieldID high = trace_jdk_field(env, of, "traceIdHigh", "J");
+	jfieldID low = trace_jdk_field(env, of, "traceId", "J");
+	jfieldID span = trace_jdk_field(env, of, "spanId", "J");
+
+	if (!high || !low || !span) {
+		trace_learn_fails("no traceId and spanId", name);
+		return false;
+	}
+	trace_learn_class(env, &trace_sig.values, of, TRACE_BRAVE, high, low, span);
+	return true;
+}
+
+static bool trace_learn_map(JNIEnv *env, jobject map, jclass of)
+{
+	if (!trace_jdk_has_key(env, map))
+		return false;
+	trace_learn_class(env, &trace_sig.values, of, TRACE_MDC, NULL, NULL, NULL);
+	return true;
+}
+
+/* Collections.synchronizedMap() and unmodifiableMap(), as logging frameworks use them. */
+static bool trace_learn_wrapped(JNIEnv *env, jobject wrapper, jclass of)
+{
+	jfieldID at = trace_jdk_field(env, of, "m", "Ljava/util/Map;");
+	jobject map = at ? (*env)->GetObjectField(env, wrapper, at) : NULL;
+
+	if (!map ||
+	    trace_jdk_klass(env, (*env)->GetObjectClass(env, map)) != trace_sig.hash_map_klass ||
+	    !trace_jdk_has_key(env, map))
+		return false;
+	trace_learn_class(env, &trace_sig.values, of, TRACE_MDC_WRAPPED, at, NULL, NULL);
+	return true;
+}
+
+bool trace_learn_value(JNIEnv *env, jobject value, bool *ret_mdc)
+{
+	jclass of = (*env)->GetObjectClass(env, value);
+	char name[NAME_BYTES];
+
+	*ret_mdc = false;
+	trace_learn_name(env, of, name);
+	if (trace_wanted.otel && trace_learn_ends(name, OTEL "context/ArrayBasedContext"))
+		return trace_learn_otel(env, value, of, name);
+	if (trace_wanted.skywalking && strcmp(name, SKYWALKING "TracingContext") == 0)
+		return trace_learn_skywalking(env, value, of, name);
+	if (trace_wanted.skywalking && strcmp(name, SKYWALKING "IgnoredTracerContext") == 0) {
+		trace_learn_class(env, &trace_sig.values, of, TRACE_NO_TRACE, NULL, NULL, NULL);
+		return true;
+	}
+	if (trace_wanted.brave && trace_learn_ends(name, "brave/propagation/TraceContext"))
+		return trace_learn_brave(env, of, name);
+	*ret_mdc = true;
+	if (trace_wanted.mdc && strcmp(name, "java/util/HashMap") == 0)
+		return trace_learn_map(env, value, of);
+	if (trace_wanted.mdc && (strcmp(name, "java/util/Collections$SynchronizedMap") == 0 ||
+				 strcmp(name, "java/util/Collections$UnmodifiableMap") == 0))
+		return trace_learn_wrapped(env, value, of);
+	return false;
+}

@@ -1,0 +1,190 @@
+/*
+ * See trace.h: from the thread to the value of a tracer's ThreadLocal, as ThreadLocalMap.getEntry()
+ * goes, but with loads that may fail.
+ */
+#include "agent/base/guard.h"
+#include "agent/hotspot/continuation.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/object_header.h"
+#include "agent/hotspot/oop.h"
+#include "agent/trace/trace_priv.h"
+
+#define PROBES_MAX 64u
+#define TABLE_MAX  65536u
+
+struct trace_layout trace_sig;
+
+uint64_t trace_ref_sig(uint64_t at, bool *lost)
+{
+	if (!oop_is_followable_sig(at)) {
+		*lost = true;
+		return 0;
+	}
+	return oop_load_sig(at);
+}
+
+uint64_t trace_element_sig(uint64_t array, uint32_t i, bool *lost)
+{
+	return trace_ref_sig(array + trace_sig.elements + (uint64_t)i * trace_sig.element_bytes,
+			     lost);
+}
+
+const struct trace_class *trace_class_sig(const struct trace_classes *c, uint64_t object)
+{
+	uint64_t klass = object_klass_sig(object);
+
+	for (uint32_t i = 0; klass && i < TRACE_PLACES; i++)
+		if (__atomic_load_n(&c->of[i].klass, __ATOMIC_ACQUIRE) == klass)
+			return &c->of[i];
+	return NULL;
+}
+
+void trace_unknown_sig(void)
+{
+	if (!__atomic_load_n(&trace_sig.wanted, __ATOMIC_RELAXED))
+		__atomic_store_n(&trace_sig.wanted, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- the thread ---- */
+
+static uint64_t trace_slot_sig(uint64_t slot, bool *lost)
+{
+	uint64_t handle;
+
+	if (trace_sig.slot_is_object)
+		return trace_ref_sig(slot, lost);
+	handle = load64_sig(slot);
+	if (!oop_is_followable_sig(handle)) {
+		*lost = true;
+		return 0;
+	}
+	return oop_load_wide_sig(handle);
+}
+
+/*
+ * The Thread that runs there. Between two steps of a mount or an unmount the JVM says the carrier
+ * while the virtual thread's code runs (21): the continuation on the stack knows better.
+ */
+static uint64_t trace_thread_sig(uint64_t java_thread, bool *lost)
+{
+	uint64_t own = trace_slot_sig(java_thread + (uint32_t)trace_sig.thread_object, lost);
+	uint64_t here = own, continuation, task;
+
+	if (vm_sig.thread_vthread >= 0)
+		here = trace_slot_sig(java_thread + (uint32_t)vm_sig.thread_vthread, lost);
+	if (!here || here != own || !trace_sig.task_klass)
+		return here;
+	continuation = continuation_on_sig(java_thread);
+	task = continuation ? trace_ref_sig(continuation + (uint32_t)trace_sig.task, lost) : 0;
+	if (!task)
+		return here;
+	if (object_klass_sig(task) != trace_sig.task_klass) {
+		*lost = true;
+		return 0;
+	}
+	return trace_ref_sig(task + (uint32_t)trace_sig.task_thread, lost);
+}
+
+/* ---- its ThreadLocals ---- */
+
+static uint64_t trace_table_sig(uint64_t thread, uint32_t *ret_length, bool *lost)
+{
+	uint64_t map = trace_ref_sig(thread + (uint32_t)trace_sig.thread_locals, lost), table;
+	uint32_t n;
+
+	*ret_length = 0;
+	if (!map)
+		return 0;
+	table = object_klass_sig(map) == trace_sig.map_klass
+			? trace_ref_sig(map + (uint32_t)trace_sig.table, lost)
+			: 0;
+	n = table ? load32_sig(table + (uint32_t)continuation_sig.array_length) : 0;
+	if (object_klass_sig(table) != trace_sig.table_klass || !n || n & (n - 1) ||
+	    n > TABLE_MAX) {
+		*lost = true;
+		return 0;
+	}
+	*ret_length = n;
+	return table;
+}
+
+static uint64_t trace_value_sig(uint64_t table, uint32_t n, uint32_t hash, bool *lost)
+{
+	for (uint32_t i = 0; i < n && i < PROBES_MAX; i++) {
+		uint64_t entry = trace_element_sig(table, (hash + i) & (n - 1), lost), local;
+
+		if (!entry)
+			return 0;
+		if (object_klass_sig(entry) != trace_sig.entry_klass) {
+			*lost = true;
+			return 0;
+		}
+		local = trace_ref_sig(entry + (uint32_t)trace_sig.referent, lost);
+		if (local && load32_sig(local + (uint32_t)trace_sig.local_hash) == hash)
+			return trace_ref_sig(entry + (uint32_t)trace_sig.value, lost);
+		if (*lost)
+			return 0;
+	}
+	return 0;
+}
+
+static uint32_t trace_of_locals_sig(const struct trace_locals *locals, uint64_t table, uint32_t n,
+				    char *text, bool *lost)
+{
+	uint32_t n_locals = __atomic_load_n(&locals->n, __ATOMIC_ACQUIRE), bytes = 0;
+
+	for (uint32_t i = 0; i < n_locals && !bytes && !*lost; i++) {
+		uint64_t value = trace_value_sig(table, n, locals->hash[i], lost);
+		const struct trace_class *c;
+
+		if (!value)
+			continue;
+		c = trace_class_sig(&trace_sig.values, value);
+		if (c)
+			bytes = trace_ids_sig(c, value, text, lost);
+		else
+			trace_unknown_sig();
+		*lost |= !c;
+	}
+	return *lost ? 0 : bytes;
+}
+
+static uint32_t trace_of_thread_sig(uint64_t java_thread, char *text)
+{
+	bool lost = false;
+	uint64_t thread = trace_thread_sig(java_thread, &lost), table;
+	uint32_t n = 0, bytes;
+
+	table = thread && !lost ? trace_table_sig(thread, &n, &lost) : 0;
+	if (!table)
+		return 0;
+	bytes = trace_of_locals_sig(&trace_sig.tracers, table, n, text, &lost);
+	if (!bytes && !lost)
+		bytes = trace_of_locals_sig(&trace_sig.mdc, table, n, text, &lost);
+	return bytes;
+}
+
+uint32_t trace_read_sig(uint64_t java_thread, char *text)
+{
+	uint64_t calm;
+	uint32_t bytes;
+
+	if (!__atomic_load_n(&trace_sig.on, __ATOMIC_ACQUIRE) || !java_thread)
+		return 0;
+	guard_enter_sig();
+	/* a thread in native code, or one that waits, is not held while a collector moves objects
+	 */
+	calm = oop_calm_sig();
+	bytes = calm ? trace_of_thread_sig(java_thread, text) : 0;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (bytes && oop_calm_sig() != calm)
+		bytes = 0;
+	guard_leave_sig();
+	return bytes;
+}
+
+void trace_into_sig(uint64_t java_thread, struct ring_sample *head, char *text)
+{
+	head->context = text;
+	head->context_bytes = (uint16_t)trace_read_sig(java_thread, text);
+}

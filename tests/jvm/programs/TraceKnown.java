@@ -1,0 +1,209 @@
+import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.SpanContext;
+import io.opentelemetry.api.trace.TraceFlags;
+import io.opentelemetry.api.trace.TraceState;
+import io.opentelemetry.api.trace.Tracer;
+import io.opentelemetry.context.Context;
+import io.opentelemetry.context.Scope;
+import io.opentelemetry.sdk.trace.IdGenerator;
+import io.opentelemetry.sdk.trace.SdkTracerProvider;
+import io.opentelemetry.sdk.trace.samplers.Sampler;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.zip.Deflater;
+
+/**
+ * Threads that enter and leave spans whose ids the stack tells: TraceKnown THREADS VIRTUAL GC_MS.
+ *
+ * Span N has the trace id (32 digits) and the span id (16 digits) N, in hexadecimal, and work_N is on the stack for
+ * as long as it is current and nothing else is; "outside" is there while none is; while it changes, "change" is the
+ * innermost of these. One span in four is not sampled, spans are nested, and what they do takes its time in
+ * Java code, in native code, in allocations and in waits. Other ThreadLocals come and go beside.
+ */
+public class TraceKnown {
+    static final int SPANS = 16;
+    static final ThreadLocal<Integer> wanted = new ThreadLocal<>();
+    static volatile double sink;
+    static volatile Object kept;
+    static final Object lock = new Object();
+
+    /** Ids are numbers that the thread said before. */
+    static class Numbers implements IdGenerator {
+        public String generateSpanId() {
+            return String.format("%016x", wanted.get());
+        }
+
+        public String generateTraceId() {
+            return String.format("%032x", wanted.get());
+        }
+    }
+
+    /** What is not sampled is a span of another class. */
+    static final Sampler SOME = Sampler.parentBased(new Sampler() {
+        public io.opentelemetry.sdk.trace.samplers.SamplingResult shouldSample(Context parent, String trace, String name,
+                io.opentelemetry.api.trace.SpanKind kind, io.opentelemetry.api.common.Attributes attributes,
+                java.util.List<io.opentelemetry.sdk.trace.data.LinkData> links) {
+            return Integer.parseInt(name) % 4 == 3 ? io.opentelemetry.sdk.trace.samplers.SamplingResult.drop()
+                    : io.opentelemetry.sdk.trace.samplers.SamplingResult.recordAndSample();
+        }
+
+        public String getDescription() {
+            return "some";
+        }
+    });
+
+    static final Tracer tracer = SdkTracerProvider.builder().setIdGenerator(new Numbers()).setSampler(SOME).build().get("known");
+
+    static void compute(int n) {
+        double x = n;
+        for (int i = 0; i < 20000; i++)
+            x = Math.sqrt(x + i);
+        sink = x;
+    }
+
+    static void allocate() {
+        for (int i = 0; i < 200; i++)
+            kept = new byte[1000 + i];
+    }
+
+    static void deflate() {
+        byte[] in = new byte[20000], out = new byte[30000];
+        Deflater d = new Deflater();
+        d.setInput(in);
+        d.finish();
+        d.deflate(out);
+        d.end();
+    }
+
+    static void locked() {
+        synchronized (lock) {
+            compute(1);
+        }
+    }
+
+    @SuppressWarnings("unchecked")
+    static void others() {
+        ThreadLocal<Object>[] all = new ThreadLocal[12];
+        for (int i = 0; i < all.length; i++) {
+            all[i] = new ThreadLocal<>();
+            all[i].set("other " + i);
+        }
+        for (int i = 0; i < all.length; i += 2)
+            all[i].remove();
+    }
+
+    static void some(int n) {
+        switch (ThreadLocalRandom.current().nextInt(6)) {
+        case 0: allocate(); break;
+        case 1: deflate(); break;
+        case 2: locked(); break;
+        case 3: others(); break;
+        default: compute(n);
+        }
+    }
+
+    static void inside(int n, int depth) {
+        for (int i = 0; i < 4; i++)
+            some(n);
+        if (depth < 3 && ThreadLocalRandom.current().nextInt(3) == 0)
+            change(ThreadLocalRandom.current().nextInt(SPANS), depth + 1);
+        some(n);
+    }
+
+    static void work_0(int d) { inside(0, d); }
+    static void work_1(int d) { inside(1, d); }
+    static void work_2(int d) { inside(2, d); }
+    static void work_3(int d) { inside(3, d); }
+    static void work_4(int d) { inside(4, d); }
+    static void work_5(int d) { inside(5, d); }
+    static void work_6(int d) { inside(6, d); }
+    static void work_7(int d) { inside(7, d); }
+    static void work_8(int d) { inside(8, d); }
+    static void work_9(int d) { inside(9, d); }
+    static void work_10(int d) { inside(10, d); }
+    static void work_11(int d) { inside(11, d); }
+    static void work_12(int d) { inside(12, d); }
+    static void work_13(int d) { inside(13, d); }
+    static void work_14(int d) { inside(14, d); }
+    static void work_15(int d) { inside(15, d); }
+
+    static void work(int n, int d) {
+        switch (n) {
+        case 0: work_0(d); break;
+        case 1: work_1(d); break;
+        case 2: work_2(d); break;
+        case 3: work_3(d); break;
+        case 4: work_4(d); break;
+        case 5: work_5(d); break;
+        case 6: work_6(d); break;
+        case 7: work_7(d); break;
+        case 8: work_8(d); break;
+        case 9: work_9(d); break;
+        case 10: work_10(d); break;
+        case 11: work_11(d); break;
+        case 12: work_12(d); break;
+        case 13: work_13(d); break;
+        case 14: work_14(d); break;
+        default: work_15(d);
+        }
+    }
+
+    static void change(int n, int depth) {
+        Span span;
+        wanted.set(n + 1);
+        if (n % 4 == 2) /* came from elsewhere: no span of the SDK's */
+            span = Span.wrap(SpanContext.createFromRemoteParent(String.format("%032x", n + 1), String.format("%016x", n + 1),
+                    TraceFlags.getSampled(), TraceState.getDefault()));
+        else
+            span = tracer.spanBuilder(Integer.toString(n)).setNoParent().startSpan();
+        try (Scope scope = span.makeCurrent()) {
+            work(n, depth);
+        } finally {
+            span.end();
+        }
+    }
+
+    static void outside() {
+        some(3);
+    }
+
+    static void loop() {
+        for (;;) {
+            change(ThreadLocalRandom.current().nextInt(SPANS), 0);
+            outside();
+            if (ThreadLocalRandom.current().nextInt(8) == 0)
+                pause();
+        }
+    }
+
+    static void pause() {
+        try {
+            Thread.sleep(1);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    static Thread start(boolean virtual, int i) throws Exception {
+        Runnable run = TraceKnown::loop;
+        if (virtual)
+            return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, run);
+        Thread t = new Thread(run, "known-" + i);
+        t.setDaemon(true);
+        t.start();
+        return t;
+    }
+
+    public static void main(String[] args) throws Exception {
+        int threads = Integer.parseInt(args[0]), virtual = Integer.parseInt(args[1]), gcMs = Integer.parseInt(args[2]);
+        for (int i = 0; i < threads + virtual; i++)
+            start(i >= threads, i);
+        System.out.println("READY");
+        long end = System.nanoTime() + 300_000_000_000L;
+        while (System.nanoTime() < end && System.in.available() == 0) {
+            Thread.sleep(gcMs > 0 ? gcMs : 20);
+            if (gcMs > 0)
+                System.gc();
+        }
+        System.exit(0);
+    }
+}

@@ -1,0 +1,154 @@
+"""Trace ids against spans that the stack tells: traces.py MAJOR [--all] [--seconds N] [--virtual N].
+
+TraceKnown's threads enter and leave spans of the real OpenTelemetry SDK; which one is current stands on their
+stacks as a method. Each sample is judged: right is the span's trace and span id, or rightly none. Held: of the samples of
+CPU time in spans at least 99.9 % are right, and at most one in 100,000 of all has another's ids, while a collector
+that moves objects runs every few ms. Samples before the tracer's classes are known are not judged: there must be few.
+--all: every collector of that JDK, and virtual threads.
+"""
+import argparse
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness"), os.path.join(HERE, "..", "bench")]
+import stacks  # noqa: E402
+from kindling import java_home, skip, wait_for  # noqa: E402
+from locks import Jvm  # noqa: E402
+from session import Session, methods  # noqa: E402
+from walker import check, failures  # noqa: E402
+
+VERSION = "1.45.0"
+JARS = ["io.opentelemetry:opentelemetry-%s:%s" % (part, VERSION) for part in ("api", "context", "sdk-common", "sdk-trace")]
+JARS.append("io.opentelemetry:opentelemetry-api-incubator:%s-alpha" % VERSION)
+MODES = {"17": ["G1", "Shenandoah", "Parallel"], "25": ["G1", "Z"]}
+ALL = ["G1", "Parallel", "Serial", "Shenandoah", "Z"]
+FLAGS = {"Z": ["-XX:+UseZGC"]}
+RIGHT_MIN, WRONG_MAX = 0.999, 1e-5
+FIRST_MAX = 200  # samples until the classes are known
+GC_MS = 20
+SAMPLE = re.compile(r"(CPU|WALL|LOCK|ALLOC) \S+ .*?(?: trace (\S*)/(\S*))? stack (.*?)(?: owner_stack .*)?$")
+CPU = re.compile(r"CPU \S+ tid \d+ \d+ ns(?: trace (\S*)/(\S*))? (\S.*)$")
+
+
+def program():
+    """The class path of TraceKnown, in a folder of its own."""
+    try:
+        jars = [stacks.maven(jar) for jar in JARS]
+    except (OSError, subprocess.SubprocessError) as why:
+        skip("OpenTelemetry cannot be had: %s" % why)
+    path = [tempfile.mkdtemp(prefix="kindling-traces-"), *jars]
+    subprocess.run([java_home("17") + "/bin/javac", "-nowarn", "--release", "8", "-Xlint:-options", "-cp", ":".join(path), "-d", path[0],
+                    os.path.join(HERE, "programs", "TraceKnown.java")], check=True)
+    return path
+
+
+def truth(stack):
+    """The span's number that the innermost of TraceKnown's marks tells; 0 = none; None = it is changing, or unknown."""
+    for frame in methods(stack):
+        name = frame.rpartition("TraceKnown.")[2] if "TraceKnown." in frame else ""
+        if name.startswith("work_"):
+            return int(name[5:]) + 1
+        if name in ("change", "work"):
+            return None
+        if name == "outside":
+            return 0
+    return None
+
+
+class Known(Jvm):
+    def __init__(self, major, path, directory, flags, *args):
+        self.out, self.err = os.path.join(directory, "out"), os.path.join(directory, "err")
+        with open(self.out, "w") as out, open(self.err, "w") as err:
+            self.process = subprocess.Popen([java_home(major) + "/bin/java", *flags, "-cp", ":".join(path), "TraceKnown", *map(str, args)],
+                                            stdin=subprocess.PIPE, stdout=out, stderr=err)
+        self.pid = self.process.pid
+        self.wait_line("READY", 60)
+
+
+class Verdict:
+    def __init__(self):
+        self.counts = collections.Counter()
+        self.first = 0  # samples in spans before the first that has an id
+        self.wrong = []
+
+    def judge(self, trace, span, stack):
+        known = truth(stack)
+        if known is None:
+            return
+        want = ("%032x" % known, "%016x" % known) if known else (None, None)
+        if not self.counts["right, in a span"] and known and trace is None:
+            self.first += 1
+        elif (trace, span) == want:
+            self.counts["right, in a span" if known else "rightly none"] += 1
+        elif trace is None:
+            self.counts["missing"] += 1
+        else:
+            self.counts["wrong"] += 1
+            self.wrong.append("%s/%s in %s" % (trace, span, stack[:300]))
+
+
+def judged(text):
+    cpu, wall = Verdict(), Verdict()
+    for line in text.splitlines():
+        match = CPU.match(line)
+        if match:
+            cpu.judge(*match.groups())
+        elif line.startswith(("WALL ", "LOCK ", "ALLOC ")):
+            match = SAMPLE.match(line)
+            if match:
+                wall.judge(*match.groups()[1:])
+    return cpu, wall
+
+
+def run(major, path, mode, seconds, virtual):
+    directory = tempfile.mkdtemp(prefix="kindling-traces-")
+    flags = FLAGS.get(mode, ["-XX:+Use%sGC" % mode]) + ["-Xmx256m"]
+    try:
+        with Known(major, path, directory, flags, 0 if virtual else 3, virtual, GC_MS) as jvm:
+            session = Session(jvm.pid, directory, "cpu,wall,lock", "-v", "-i", "1000", "-W", "20000")
+            time.sleep(seconds)
+            session.end()
+    finally:
+        shutil.rmtree(directory)
+    label = "%s %s%s" % (major, mode, ", virtual threads" if virtual else "")
+    cpu, others = judged(session.text)
+    for name, verdict, least in (("CPU", cpu, RIGHT_MIN), ("other", others, 0.5)):
+        c = verdict.counts
+        inside = c["right, in a span"] + c["missing"] + c["wrong"]
+        n = inside + c["rightly none"]
+        check(inside > 100 and c["right, in a span"] >= least * inside and c["wrong"] <= WRONG_MAX * n and verdict.first <= FIRST_MAX,
+              "%s: %s samples: %d right in spans, %d rightly none, %d missing, %d wrong, %d before the classes were known" % (
+                  label, name, c["right, in a span"], c["rightly none"], c["missing"], c["wrong"], verdict.first))
+        for text in verdict.wrong[:5]:
+            print("         " + text)
+    check(not session.wrong, "%s: %s" % (label, session.wrong[:3] or "what was sent is whole"))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("major")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--mode", action="append")
+    parser.add_argument("--virtual", type=int, default=0)
+    args = parser.parse_args()
+    path = program()
+    try:
+        for mode in args.mode or (ALL if args.all else MODES.get(args.major, ["G1"])):
+            run(args.major, path, mode, args.seconds, args.virtual)
+            if args.all and int(args.major) >= 21:
+                run(args.major, path, mode, args.seconds, 6)
+    finally:
+        shutil.rmtree(path[0])
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
