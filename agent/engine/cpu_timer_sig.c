@@ -18,7 +18,6 @@
 #include "agent/engine/slots.h"
 #include "agent/engine/wall.h"
 #include "agent/hotspot/thread_status.h"
-#include "agent/hotspot/java_thread.h"
 #include "agent/trace/trace.h"
 
 struct engine engine;
@@ -165,7 +164,7 @@ static void push_sig(struct ring_sample *head, struct ring_sample *also, struct 
 	else if (slot)
 		name_sig(slot, head->name);
 	if (guard_begin_sig(&((ucontext_t *)ucontext)->uc_sigmask))
-		trace_into_sig(java_thread_address_sig(), head, context);
+		trace_into_sig(0, head, context);
 	if (head->event == WIRE_EVENT_OFFCPU)
 		head->status = thread_status_sig(head->mono_ns - head->weight, head->mono_ns);
 	if (walk.broken && (also || head->event == WIRE_EVENT_CPU))

@@ -105,7 +105,7 @@ static bool push_with_stack(struct ring_sample *head, uint64_t java_thread)
 	head->n_frames = walk.n;
 	head->n_owner_frames = 0;
 	head->broken = walk.broken;
-	trace_into_sig(java_thread ? java_thread : java_thread_address_sig(), head, context);
+	trace_into_sig(java_thread, head, context);
 	virtual_identity(head);
 	push_send_name(head, java_thread);
 	pushed = producer_put_sig(head, walk.frames);

@@ -17,11 +17,12 @@
 #include "agent/base/ring.h"
 #include "proto/wire.h"
 
-/* Handlers, and application threads in native state: the ids of what runs on @java_thread, each
- * with its NUL, into @text (RING_CONTEXT_BYTES). Returns their bytes; 0 = none, or not to be had
- * now. Guarded loads may be made. One load where no tracer is known. */
-uint32_t trace_read_sig(uint64_t java_thread, char *text);
-/* The same, into a sample whose @text stays until it is pushed. */
+/*
+ * Handlers, and application threads in native state: what is traced on @java_thread (0 = the
+ * calling thread) into @head, which points to @text (RING_CONTEXT_BYTES) until it is pushed.
+ * Nothing if there is none or it is not to be had now. Guarded loads may be made. One load where no
+ * tracer is known.
+ */
 void trace_into_sig(uint64_t java_thread, struct ring_sample *head, char *text);
 
 /* ---- the agent's thread ---- */

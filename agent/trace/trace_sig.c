@@ -4,6 +4,7 @@
  */
 #include "agent/base/guard.h"
 #include "agent/hotspot/continuation.h"
+#include "agent/hotspot/java_thread.h"
 #include "agent/hotspot/layout.h"
 #include "agent/hotspot/object_header.h"
 #include "agent/hotspot/oop.h"
@@ -11,6 +12,7 @@
 
 #define PROBES_MAX 64u
 #define TABLE_MAX  65536u
+#define TRIES	   3 /* a collection came between */
 
 struct trace_layout trace_sig;
 
@@ -164,27 +166,31 @@ static uint32_t trace_of_thread_sig(uint64_t java_thread, char *text)
 	return bytes;
 }
 
-uint32_t trace_read_sig(uint64_t java_thread, char *text)
+static uint32_t trace_read_sig(uint64_t java_thread, char *text)
 {
-	uint64_t calm;
-	uint32_t bytes;
+	uint64_t calm, after = 0;
+	uint32_t bytes = 0;
 
-	if (!__atomic_load_n(&trace_sig.on, __ATOMIC_ACQUIRE) || !java_thread)
-		return 0;
 	guard_enter_sig();
 	/* a thread in native code, or one that waits, is not held while a collector moves objects
 	 */
-	calm = oop_calm_sig();
-	bytes = calm ? trace_of_thread_sig(java_thread, text) : 0;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (bytes && oop_calm_sig() != calm)
-		bytes = 0;
+	for (int i = 0; i < TRIES && (calm = oop_calm_sig()) && after != calm; i++) {
+		bytes = trace_of_thread_sig(java_thread, text);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		after = oop_calm_sig();
+		bytes = after == calm ? bytes : 0;
+	}
 	guard_leave_sig();
 	return bytes;
 }
 
 void trace_into_sig(uint64_t java_thread, struct ring_sample *head, char *text)
 {
+	if (!__atomic_load_n(&trace_sig.on, __ATOMIC_ACQUIRE))
+		return;
+	if (!java_thread)
+		java_thread = java_thread_address_sig();
 	head->context = text;
-	head->context_bytes = (uint16_t)trace_read_sig(java_thread, text);
+	if (java_thread)
+		head->context_bytes = (uint16_t)trace_read_sig(java_thread, text);
 }

@@ -127,6 +127,38 @@ static void note_event(struct reading *r)
 		(void)config_collect(r, r->name + sizeof(CONFIG_EVENTS));
 }
 
+/* `mdc: [trace_id, traceId]` is kept as one text, with commas. */
+static int take_list(struct reading *r)
+{
+	char text[sizeof(r->config->trace_mdc)] = "";
+	const struct config_entry *e = find_field(r->name);
+	yaml_event_t event;
+	int n = refuse_twice(r, e), end = 0;
+	char why[200];
+
+	while (n == 0 && !end) {
+		size_t len = strlen(text);
+
+		n = config_next_event(r, &event);
+		if (n < 0)
+			return n;
+		end = event.type == YAML_SEQUENCE_END_EVENT;
+		if (!end && (event.type != YAML_SCALAR_EVENT ||
+			     strpbrk((const char *)event.data.scalar.value, ", ")))
+			n = config_refuse(r, "must be a list of words, as in [trace_id, traceId]");
+		else if (!end && len + event.data.scalar.length + 2 > sizeof(text))
+			n = config_refuse(r, "is longer than %zu characters", sizeof(text) - 1);
+		else if (!end)
+			snprintf(text + len, sizeof(text) - len, "%s%s", len ? "," : "",
+				 (const char *)event.data.scalar.value);
+		yaml_event_delete(&event);
+	}
+	if (n < 0)
+		return n;
+	n = config_set(r->config, e, text, why, sizeof(why));
+	return n < 0 ? config_refuse(r, "%s", why) : 0;
+}
+
 /* `events: [cpu, lock]`, from behind the begin of the list to its end. */
 static int take_events(struct reading *r)
 {
@@ -295,6 +327,8 @@ static int take_pair(struct reading *r, bool *ret_end)
 		n = config_take_label_rules(r);
 	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_RULES) == 0)
 		n = config_take_rules(r);
+	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, "trace.mdc") == 0)
+		n = take_list(r);
 	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_SINKS) == 0)
 		n = config_take_sinks(r);
 	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_EVENTS) == 0)

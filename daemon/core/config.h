@@ -69,6 +69,8 @@ struct config {
 	uint64_t alloc_interval; /* events.alloc.interval: 512KiB */
 	uint64_t wall_interval_ns; /* events.wall.interval: 50ms */
 	char wall_threads[128]; /* events.wall.threads: part of their names; "" = all */
+	bool trace_otel, trace_skywalking, trace_brave; /* trace.otel ...: whose ids events carry */
+	char trace_mdc[128]; /* trace.mdc: keys of logging frameworks, by commas */
 	bool quiet_attach; /* keep the JVM's own attach warning out of the application's output */
 	enum { BPF_AUTO, BPF_ON, BPF_OFF } bpf; /* discovery.bpf */
 	uint64_t scan_interval_ns; /* discovery.scan_interval: 30s (1s without BPF events) */

@@ -48,6 +48,19 @@ void event_stack(struct text_out *to, struct host *h, const struct target *t, ui
 	text_put(to, "]");
 }
 
+void event_trace(struct text_out *to, const struct stream_context *trace)
+{
+	if (!trace) {
+		text_put(to, ",\"trace\":null");
+		return;
+	}
+	text_put(to, ",\"trace\":{\"trace_id\":");
+	text_json(to, trace->trace_id);
+	text_put(to, ",\"span_id\":");
+	text_json(to, trace->span_id);
+	text_put(to, "}");
+}
+
 static void begin_text(struct text_out *to, const struct target *t, const char *event, uint32_t tid,
 		       const char *thread, uint64_t real_ns)
 {
@@ -60,7 +73,9 @@ void event_sample(struct text_out *to, struct host *h, const struct target *t,
 		  const struct stream_sample *s, uint64_t real_ns)
 {
 	begin_text(to, t, "cpu", s->tid, s->thread, real_ns);
-	text_printf(to, ",\"weight_ns\":%llu,\"stack\":", (unsigned long long)s->weight_ns);
+	text_printf(to, ",\"weight_ns\":%llu", (unsigned long long)s->weight_ns);
+	event_trace(to, s->trace);
+	text_put(to, ",\"stack\":");
 	event_stack(to, h, t, s->node);
 	text_put(to, "}\n");
 }
@@ -101,6 +116,7 @@ void event_lock(struct text_out *to, struct host *h, const struct target *t,
 	locks_text_lock(to, event_text_class_of(t, w), w->identity);
 	other_text(to, t, "owner", w->owner_tid, w->owner);
 	other_text(to, t, "waker", w->waker_tid, w->waker);
+	event_trace(to, w->trace);
 	text_put(to, ",\"stack\":");
 	event_stack(to, h, t, w->node);
 	text_put(to, ",\"owner_stack\":");

@@ -183,6 +183,8 @@ void event_sample(struct text_out *to, struct host *h, const struct target *t,
 /* A frame as text, in @buf or of the frame; never NULL. */
 const char *event_frame_name(struct host *h, const struct target *t, const struct stream_frame *f,
 			     char *buf, size_t size);
+/* ,"trace":{"trace_id":…,"span_id":…}, or null */
+void event_trace(struct text_out *to, const struct stream_context *trace);
 /* [root ... leaf]; @node 0 = [] */
 void event_stack(struct text_out *to, struct host *h, const struct target *t, uint32_t node);
 void event_lock(struct text_out *to, struct host *h, const struct target *t,

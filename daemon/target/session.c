@@ -38,6 +38,10 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 		.alloc_interval = target_interval(t, WIRE_EVENT_ALLOC),
 		.wall_interval_ns = target_interval(t, WIRE_EVENT_WALL),
 		.wall_threads = { threads, (uint32_t)strlen(threads) },
+		.trace = (c->trace_otel ? WIRE_TRACE_OTEL : 0) |
+			 (c->trace_skywalking ? WIRE_TRACE_SKYWALKING : 0) |
+			 (c->trace_brave ? WIRE_TRACE_BRAVE : 0),
+		.mdc_keys = { c->trace_mdc, (uint32_t)strlen(c->trace_mdc) },
 	};
 	const struct targets_ops *ops = &t->priv->table->ops;
 	struct wire_writer w;

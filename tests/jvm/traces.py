@@ -3,7 +3,8 @@
 TraceKnown's threads enter and leave spans of the real OpenTelemetry SDK; which one is current stands on their
 stacks as a method. Each sample is judged: right is the span's trace and span id, or rightly none. Held: of the samples of
 CPU time in spans at least 99.9 % are right, and at most one in 100,000 of all has another's ids, while a collector
-that moves objects runs every few ms. Samples before the tracer's classes are known are not judged: there must be few.
+that moves objects runs every few ms. Samples before the tracer's classes are known are not judged, nor those of native code during a collection: there must
+be few.
 --all: every collector of that JDK, and virtual threads.
 """
 import argparse
@@ -30,8 +31,11 @@ JARS.append("io.opentelemetry:opentelemetry-api-incubator:%s-alpha" % VERSION)
 MODES = {"17": ["G1", "Shenandoah", "Parallel"], "25": ["G1", "Z"]}
 ALL = ["G1", "Parallel", "Serial", "Shenandoah", "Z"]
 FLAGS = {"Z": ["-XX:+UseZGC"]}
+APART = ["-XX:CompileCommand=quiet"] + ["-XX:CompileCommand=dontinline,TraceKnown." + m for m in ("work_*", "change", "outside", "some")]
 RIGHT_MIN, WRONG_MAX = 0.999, 1e-5
+HIDDEN_MAX = 0.1  # of CPU samples, with a full collection every few ms
 FIRST_MAX = 200  # samples until the classes are known
+CLASSES = 3  # kinds of spans
 GC_MS = 20
 SAMPLE = re.compile(r"(CPU|WALL|LOCK|ALLOC) \S+ .*?(?: trace (\S*)/(\S*))? stack (.*?)(?: owner_stack .*)?$")
 CPU = re.compile(r"CPU \S+ tid \d+ \d+ ns(?: trace (\S*)/(\S*))? (\S.*)$")
@@ -50,15 +54,18 @@ def program():
 
 
 def truth(stack):
-    """The span's number that the innermost of TraceKnown's marks tells; 0 = none; None = it is changing, or unknown."""
+    """The span's number that the innermost of TraceKnown's marks tells; 0 = none; None = it is changing, or unknown. At its
+    first and last instructions a method is not known for certain: compiled code says so for its calls alone."""
+    inner = ""
     for frame in methods(stack):
         name = frame.rpartition("TraceKnown.")[2] if "TraceKnown." in frame else ""
         if name.startswith("work_"):
-            return int(name[5:]) + 1
+            return int(name[5:]) + 1 if inner == "inside" else None
         if name in ("change", "work"):
             return None
         if name == "outside":
-            return 0
+            return 0 if inner == "some" else None
+        inner = name or inner
     return None
 
 
@@ -75,7 +82,8 @@ class Known(Jvm):
 class Verdict:
     def __init__(self):
         self.counts = collections.Counter()
-        self.first = 0  # samples in spans before the first that has an id
+        self.first = 0  # samples in spans until a span of each class was met
+        self.classes = set()
         self.wrong = []
 
     def judge(self, trace, span, stack):
@@ -83,10 +91,14 @@ class Verdict:
         if known is None:
             return
         want = ("%032x" % known, "%016x" % known) if known else (None, None)
-        if not self.counts["right, in a span"] and known and trace is None:
+        if trace and known:
+            self.classes.add({2: "from elsewhere", 3: "not sampled"}.get((known - 1) % 4, "of the SDK"))
+        if len(self.classes) < CLASSES and known and trace is None:
             self.first += 1
         elif (trace, span) == want:
             self.counts["right, in a span" if known else "rightly none"] += 1
+        elif trace is None and stack.startswith("/"):
+            self.counts["hidden"] += 1  # in native code, where a collection does not wait for the thread
         elif trace is None:
             self.counts["missing"] += 1
         else:
@@ -109,7 +121,7 @@ def judged(text):
 
 def run(major, path, mode, seconds, virtual):
     directory = tempfile.mkdtemp(prefix="kindling-traces-")
-    flags = FLAGS.get(mode, ["-XX:+Use%sGC" % mode]) + ["-Xmx256m"]
+    flags = FLAGS.get(mode, ["-XX:+Use%sGC" % mode]) + ["-Xmx256m", *APART]
     try:
         with Known(major, path, directory, flags, 0 if virtual else 3, virtual, GC_MS) as jvm:
             session = Session(jvm.pid, directory, "cpu,wall,lock", "-v", "-i", "1000", "-W", "20000")
@@ -123,9 +135,11 @@ def run(major, path, mode, seconds, virtual):
         c = verdict.counts
         inside = c["right, in a span"] + c["missing"] + c["wrong"]
         n = inside + c["rightly none"]
-        check(inside > 100 and c["right, in a span"] >= least * inside and c["wrong"] <= WRONG_MAX * n and verdict.first <= FIRST_MAX,
-              "%s: %s samples: %d right in spans, %d rightly none, %d missing, %d wrong, %d before the classes were known" % (
-                  label, name, c["right, in a span"], c["rightly none"], c["missing"], c["wrong"], verdict.first))
+        hidden_max = HIDDEN_MAX * (inside + c["hidden"])
+        check(inside > 100 and c["missing"] <= max(1, (1 - least) * inside) and c["wrong"] <= WRONG_MAX * n
+              and verdict.first <= FIRST_MAX and (name != "CPU" or c["hidden"] <= hidden_max),
+              "%s: %s samples: %d right in spans, %d rightly none, %d missing, %d hidden by a collection, %d wrong, %d before the classes were known" % (
+                  label, name, c["right, in a span"], c["rightly none"], c["missing"], c["hidden"], c["wrong"], verdict.first))
         for text in verdict.wrong[:5]:
             print("         " + text)
     check(not session.wrong, "%s: %s" % (label, session.wrong[:3] or "what was sent is whole"))

@@ -10,6 +10,7 @@
 #include "agent/hotspot/java_thread.h"
 #include "agent/hotspot/thread_name.h"
 #include "agent/hotspot/virtual_name.h"
+#include "agent/trace/trace.h"
 #include "tests/unit/unit.h"
 
 struct agent agent = { .wake_fd = -1 };
@@ -35,6 +36,13 @@ uint64_t thread_cpu_ns(uint32_t tid)
 uint32_t thread_id(void)
 {
 	return 77;
+}
+
+void trace_into_sig(uint64_t java_thread, struct ring_sample *head, char *text)
+{
+	(void)java_thread;
+	(void)head;
+	(void)text;
 }
 
 uint32_t java_thread_tid_sig(uint64_t java_thread)
