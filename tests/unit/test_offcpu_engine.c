@@ -1,0 +1,791 @@
+/* Times off the CPU of children of this program, which measure them too. Needs a kernel that lets
+ * us: else skipped with the sentence that a user would see. */
+#include "tests/unit/unit.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "daemon/bpf/host_engine.h"
+#include "daemon/bpf/offcpu_engine.h"
+#include "daemon/ground/clock.h"
+#include "proto/host_cookie.h"
+
+#define SIGNALS_PER_S 2000
+#define WAIT_NS	      (12 * NS_PER_MS)
+#define WAITS	      20
+#define COOKIES_MAX   8192
+#define RECORDS_MAX   8192
+#define GENERATIONS   60
+
+enum { SLEEPS, FUTEXES, POLLS, PIPES, SOCKETS, KINDS };
+
+static const enum offcpu_class class_of_kind[KINDS] = { OFFCPU_SLEEP, OFFCPU_FUTEX, OFFCPU_POLL,
+							OFFCPU_PIPE, OFFCPU_SOCKET };
+
+/* One wait as the thread itself saw it. */
+struct wait {
+	uint64_t begin_ns, end_ns;
+};
+
+/* What a child says, in memory that it shares with us. */
+struct words {
+	uint64_t handler; /* 0 = not installed yet */
+	uint32_t go, done, generation;
+	uint32_t tids[KINDS];
+	struct wait waits[KINDS][WAITS];
+	uint64_t cpu_ns[KINDS];
+	uint32_t n_cookies;
+	struct {
+		uint64_t cookie;
+		uint32_t tid;
+	} cookies[COOKIES_MAX];
+};
+
+static bool direct; /* put off by restartable sequences, as before Linux 6.18 */
+static struct words *shared;
+
+static void on_signal(int signo, siginfo_t *info, void *ucontext)
+{
+	uint32_t i = __atomic_fetch_add(&shared->n_cookies, 1, __ATOMIC_RELAXED);
+
+	(void)signo;
+	(void)ucontext;
+	if (i < COOKIES_MAX) {
+		shared->cookies[i].cookie = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
+		shared->cookies[i].tid = (uint32_t)syscall(SYS_gettid);
+	}
+}
+
+static void install(void)
+{
+	struct sigaction action = { .sa_sigaction = on_signal,
+				    .sa_flags = SA_SIGINFO | SA_RESTART };
+
+	sigaction(SIGPROF, &action, NULL);
+	__atomic_store_n(&shared->handler, (uint64_t)(uintptr_t)on_signal, __ATOMIC_SEQ_CST);
+}
+
+/* ---- children -------------------------------------------------------------------------------- */
+
+static void nap(uint64_t ns)
+{
+	struct timespec ts = { (time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S) };
+
+	while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
+		;
+}
+
+static int ends[2][2]; /* a pipe, and a pair of sockets: read here, written there */
+
+static void *feed(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < WAITS; i++) {
+		nap(WAIT_NS);
+		(void)!write(ends[0][1], "x", 1);
+		(void)!write(ends[1][1], "x", 1);
+	}
+	return NULL;
+}
+
+static void wait_once(int kind)
+{
+	struct timespec ts = { 0, WAIT_NS };
+	uint32_t word = 0;
+	char c;
+
+	switch (kind) {
+	case SLEEPS:
+		nap(WAIT_NS);
+		break;
+	case FUTEXES:
+		(void)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+		break;
+	case POLLS:
+		(void)poll(NULL, 0, (int)(WAIT_NS / NS_PER_MS));
+		break;
+	default:
+		(void)!read(ends[kind - PIPES][0], &c, 1);
+	}
+}
+
+static void *wait_often(void *arg)
+{
+	int kind = (int)(intptr_t)arg;
+
+	shared->tids[kind] = (uint32_t)syscall(SYS_gettid);
+	while (!__atomic_load_n(&shared->go, __ATOMIC_ACQUIRE))
+		nap(NS_PER_MS / 2);
+	for (int i = 0; i < WAITS; i++) {
+		struct wait *w = &shared->waits[kind][i];
+
+		w->begin_ns = clock_mono_ns();
+		wait_once(kind);
+		w->end_ns = clock_mono_ns();
+	}
+	shared->cpu_ns[kind] = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	__atomic_fetch_add(&shared->done, 1, __ATOMIC_RELEASE);
+	nap(600 * NS_PER_S);
+	return NULL;
+}
+
+static void wait_in_every_way(void)
+{
+	pthread_t threads[KINDS], feeder;
+
+	if (pipe(ends[0]) < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, ends[1]) < 0)
+		_exit(1);
+	for (intptr_t i = 0; i < KINDS; i++)
+		pthread_create(&threads[i], NULL, wait_often, (void *)i);
+	while (!__atomic_load_n(&shared->go, __ATOMIC_ACQUIRE))
+		nap(NS_PER_MS / 2);
+	pthread_create(&feeder, NULL, feed, NULL);
+	pthread_join(feeder, NULL);
+	nap(600 * NS_PER_S);
+}
+
+static void *spin(void *arg)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	shared->tids[(intptr_t)arg] = (uint32_t)syscall(SYS_gettid);
+	while (!__atomic_load_n(&shared->done, __ATOMIC_RELAXED))
+		;
+	return NULL;
+}
+
+/* Two threads for one CPU. */
+static void compete(void)
+{
+	pthread_t one;
+
+	pthread_create(&one, NULL, spin, NULL);
+	spin((void *)(intptr_t)1);
+}
+
+/* Short sleeps, more of them than there are signals. */
+static void sleep_often(void)
+{
+	for (;;)
+		nap(NS_PER_MS / 5);
+}
+
+static void *live_shortly(void *unused)
+{
+	(void)unused;
+	nap(3 * NS_PER_MS);
+	return NULL;
+}
+
+static void begin_threads(void)
+{
+	for (;;) {
+		pthread_t t;
+
+		pthread_create(&t, NULL, live_shortly, NULL);
+		pthread_join(t, NULL);
+	}
+}
+
+enum manner { WAITING, COMPETING, SLEEPING, UNHANDLED, BEGINNING };
+
+static pid_t child(enum manner manner)
+{
+	pid_t pid;
+
+	memset(shared, 0, sizeof(*shared));
+	pid = fork();
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (manner == UNHANDLED)
+		shared->handler = (uint64_t)(uintptr_t)on_signal;
+	else
+		install();
+	if (manner == WAITING)
+		wait_in_every_way();
+	if (manner == COMPETING)
+		compete();
+	if (manner == BEGINNING)
+		begin_threads();
+	sleep_often();
+	_exit(0);
+}
+
+static void wait_for_handler(void)
+{
+	while (!__atomic_load_n(&shared->handler, __ATOMIC_SEQ_CST))
+		usleep(1000);
+}
+
+static void end(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGKILL); /* and nothing before it */
+}
+
+/* ---- engines --------------------------------------------------------------------------------- */
+
+struct seen {
+	struct host_engine *host;
+	struct offcpu_engine *engine;
+	struct offcpu_interval intervals[RECORDS_MAX];
+	unsigned n, stacks;
+	unsigned ended, ended_wrong;
+};
+
+static struct seen seen;
+
+static void on_interval(void *userdata, const struct offcpu_interval *i, const uint64_t *ips,
+			unsigned n)
+{
+	struct seen *s = userdata;
+
+	if (s->n < RECORDS_MAX)
+		s->intervals[s->n++] = *i;
+	s->stacks += n > 0 && ips[0] >> 63;
+}
+
+static uint64_t sum_of(const struct offcpu_times *t)
+{
+	uint64_t ns = t->oncpu_ns + t->runqueue_ns;
+
+	for (int i = 0; i < OFFCPU_CLASS_COUNT; i++)
+		ns += t->off_ns[i];
+	return ns;
+}
+
+static void on_end(void *userdata, const struct offcpu_times *t)
+{
+	struct seen *s = userdata;
+
+	s->ended++;
+	s->ended_wrong += sum_of(t) != t->to_ns - t->from_ns || !t->ended ||
+			  t->off_ns[OFFCPU_SLEEP] < NS_PER_MS;
+}
+
+static void engines_or_skip(uint64_t signals_per_s)
+{
+	char why[OFFCPU_ENGINE_WHY_MAX];
+
+	seen.n = seen.stacks = seen.ended = seen.ended_wrong = 0;
+	if (host_engine_new(direct, &seen.host, why) < 0 ||
+	    offcpu_engine_new(seen.host, signals_per_s, &seen.engine, why) < 0) {
+		print_message("no off-CPU engine here: %s\n", why);
+		exit(77);
+	}
+	offcpu_engine_listen(seen.engine, on_interval, on_end, &seen);
+}
+
+static void engines_free(void)
+{
+	seen.engine = offcpu_engine_free(seen.engine);
+	seen.host = host_engine_free(seen.host);
+}
+
+static void measure(pid_t pid, uint64_t handler, uint64_t min_ns)
+{
+	struct host_engine_target t = { handler, 10 * NS_PER_MS, SIGPROF };
+
+	assert_int_equal(host_engine_set(seen.host, pid, &t), 0);
+	assert_int_equal(offcpu_engine_set(seen.engine, pid, min_ns), 0);
+}
+
+struct lookup {
+	uint32_t tid;
+	struct offcpu_times times;
+	unsigned n, wrong;
+};
+
+static void look_up(void *userdata, const struct offcpu_times *t)
+{
+	struct lookup *l = userdata;
+
+	l->wrong += sum_of(t) != t->to_ns - t->from_ns;
+	if (t->tid != l->tid)
+		return;
+	l->times = *t;
+	l->n++;
+}
+
+static struct offcpu_times times_of(pid_t pid, uint32_t tid)
+{
+	struct lookup l = { .tid = tid };
+
+	(void)offcpu_engine_threads(seen.engine, pid, look_up, &l);
+	assert_int_equal(l.n, 1);
+	assert_int_equal(l.wrong, 0);
+	return l.times;
+}
+
+/* ---- waits ----------------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static const struct offcpu_interval *interval_in(uint32_t tid, const struct wait *w)
+{
+	const struct offcpu_interval *longest = NULL;
+
+	for (unsigned i = 0; i < seen.n; i++) {
+		const struct offcpu_interval *v = &seen.intervals[i];
+
+		if (v->tid == tid && v->end_ns <= w->end_ns &&
+		    v->end_ns - v->duration_ns >= w->begin_ns &&
+		    (!longest || v->duration_ns > longest->duration_ns))
+			longest = v;
+	}
+	return longest;
+}
+
+/* The records of one thread against its own clock: every wait but the odd one that the kernel did
+ * not tell of has one, inside of it, and as long as it. */
+static void check_waits(int kind)
+{
+	unsigned found = 0, wrong = 0;
+
+	for (int i = 0; i < WAITS; i++) {
+		const struct wait *w = &shared->waits[kind][i];
+		const struct offcpu_interval *v = interval_in(shared->tids[kind], w);
+
+		if (w->end_ns - w->begin_ns < 2 * NS_PER_MS) { /* the feeder was ahead */
+			found++;
+			continue;
+		}
+		if (!v)
+			continue;
+		found++;
+		wrong += v->class != class_of_kind[kind] || v->state != 'S' ||
+			 v->runqueue_ns > v->duration_ns || v->host_tid != v->tid;
+	}
+	assert_int_equal(wrong, 0);
+	assert_in_range(found, WAITS - 2, WAITS);
+}
+
+/* How much longer the waits were for the thread than for the kernel, in the middle. */
+static uint64_t typical_difference(int kind)
+{
+	uint64_t ns[WAITS];
+	unsigned n = 0;
+
+	for (int i = 0; i < WAITS; i++) {
+		const struct wait *w = &shared->waits[kind][i];
+		const struct offcpu_interval *v = interval_in(shared->tids[kind], w);
+
+		if (v)
+			ns[n++] = w->end_ns - w->begin_ns - v->duration_ns;
+	}
+	qsort(ns, n, sizeof(ns[0]), compare);
+	return n ? ns[n / 2] : UINT64_MAX;
+}
+
+static void check_times(pid_t pid, int kind)
+{
+	struct offcpu_times t = times_of(pid, shared->tids[kind]);
+	uint64_t off_ns = t.off_ns[class_of_kind[kind]] + t.runqueue_ns, waited_ns = 0;
+	int64_t cpu_ns = (int64_t)shared->cpu_ns[kind] - (int64_t)t.oncpu_ns;
+
+	for (int i = 0; i < WAITS; i++)
+		waited_ns += shared->waits[kind][i].end_ns - shared->waits[kind][i].begin_ns;
+	/* what it did before it was measured is in its own clock alone */
+	assert_true(cpu_ns < 20 * (int64_t)NS_PER_MS && cpu_ns > -20 * (int64_t)NS_PER_MS);
+	assert_true(off_ns > waited_ns - waited_ns / 10);
+}
+
+static bool cookie_came(uint32_t tid, uint64_t off_ns)
+{
+	for (uint32_t i = 0; i < shared->n_cookies && i < COOKIES_MAX; i++)
+		if (shared->cookies[i].tid == tid &&
+		    host_cookie_is_offcpu(shared->cookies[i].cookie) &&
+		    host_cookie_off_ns(shared->cookies[i].cookie) == off_ns)
+			return true;
+	return false;
+}
+
+/* The last of a stay in the kernel, of which the agent hears. */
+static bool is_last_of_stay(unsigned at)
+{
+	for (unsigned i = at + 1; i < seen.n; i++)
+		if (seen.intervals[i].tid == seen.intervals[at].tid)
+			return seen.intervals[i].stay_ns != seen.intervals[at].stay_ns;
+	return false; /* its signal may be on the way */
+}
+
+static void check_signals(void)
+{
+	unsigned sent = 0, came = 0;
+
+	for (unsigned i = 0; i < seen.n; i++) {
+		if (!(seen.intervals[i].flags & OFFCPU_SIGNALLED) || !is_last_of_stay(i))
+			continue;
+		sent++;
+		came += cookie_came(seen.intervals[i].tid, seen.intervals[i].duration_ns);
+	}
+	print_message("%u signals of %u came, with their times\n", came, sent);
+	assert_true(sent > KINDS * WAITS / 2);
+	assert_true(came >= sent - sent / 50);
+}
+
+static void waits_have_a_class_a_length_and_a_signal(void **state)
+{
+	pid_t pid = child(WAITING);
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	wait_for_handler();
+	measure(pid, shared->handler, NS_PER_MS);
+	__atomic_store_n(&shared->go, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < 600 && __atomic_load_n(&shared->done, __ATOMIC_ACQUIRE) < KINDS; i++) {
+		usleep(50000);
+		offcpu_engine_drain(seen.engine);
+	}
+	assert_int_equal(shared->done, KINDS);
+	offcpu_engine_drain(seen.engine);
+	for (int kind = 0; kind < KINDS; kind++) {
+		uint64_t ns = typical_difference(kind);
+
+		print_message("%s: %llu us longer for the thread than for the kernel\n",
+			      offcpu_class_name(class_of_kind[kind]),
+			      (unsigned long long)ns / 1000);
+		check_waits(kind);
+		check_times(pid, kind);
+		assert_true(ns < 2 * NS_PER_MS); /* some 10 us where nothing else runs */
+	}
+	assert_true(seen.stacks > seen.n / 2);
+	check_signals();
+	end(pid);
+	engines_free();
+}
+
+static void who_waits_for_a_cpu_is_in_the_run_queue(void **state)
+{
+	struct offcpu_times a, b;
+	unsigned queued = 0;
+	pid_t pid = child(COMPETING);
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	wait_for_handler();
+	measure(pid, shared->handler, NS_PER_MS);
+	for (int i = 0; i < 200 && queued < 20; i++) {
+		usleep(50000);
+		offcpu_engine_drain(seen.engine);
+		queued = 0;
+		for (unsigned n = 0; n < seen.n; n++)
+			queued += seen.intervals[n].class == OFFCPU_RUNQUEUE &&
+				  seen.intervals[n].state == 'R' &&
+				  seen.intervals[n].runqueue_ns == seen.intervals[n].duration_ns;
+	}
+	assert_true(queued >= 20);
+	a = times_of(pid, shared->tids[0]);
+	b = times_of(pid, shared->tids[1]);
+	print_message("ran %llu and %llu ms, waited %llu and %llu ms for it\n",
+		      (unsigned long long)(a.oncpu_ns / NS_PER_MS),
+		      (unsigned long long)(b.oncpu_ns / NS_PER_MS),
+		      (unsigned long long)(a.runqueue_ns / NS_PER_MS),
+		      (unsigned long long)(b.runqueue_ns / NS_PER_MS));
+	/* together they had no more than the one CPU */
+	assert_true(a.oncpu_ns + b.oncpu_ns <
+		    (a.to_ns - a.from_ns) + (a.to_ns - a.from_ns) / 20 + 20 * NS_PER_MS);
+	assert_true(a.runqueue_ns > (a.to_ns - a.from_ns) / 4);
+	end(pid);
+	engines_free();
+}
+
+/* ---- what must not happen -------------------------------------------------------------------- */
+
+static void a_process_with_another_handler_gets_no_signal(void **state)
+{
+	struct host_engine_counts c;
+	pid_t pid = child(UNHANDLED);
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	wait_for_handler();
+	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
+	for (int i = 0; i < 200 && seen.n < 200; i++) {
+		usleep(20000);
+		offcpu_engine_drain(seen.engine);
+	}
+	host_engine_counts(seen.host, &c);
+	assert_true(seen.n >= 200);
+	assert_int_equal(c.off_sent, 0);
+	assert_true(c.off_dropped > 0);
+	end(pid); /* SIGPROF would have ended it */
+	engines_free();
+}
+
+static void a_process_that_is_no_target_has_no_record(void **state)
+{
+	pid_t pid = child(SLEEPING);
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	wait_for_handler();
+	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
+	for (int i = 0; i < 200 && seen.n < 50; i++) {
+		usleep(20000);
+		offcpu_engine_drain(seen.engine);
+	}
+	for (unsigned i = 0; i < seen.n; i++)
+		assert_int_equal(seen.intervals[i].pid, pid);
+	assert_true(seen.n >= 50);
+	offcpu_engine_remove(seen.engine, pid);
+	offcpu_engine_drain(seen.engine);
+	seen.n = 0;
+	usleep(100000);
+	offcpu_engine_drain(seen.engine);
+	assert_int_equal(seen.n, 0);
+	assert_int_equal(offcpu_engine_threads(seen.engine, 0, look_up, &(struct lookup){ 0 }), 0);
+	end(pid);
+	engines_free();
+}
+
+static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **state)
+{
+	uint64_t min_ns = 0, before_ns = 0;
+	struct offcpu_counts c;
+	pid_t pid = child(SLEEPING);
+
+	(void)state;
+	engines_or_skip(100);
+	wait_for_handler();
+	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
+	offcpu_engine_tick(seen.engine);
+	for (int i = 0; i < 100; i++) {
+		usleep(50000);
+		offcpu_engine_drain(seen.engine);
+		assert_true(offcpu_engine_target(seen.engine, pid, &c, &before_ns));
+		if (c.over_budget > 100)
+			break;
+	}
+	assert_true(c.over_budget > 100);
+	assert_true(c.over_budget_ns > c.over_budget * OFFCPU_MIN_NS_LEAST);
+	assert_int_equal(c.intervals, c.signalled + c.over_budget + c.unreachable + c.lost);
+	offcpu_engine_tick(seen.engine);
+	assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
+	assert_int_equal(before_ns, OFFCPU_MIN_NS_LEAST);
+	assert_int_equal(min_ns, 2 * before_ns);
+	end(pid);
+	engines_free();
+}
+
+static void threads_that_end_leave_their_times(void **state)
+{
+	pid_t pid = child(BEGINNING);
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	wait_for_handler();
+	measure(pid, shared->handler, NS_PER_MS);
+	for (int i = 0; i < 200 && seen.ended < 50; i++) {
+		usleep(20000);
+		offcpu_engine_drain(seen.engine);
+	}
+	print_message("%u threads ended, %u with other times than expected\n", seen.ended,
+		      seen.ended_wrong);
+	assert_true(seen.ended >= 50);
+	assert_true(seen.ended_wrong <= seen.ended / 20);
+	/* none of them stays in the table */
+	assert_in_range(offcpu_engine_threads(seen.engine, pid, look_up, &(struct lookup){ 0 }), 1,
+			4);
+	end(pid);
+	assert_int_equal(offcpu_engine_threads(seen.engine, pid, look_up, &(struct lookup){ 0 }),
+			 0);
+	engines_free();
+}
+
+/* The hard case of test_host_engine.c, with a thread that sleeps. */
+static void a_process_that_execs_is_never_ended_by_a_signal(void **state)
+{
+	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S;
+	struct host_engine_counts c;
+	uint32_t before = 0;
+	int status = 0;
+	pid_t pid;
+
+	(void)state;
+	memset(shared, 0, sizeof(*shared));
+	engines_or_skip(SIGNALS_PER_S);
+	pid = fork();
+	if (pid == 0) {
+		execl("/proc/self/exe", "test_offcpu_engine", "again", (char *)NULL);
+		_exit(1);
+	}
+	while (waitpid(pid, &status, WNOHANG) == 0 && clock_mono_ns() < deadline) {
+		uint32_t now = __atomic_load_n(&shared->generation, __ATOMIC_SEQ_CST);
+
+		if (now != before && __atomic_load_n(&shared->handler, __ATOMIC_SEQ_CST)) {
+			/* as a daemon that hears of the new program at once */
+			host_engine_remove(seen.host, pid);
+			offcpu_engine_remove(seen.engine, pid);
+			measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
+			before = now;
+		}
+		usleep(200);
+	}
+	host_engine_counts(seen.host, &c);
+	print_message("%u programs, %llu signals, %llu not sent\n", shared->generation,
+		      (unsigned long long)c.off_sent, (unsigned long long)c.off_dropped);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(shared->generation, GENERATIONS);
+	assert_true(c.off_sent > GENERATIONS / 4);
+	engines_free();
+}
+
+/* One life of that process: a handler and short sleeps for a while, then the next. */
+static int live_again(void)
+{
+	nap(NS_PER_MS / 2); /* without a handler: what came over from before ends us here */
+	shared->handler = 0;
+	if (++shared->generation >= GENERATIONS)
+		return 0;
+	install();
+	for (uint64_t end_ns = clock_mono_ns() + 10 * NS_PER_MS; clock_mono_ns() < end_ns;)
+		nap(NS_PER_MS / 20);
+	execl("/proc/self/exe", "test_offcpu_engine", "again", (char *)NULL);
+	return 1;
+}
+
+static void targets_come_without_rights(void **state)
+{
+	pid_t pid = child(SLEEPING), holder;
+	int status;
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	wait_for_handler();
+	holder = fork();
+	if (holder == 0) {
+		struct host_engine_target t = { shared->handler, 10 * NS_PER_MS, SIGPROF };
+		unsigned before = seen.n;
+
+		if (setgid(65534) < 0 || setuid(65534) < 0)
+			_exit(2);
+		/* the clocks need rights, and are the warden's in a daemon: their refusal is not
+		 * this test's */
+		(void)host_engine_set(seen.host, pid, &t);
+		if (offcpu_engine_set(seen.engine, pid, OFFCPU_MIN_NS_LEAST) < 0)
+			_exit(3);
+		for (int i = 0; i < 200 && seen.n == before; i++) {
+			usleep(20000);
+			offcpu_engine_drain(seen.engine);
+		}
+		_exit(seen.n > before ? 0 : 4);
+	}
+	assert_int_equal(waitpid(holder, &status, 0), holder);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	end(pid);
+	engines_free();
+}
+
+static void without_rights_there_is_a_sentence(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	pid = fork();
+	if (pid == 0) {
+		char why[OFFCPU_ENGINE_WHY_MAX] = "";
+		struct offcpu_engine *e = NULL;
+
+		if (setgid(65534) < 0 || setuid(65534) < 0)
+			_exit(2);
+		_exit(offcpu_engine_new(seen.host, 100, &e, why) < 0 &&
+				      strstr(why, "permission denied")
+			      ? 0
+			      : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	engines_free();
+}
+
+static void cookies_say_what_was_put_in(void **state)
+{
+	uint64_t c = host_cookie_offcpu(123456789, 7);
+
+	(void)state;
+	assert_true(host_cookie_is_offcpu(c));
+	assert_int_equal(host_cookie_off_ns(c), 123456789);
+	assert_int_equal(host_cookie_intervals(c), 7);
+	c = host_cookie_offcpu(UINT64_MAX, UINT64_MAX);
+	assert_int_equal(host_cookie_off_ns(c), HOST_COOKIE_OFFCPU_NS_MAX);
+	assert_int_equal(host_cookie_intervals(c), HOST_COOKIE_OFFCPU_TICK_MAX);
+	assert_false(host_cookie_is_offcpu(NS_PER_S));
+}
+
+static void a_minimum_that_would_be_a_flood_is_refused(void **state)
+{
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	assert_int_equal(offcpu_engine_set(seen.engine, getpid(), OFFCPU_MIN_NS_LEAST - 1),
+			 -EINVAL);
+	assert_int_equal(offcpu_engine_set(seen.engine, 0, NS_PER_MS), -EINVAL);
+	engines_free();
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(waits_have_a_class_a_length_and_a_signal),
+		cmocka_unit_test(who_waits_for_a_cpu_is_in_the_run_queue),
+		cmocka_unit_test(a_process_with_another_handler_gets_no_signal),
+		cmocka_unit_test(a_process_that_is_no_target_has_no_record),
+		cmocka_unit_test(signals_beyond_the_budget_are_counted_and_the_minimum_grows),
+		cmocka_unit_test(threads_that_end_leave_their_times),
+		cmocka_unit_test(a_process_that_execs_is_never_ended_by_a_signal),
+		cmocka_unit_test(targets_come_without_rights),
+		cmocka_unit_test(without_rights_there_is_a_sentence),
+		cmocka_unit_test(cookies_say_what_was_put_in),
+		cmocka_unit_test(a_minimum_that_would_be_a_flood_is_refused),
+	};
+	bool again = argc > 1 && strcmp(argv[1], "again") == 0;
+	int fd = again ? atoi(getenv("WORDS_FD")) : memfd_create("words", 0);
+	char number[16];
+	int failed = 0;
+
+	snprintf(number, sizeof(number), "%d", fd);
+	setenv("WORDS_FD", number, 1);
+	if (fd < 0 || ftruncate(fd, sizeof(*shared)) < 0)
+		return 1;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (shared == MAP_FAILED)
+		return 1;
+	if (again)
+		return live_again();
+	for (int i = 0; i < 2; i++) {
+		direct = i == 1;
+		failed += cmocka_run_group_tests_name(direct ? "by rseq" : "by task work", tests,
+						      NULL, NULL);
+	}
+	return failed;
+}
