@@ -18,15 +18,21 @@ static const struct usage_row options[] = {
 		"\"tid\":...,\"thread\":...,\"weight_ns\":...,\"stack\":[root...leaf]}. For a wait: "
 		"{\"event\":\"lock\",...,\"kind\":\"enter|wait|park\",\"duration_ns\":..., "
 		"\"open\":false,\"lock\":{\"class\":...,\"id\":...},\"owner\":{\"tid\":..., "
-		"\"thread\":...}|null,\"stack\":[...],\"owner_stack\":[...]}"),
-	OPTION_CHOICE('e', "event", "EVENT", "cpu lock cpu,lock", struct tail, event,
-		      "cpu (the default), lock, or cpu,lock"),
+		"\"thread\":...}|null,\"stack\":[...],\"owner_stack\":[...]}. For a time off the CPU: "
+		"{\"event\":\"offcpu\",...,\"duration_ns\":...,\"reason\":\"lock|park|wait|sleep|poll|"
+		"socket|accept|connect|file|fsync|pipe|fault|disk|runqueue|throttled|safepoint|gc|"
+		"other\",\"syscall\":...,\"runqueue_ns\":...,\"lock\":{...}|null,\"owner\":{...}|null,"
+		"\"waker\":{...}|null,\"trace\":{...}|null,\"kernel\":[...],\"stack\":[...]}"),
+	OPTION_CHOICE('e', "event", "EVENT", "cpu lock offcpu cpu,lock cpu,lock,offcpu",
+		      struct tail, event,
+		      "cpu (the default), lock, offcpu, or several with commas"),
 	OPTION_FLAG(0, "open", struct tail, open,
 		    "with lock: also waits in progress; they are printed again when they end"),
-	OPTION_FLAG(0, "idle", struct tail, idle,
-		    "with lock: also waits for work (a pool's thread at an empty queue)"),
+	OPTION_FLAG(
+		0, "idle", struct tail, idle,
+		"with lock and offcpu: also waits for work (a pool's thread at an empty queue)"),
 	OPTION_TEXT(0, "min", "DURATION", struct tail, min,
-		    "with lock: no waits shorter than this, such as 5ms"),
+		    "with lock and offcpu: nothing shorter than this, such as 5ms"),
 	OPTION_FLAG(0, "no-stack", struct tail, no_stack, "leave the stacks out of the text"),
 	OPTION_TEXT('n', "count", "N", struct tail, count, "exit after N events"),
 	OPTION_HELP,
@@ -35,17 +41,19 @@ static const struct usage_row options[] = {
 
 const struct usage usage_tail = {
 	"tail",
-	"samples, or waits for locks, as they happen, one per line",
+	"samples, waits for locks, or times off the CPU, as they happen, one per line",
 	"kindling tail [OPTION...] [TARGET...]",
 	"Prints events as they happen, one per line: time, pid, tid, thread, event, weight, and "
 	"the stack, the "
 	"running method first. For a wait: its length, its kind (enter of a monitor, wait, park), the lock as "
-	"class@identity, who held the lock when the wait began, and who ended the wait if that is known.\n" CLI_TARGET_ABOUT
+	"class@identity, who held the lock when the wait began, and who ended the wait if that is known. For a time off the CPU: its length, "
+	"the reason, the lock, who woke the thread, and the time in the run queue before it ran.\n" CLI_TARGET_ABOUT
 	".\n"
 	"The command ends when all these JVMs have ended; without a TARGET it ends with Ctrl-C.",
 	options,
 	NULL,
 	"kindling tail org.shop.Main\n"
+	"kindling tail --event offcpu --min 20ms org.shop.Main\n"
 	"kindling tail --event lock --open --min 20ms org.shop.Main\n"
 	"kindling tail --json -n 100 | jq -r '.stack[-1]' | sort | uniq -c",
 };
@@ -76,6 +84,42 @@ static void print_wait(FILE *to, const cJSON *e)
 		fputs(" idle", to);
 }
 
+/* offcpu 23.4ms park java.util.concurrent.Semaphore$NonfairSync@1a2b woken by "worker-2" (4711) */
+static void print_offcpu(FILE *to, const cJSON *e)
+{
+	const cJSON *owner = json_get(e, "owner"), *waker = json_get(e, "waker");
+	char duration[32], text[1024];
+
+	duration_text(json_number_of(e, "duration_ns"), duration, sizeof(duration));
+	fprintf(to, " %s ", duration);
+	print_text(to, json_text_of(e, "reason"));
+	if (cJSON_IsObject(json_get(e, "lock"))) {
+		fputc(' ', to);
+		lock_text(json_get(e, "lock"), text, sizeof(text));
+		print_text(to, text);
+	} else if (strcmp(json_text_of(e, "reason"), "other") == 0 &&
+		   cJSON_IsString(json_get(e, "syscall"))) {
+		fputc(' ', to);
+		print_text(to, json_text_of(e, "syscall"));
+	}
+	if (cJSON_IsObject(owner)) {
+		thread_text(owner, "thread", text, sizeof(text));
+		fputs(" held by ", to);
+		print_text(to, text);
+	}
+	if (cJSON_IsObject(waker) && cJSON_IsString(json_get(waker, "thread"))) {
+		thread_text(waker, "thread", text, sizeof(text));
+		fputs(" woken by ", to);
+		print_text(to, text);
+	}
+	if (json_number_of(e, "runqueue_ns") >= 1e5) {
+		duration_text(json_number_of(e, "runqueue_ns"), duration, sizeof(duration));
+		fprintf(to, " run queue %s", duration);
+	}
+	if (cJSON_IsTrue(json_get(e, "idle")))
+		fputs(" idle", to);
+}
+
 void event_print(FILE *to, const cJSON *e, bool with_stack)
 {
 	const cJSON *stack = json_get(e, "stack"), *frame;
@@ -93,6 +137,8 @@ void event_print(FILE *to, const cJSON *e, bool with_stack)
 	print_text(to, json_text_of(e, "event"));
 	if (strcmp(json_text_of(e, "event"), "lock") == 0)
 		print_wait(to, e);
+	else if (strcmp(json_text_of(e, "event"), "offcpu") == 0)
+		print_offcpu(to, e);
 	else
 		fprintf(to, " %.3gms", json_number_of(e, "weight_ns") / 1e6);
 	for (int i = with_stack ? cJSON_GetArraySize(stack) : 0; i-- > 0;) {
@@ -156,8 +202,11 @@ static int command_tail_parse(int argc, char **argv, struct tail *t, char *path,
 		return cli_wrong("tail", "--min takes a duration such as 5ms");
 	if (t->count && (t->left = atol(t->count)) <= 0)
 		return cli_wrong("tail", "-n takes a number of events");
-	if ((t->open || t->idle || t->min) && !(t->event && strstr(t->event, "lock")))
-		return cli_wrong("tail", "--open, --idle and --min need --event lock");
+	if (t->open && !(t->event && strstr(t->event, "lock")))
+		return cli_wrong("tail", "--open needs --event lock");
+	if ((t->idle || t->min) &&
+	    !(t->event && (strstr(t->event, "lock") || strstr(t->event, "offcpu"))))
+		return cli_wrong("tail", "--idle and --min need --event lock or offcpu");
 	path_add(path, size, "event", t->event);
 	path_add(path, size, "open", t->open ? "1" : NULL);
 	path_add(path, size, "idle", t->idle ? "1" : NULL);

@@ -76,6 +76,26 @@ void host_add_wall(struct live_source *to, const struct target *t, const struct 
 	live_add_event(to, t->stream, &e, NULL, real_ns(t, s->mono_ns));
 }
 
+void host_add_offcpu(struct live_source *to, const struct target *t, const struct offcpu_event *o,
+		     const struct live_kernel *kernel)
+{
+	uint32_t tid = o->virtual_tid ? o->virtual_tid : o->tid;
+	const char *thread = o->virtual_tid ? o->virtual_thread : o->thread;
+	char text[OFFCPU_TEXT_MAX];
+	const struct live_event e = {
+		.event = WIRE_EVENT_OFFCPU,
+		.idle = o->idle,
+		.tid = host_history_tid(tid, thread),
+		.thread = name_in_history(tid, thread),
+		.node = o->node,
+		.class_name = offcpu_event_text(o, text),
+		.weight = o->duration_ns,
+		.interval = target_interval(t, WIRE_EVENT_OFFCPU),
+	};
+
+	live_add_event(to, t->stream, &e, kernel, real_ns(t, o->end_ns));
+}
+
 /* Samples that arrived are counted on arrival; only the drops are added here. */
 static struct profile_accounts accounts_of(const struct target *t)
 {
@@ -86,6 +106,10 @@ static struct profile_accounts accounts_of(const struct target *t)
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		const struct stream_accounts *b = &c.of[e];
 
+		/* the kernel told of these, too: what the agent drops lacks its Java stack, no more
+		 */
+		if (e == WIRE_EVENT_OFFCPU)
+			continue;
 		now.of[e].dropped = b->taken - b->delivered;
 		now.of[e].dropped_weight = b->taken_weight - b->delivered_weight;
 	}

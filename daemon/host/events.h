@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/profile/live.h"
+#include "daemon/profile/offcpu_event.h"
 #include "daemon/target/target.h"
 
 /* A thread's number as the history stores it. */
@@ -11,5 +12,8 @@ void host_add_lock(struct live_source *to, const struct target *t, const struct 
 		   bool idle);
 void host_add_alloc(struct live_source *to, const struct target *t, const struct stream_alloc *a);
 void host_add_wall(struct live_source *to, const struct target *t, const struct stream_sample *s);
+/* @e with the host room's numbers; @kernel may be NULL. */
+void host_add_offcpu(struct live_source *to, const struct target *t, const struct offcpu_event *e,
+		     const struct live_kernel *kernel);
 /* Drops since the last call, and waits that were only counted; afterwards @booked is up to date. */
 struct profile_accounts host_new_accounts(const struct target *t, struct profile_accounts *booked);

@@ -108,6 +108,8 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 	if (r == 0)
 		r = targets_new(h->loop, h->config, &host_target_calls, h, &h->targets);
 	if (r == 0)
+		r = host_offcpu_open(h);
+	if (r == 0)
 		targets_look(h->targets, h->look);
 	if (r == 0)
 		r = loop_timer_add(h->loop, first_second_ns(), NS_PER_S, host_on_second, h,
@@ -147,6 +149,7 @@ struct host *host_free(struct host *h)
 	loop_timer_free(h->memory_timer);
 	loop_timer_free(h->shutdown_timer);
 	uploads_free(h->uploads);
+	host_offcpu_close(h);
 	targets_free(h->targets);
 	host_sampling_free(h->sampling);
 	timelines_free(h->timelines);

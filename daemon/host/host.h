@@ -12,6 +12,7 @@
 #include "daemon/host/sampling.h"
 #include "daemon/locks/locks.h"
 #include "daemon/profile/live.h"
+#include "daemon/profile/offcpu_event.h"
 #include "daemon/store/store.h"
 #include "daemon/symbols/symbols.h"
 #include "daemon/target/target.h"
@@ -27,6 +28,10 @@ struct host_listener {
 	/* a wait that ended (@real_ns is its end) or is in progress; @idle: a wait for work */
 	void (*on_lock)(void *userdata, struct target *t, const struct stream_lock *l, bool idle,
 			uint64_t real_ns);
+	/* an interval off the CPU that ended at @real_ns, with the host room's numbers of threads;
+	 * NULL = not wanted */
+	void (*on_offcpu)(void *userdata, struct target *t, const struct offcpu_event *e,
+			  uint64_t real_ns);
 	/* does it listen to @t? Events of others come, too. NULL = to all */
 	bool (*wants)(void *userdata, const struct target *t);
 	/* @t has ended; no more samples of it will come */
@@ -91,6 +96,10 @@ uint64_t host_memory_used(const struct host *h);
 const struct host_engine *host_sampler(struct host *h, const char **ret_why);
 /* The cost of one tick of a CPU, as measured when the engine was loaded, ns; 0 = unknown. */
 uint64_t host_tick_price_ns(struct host *h);
+/* "" = times off the CPU can be collected; else the reason why not. */
+const char *host_offcpu_why(struct host *h);
+/* The name of an address of the kernel, valid until the next call; NULL = unknown. */
+const char *host_kernel_name(struct host *h, uint64_t address);
 /* NULL while there are none: switched off, or no host engine. */
 const struct kernel_frames *host_kernel_frames(struct host *h);
 /* The waits and threads of @t. NULL = nothing has come from it yet. */

@@ -10,6 +10,7 @@
 
 #include "daemon/host/gaps.h"
 #include "daemon/host/host.h"
+#include "daemon/host/offcpu_join.h"
 #include "daemon/host/thread_ids.h"
 
 struct host {
@@ -27,6 +28,11 @@ struct host {
 	struct symbols *symbols;
 	struct host_question *questions; /* questions of symbols that look has not answered */
 	struct host_sampling *sampling;
+	struct offcpu_engine *offcpu; /* borrowed of it; NULL: offcpu_why says why */
+	const char *offcpu_why;
+	struct loop_source *offcpu_source;
+	struct loop_timer *offcpu_timer;
+	struct target *offcpu_last; /* whose record came last; NULL = look for it */
 	struct loop_timer *second;
 	uint32_t seconds;
 	struct host_listener *listeners; /* borrowed */
@@ -60,6 +66,7 @@ struct host_entry {
 	struct live_source *source;
 	struct locks *locks; /* NULL without memory for it */
 	struct timeline *timeline; /* likewise, and after its end */
+	struct offcpu_join *offcpu; /* NULL = nothing has come yet, or no memory */
 	struct thread_ids *ids; /* NULL = it is in our pid namespace, or the namespace could not be
 				 * opened */
 	/* CLOCK_MONOTONIC: last question about its threads, 0 = none; and when these questions
@@ -85,6 +92,9 @@ struct host_entry *host_entry_of(struct host *h, struct target *t);
 void host_take_accounts(struct host *h, struct target *t);
 /* kernel_frames_find_fn; @userdata is the host. */
 struct kernel_stacks *host_stacks_of(void *userdata, pid_t pid);
+/* Converts the stream's thread number to the host's; virtual threads keep theirs. @e may be NULL.
+ */
+uint32_t host_number_of(const struct host_entry *e, uint32_t tid);
 
 /* history.c */
 /* live_window_fn; @userdata is the host. Without memory or room in the worker the window is dropped
@@ -97,6 +107,15 @@ bool host_on_slice(void *userdata, const struct profile *slice); /* live_slice_f
 void uploads_on_second(struct host *h);
 void uploads_on_settings(struct host *h);
 struct uploads *uploads_free(struct uploads *u);
+
+/* offcpu.c: between the engine of times off the CPU, the join, and all that wants its events. */
+int host_offcpu_open(struct host *h); /* after sampling and targets; 0 or -errno */
+void host_offcpu_close(struct host *h);
+void host_offcpu_agent(struct target *t, const struct stream_offcpu *o);
+/* An ended wait, with the stream's numbers of threads. */
+void host_offcpu_lock(struct target *t, const struct stream_lock *w, bool idle);
+/* Passes on what waits of @t: its ids get another meaning, or its session ends. */
+void host_offcpu_flush(struct target *t);
 
 /* memory.c: ends the sessions of targets that exceed limits.memory */
 void host_check_memory(struct host *h);

@@ -165,6 +165,16 @@ struct kernel_stack *kernel_frames_take(struct kernel_frames *k, struct kernel_s
 	return first;
 }
 
+struct live_kernel kernel_frames_of(struct kernel_frames *k, const struct kernel_stack *first)
+{
+	return (struct live_kernel){
+		.first = first,
+		.n = 1,
+		.name = kernel_frames_name_of,
+		.userdata = k,
+	};
+}
+
 void kernel_frames_counts(const struct kernel_frames *k, struct kernel_frames_counts *ret)
 {
 	struct host_engine_counts c;

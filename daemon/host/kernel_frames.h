@@ -30,6 +30,8 @@ struct kernel_stack *kernel_frames_take(struct kernel_frames *k, struct kernel_s
 					const struct stream *stream,
 					const struct stream_sample *sample,
 					struct live_kernel *ret);
+/* @first for live_add_event(), with the function that names its addresses. */
+struct live_kernel kernel_frames_of(struct kernel_frames *k, const struct kernel_stack *first);
 void kernel_frames_counts(const struct kernel_frames *k, struct kernel_frames_counts *ret);
 /* The reason why frames have no names; "" = they have names, or these are still being read. */
 const char *kernel_frames_note(const struct kernel_frames *k);

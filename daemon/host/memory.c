@@ -65,7 +65,8 @@ static size_t memory_bytes_of(const struct target *t)
 	size_t bytes = t->stream ? stream_bytes(t->stream) : 0;
 
 	if (e)
-		bytes += live_source_bytes(e->source) + (e->locks ? locks_bytes(e->locks) : 0);
+		bytes += live_source_bytes(e->source) + (e->locks ? locks_bytes(e->locks) : 0) +
+			 (e->offcpu ? offcpu_join_bytes(e->offcpu) : 0);
 	return bytes;
 }
 

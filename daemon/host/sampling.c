@@ -213,6 +213,11 @@ uint64_t host_sampling_price_ns(const struct host_sampling *s)
 	return s->price_ns;
 }
 
+struct kernel_frames *host_sampling_names(struct host_sampling *s)
+{
+	return s->frames;
+}
+
 const struct kernel_frames *host_sampling_frames(const struct host_sampling *s)
 {
 	return s->frames;

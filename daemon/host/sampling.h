@@ -48,4 +48,6 @@ const struct host_engine *host_sampling_engine(const struct host_sampling *s, co
 struct offcpu_engine *host_sampling_offcpu(const struct host_sampling *s, const char **ret_why);
 /* The measured cost of one tick of a CPU, ns; 0 = unknown. */
 uint64_t host_sampling_price_ns(const struct host_sampling *s);
+/* What names addresses of the kernel; NULL = nothing does. */
+struct kernel_frames *host_sampling_names(struct host_sampling *s);
 const struct kernel_frames *host_sampling_frames(const struct host_sampling *s);

@@ -71,6 +71,11 @@ static uint32_t wiring_number_of(const struct host_entry *e, uint32_t tid)
 	return e && e->ids && tid && tid < WIRE_VIRTUAL_TID ? thread_ids_host(e->ids, tid) : tid;
 }
 
+uint32_t host_number_of(const struct host_entry *e, uint32_t tid)
+{
+	return wiring_number_of(e, tid);
+}
+
 struct host_thread host_thread_of(const struct target *t, uint32_t number)
 {
 	const struct host_entry *e = t->userdata;
@@ -168,6 +173,7 @@ static void wiring_on_reset(void *userdata, struct target *t)
 	struct host_entry *e = t->userdata;
 
 	(void)userdata;
+	host_offcpu_flush(t);
 	if (e)
 		live_source_reset(e->source);
 	if (e && e->locks)
@@ -242,6 +248,12 @@ static void wiring_on_alloc(void *target, const struct stream_alloc *a)
 		host_add_alloc(e->source, target, &alloc);
 }
 
+static void wiring_on_offcpu(void *target, const struct stream_offcpu *o)
+{
+	if (wiring_entry_of(target))
+		host_offcpu_agent(target, o);
+}
+
 /* ---- target -> locks: waits and threads ------------------------------------------------------ */
 
 static void wiring_on_lock(void *target, const struct stream_lock *w)
@@ -253,6 +265,7 @@ static void wiring_on_lock(void *target, const struct stream_lock *w)
 	uint64_t end_ns = w->begin_ns + w->duration_ns + (uint64_t)t->real_minus_mono_ns;
 	struct stream_lock wait = *w;
 
+	host_offcpu_lock(t, w, idle);
 	wait.tid = wiring_number_of(e, w->tid);
 	wait.owner_tid = wiring_number_of(e, w->owner_tid);
 	wait.waker_tid = wiring_number_of(e, w->waker_tid);
@@ -331,6 +344,8 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 	struct host_entry *e = t->userdata;
 	struct host *h = userdata;
 
+	if (next != TARGET_STREAMING)
+		host_offcpu_flush(t);
 	if (next != TARGET_STREAMING) {
 		host_sampling_stop(h->sampling, t);
 		host_leave_cpu(h, t);
@@ -412,6 +427,8 @@ static void on_free(void *userdata, struct target *t)
 		return;
 	host_sampling_target_deinit(&e->sampling);
 	live_source_free(e->source);
+	offcpu_join_free(e->offcpu);
+	h->offcpu_last = NULL;
 	locks_free(e->locks);
 	timeline_free(e->timeline);
 	thread_ids_free(e->ids);
@@ -429,6 +446,7 @@ const struct targets_ops host_target_calls = {
 		.on_mapping = wiring_on_mapping,
 		.on_wall = wiring_on_wall,
 		.on_alloc = wiring_on_alloc,
+		.on_offcpu = wiring_on_offcpu,
 		.on_lock = wiring_on_lock,
 		.on_thread = wiring_on_thread,
 		.on_state = wiring_on_thread_state,

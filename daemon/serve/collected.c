@@ -65,9 +65,10 @@ unsigned api_not_collected(struct host *h, const struct selection *s, unsigned e
 
 	*buf = '\0';
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
-		const char *why = NULL;
+		bool refused = e == WIRE_EVENT_OFFCPU && *host_offcpu_why(h);
+		const char *why = refused ? host_offcpu_why(h) : NULL;
 
-		if (!(events & 1u << e) || any_collects(h, s, e, &why))
+		if (!(events & 1u << e) || (!refused && any_collects(h, s, e, &why)))
 			continue;
 		if (!absent)
 			collected_explain((enum wire_event)e, why, buf, size);

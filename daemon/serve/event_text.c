@@ -123,3 +123,89 @@ void event_lock(struct text_out *to, struct host *h, const struct target *t,
 	event_stack(to, h, t, w->owner_node);
 	text_put(to, "}\n");
 }
+
+static void offcpu_syscall_text(struct text_out *to, int nr)
+{
+	const char *name = offcpu_syscall_name(nr);
+
+	if (nr < 0)
+		text_put(to, "null");
+	else if (name)
+		text_json(to, name);
+	else
+		text_printf(to, "\"%d\"", nr);
+}
+
+/* The waker: a thread of the same JVM, or of another process. */
+static void offcpu_waker_text(struct text_out *to, const struct target *t,
+			      const struct offcpu_event *e)
+{
+	text_put(to, ",\"waker\":");
+	if (!e->waker_tid) {
+		text_put(to, "null");
+		return;
+	}
+	text_printf(to, "{\"pid\":%u,", e->waker_pid);
+	if (e->waker_pid == (uint32_t)t->jvm.pid)
+		thread_text(to, t, e->waker_tid, e->waker);
+	else
+		text_printf(to, "\"tid\":%u,\"thread\":null", e->waker_tid);
+	text_put(to, "}");
+}
+
+/* Both ids are visible ASCII. */
+static void offcpu_trace_text(struct text_out *to, const struct stream_context *c)
+{
+	if (!c) {
+		text_put(to, ",\"trace\":null");
+		return;
+	}
+	text_put(to, ",\"trace\":{\"trace_id\":");
+	text_json(to, c->trace_id);
+	text_put(to, ",\"span_id\":");
+	if (c->span_id[0])
+		text_json(to, c->span_id);
+	else
+		text_put(to, "null");
+	text_put(to, "}");
+}
+
+static void offcpu_kernel_text(struct text_out *to, struct host *h, const struct offcpu_event *e)
+{
+	text_put(to, ",\"kernel\":[");
+	for (unsigned i = e->n_ips; i-- > 0;) {
+		const char *name = host_kernel_name(h, e->ips[i]);
+
+		text_json(to, name ? name : "[unknown]");
+		if (i)
+			text_put(to, ",");
+	}
+	text_put(to, "]");
+}
+
+void event_offcpu(struct text_out *to, struct host *h, const struct target *t,
+		  const struct offcpu_event *e, uint64_t real_ns)
+{
+	const struct stream_lock *w = e->lock;
+
+	begin_text(to, t, "offcpu", e->virtual_tid ? e->virtual_tid : e->tid,
+		   e->virtual_tid ? e->virtual_thread : e->thread, real_ns);
+	text_printf(to, ",\"duration_ns\":%llu,\"reason\":\"%s\",\"syscall\":",
+		    (unsigned long long)e->duration_ns, offcpu_reason_names[e->reason]);
+	offcpu_syscall_text(to, e->syscall_nr);
+	text_printf(to, ",\"runqueue_ns\":%llu,\"idle\":%s,\"lock\":",
+		    (unsigned long long)e->runqueue_ns, e->idle ? "true" : "false");
+	if (w)
+		locks_text_lock(to, event_text_class_of(t, w), w->identity);
+	else
+		text_put(to, "null");
+	other_text(to, t, "owner", w ? w->owner_tid : 0, w ? w->owner : "");
+	offcpu_waker_text(to, t, e);
+	other_text(to, t, "carrier", e->virtual_tid && e->tid != e->virtual_tid ? e->tid : 0,
+		   e->thread);
+	offcpu_trace_text(to, e->trace);
+	offcpu_kernel_text(to, h, e);
+	text_put(to, ",\"stack\":");
+	event_stack(to, h, t, e->node);
+	text_put(to, "}\n");
+}

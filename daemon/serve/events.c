@@ -15,7 +15,7 @@ struct watcher {
 	struct host_listener listener;
 	struct selection selected; /* n = 0: all, including later ones */
 	uint32_t left; /* selected targets that have not ended */
-	bool cpu, lock; /* the filter; for waits: */
+	bool cpu, lock, offcpu; /* the filter; for waits: */
 	bool open, idle; /* waits in progress, waits for work */
 	uint64_t min_ns; /* no waits shorter than this */
 	struct text_out buffer;
@@ -113,6 +113,18 @@ static void serve_events_on_lock(void *userdata, struct target *t, const struct 
 	serve_events_wake(w);
 }
 
+static void serve_events_on_offcpu(void *userdata, struct target *t, const struct offcpu_event *e,
+				   uint64_t real_ns)
+{
+	struct watcher *w = userdata;
+
+	if (!w->offcpu || !serve_events_wanted(w, t) || (e->idle && !w->idle) ||
+	    e->duration_ns < w->min_ns || !serve_events_has_room(w))
+		return;
+	event_offcpu(&w->buffer, w->host, t, e, real_ns);
+	serve_events_wake(w);
+}
+
 /* MHD asks for more bytes; none now means that the connection sleeps until a sample comes. */
 static ssize_t read_more(void *userdata, uint64_t position, char *buf, size_t max)
 {
@@ -153,7 +165,7 @@ static void serve_events_forget(void *userdata)
 	free(w);
 }
 
-/* "cpu", "lock", "cpu,lock"; empty means cpu. false = it contains another word. */
+/* "cpu", "lock", "offcpu", and lists of them; empty means cpu. false = it contains another word. */
 static bool parse_events(struct watcher *w, const char *list)
 {
 	w->cpu = !list;
@@ -164,11 +176,13 @@ static bool parse_events(struct watcher *w, const char *list)
 			w->cpu = true;
 		else if (n == 4 && strncmp(list, "lock", n) == 0)
 			w->lock = true;
+		else if (n == 6 && strncmp(list, "offcpu", n) == 0)
+			w->offcpu = true;
 		else
 			return false;
 		list += n + (list[n] == ',');
 	}
-	return w->cpu || w->lock;
+	return w->cpu || w->lock || w->offcpu;
 }
 
 /* Parses the request; answers the error itself: -EINVAL, -ENOENT, -ENODATA. */
@@ -179,8 +193,10 @@ static int serve_events_parse(struct request *r, struct watcher *w)
 	char why[400];
 
 	if (!parse_events(w, event)) {
-		(void)answer_error(r, 400, "the event must be cpu, lock or cpu,lock, not \"%s\"",
-				   event);
+		(void)answer_error(
+			r, 400,
+			"the event must be cpu, lock, offcpu, or several with commas, not \"%s\"",
+			event);
 		return -EINVAL;
 	}
 	if (min && !parse_duration(min, &w->min_ns)) {
@@ -191,7 +207,8 @@ static int serve_events_parse(struct request *r, struct watcher *w)
 	w->idle = argument_is_set(r, "idle");
 	if (api_select(r, &w->selected) < 0)
 		return -ENOENT;
-	events = (w->cpu ? 1u << WIRE_EVENT_CPU : 0) | (w->lock ? 1u << WIRE_EVENT_LOCK : 0);
+	events = (w->cpu ? 1u << WIRE_EVENT_CPU : 0) | (w->lock ? 1u << WIRE_EVENT_LOCK : 0) |
+		 (w->offcpu ? 1u << WIRE_EVENT_OFFCPU : 0);
 	if (!api_not_collected(r->serve->host, &w->selected, events, why, sizeof(why)))
 		return 0;
 	(void)answer_error(r, 409, "%s", why);
@@ -216,6 +233,7 @@ enum MHD_Result serve_events(struct request *r)
 	w->listener.wants = serve_events_wants;
 	w->listener.on_sample = serve_events_on_sample;
 	w->listener.on_lock = serve_events_on_lock;
+	w->listener.on_offcpu = serve_events_on_offcpu;
 	w->listener.on_gone = on_gone;
 	w->listener.userdata = w;
 	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 64 * 1024, read_more, w,

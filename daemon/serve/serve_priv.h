@@ -187,6 +187,9 @@ const char *event_frame_name(struct host *h, const struct target *t, const struc
 void event_trace(struct text_out *to, const struct stream_context *trace);
 /* [root ... leaf]; @node 0 = [] */
 void event_stack(struct text_out *to, struct host *h, const struct target *t, uint32_t node);
+/* @e as listeners get it. */
+void event_offcpu(struct text_out *to, struct host *h, const struct target *t,
+		  const struct offcpu_event *e, uint64_t real_ns);
 void event_lock(struct text_out *to, struct host *h, const struct target *t,
 		const struct stream_lock *w, bool idle, uint64_t real_ns);
 /* control.c; @verb: attach or detach */

@@ -52,6 +52,8 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 		host_ns = ops->on_host_wanted(t->priv->table->userdata, t, interval_ns);
 	if (t->states)
 		start.flags |= WIRE_START_THREADS;
+	if (!host_ns || t->priv->table->no_offcpu)
+		start.events &= ~(1ull << WIRE_EVENT_OFFCPU);
 	if (host_ns) {
 		start.flags |= WIRE_START_HOST;
 		start.interval_ns = host_ns;
@@ -109,6 +111,8 @@ uint64_t target_interval(const struct target *t, enum wire_event event)
 		return in_force ? in_force : c->lock_min_ns;
 	case WIRE_EVENT_ALLOC:
 		return t->wanted_alloc_interval ? t->wanted_alloc_interval : c->alloc_interval;
+	case WIRE_EVENT_OFFCPU:
+		return c->offcpu_min_ns;
 	case WIRE_EVENT_WALL:
 		return t->wanted_wall_interval_ns ? t->wanted_wall_interval_ns
 						  : c->wall_interval_ns;

@@ -51,6 +51,11 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 	return 0;
 }
 
+void targets_no_offcpu(struct targets *t)
+{
+	t->no_offcpu = true;
+}
+
 void targets_look(struct targets *t, struct look *look)
 {
 	t->look = look;

@@ -113,6 +113,8 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 		void *userdata, struct targets **ret);
 /* Who looks at processes for it; borrowed. Without one it does so itself, and waits. */
 void targets_look(struct targets *t, struct look *look);
+/* No times off the CPU: nobody would send their signals. */
+void targets_no_offcpu(struct targets *t);
 /* The @userdata that the table of @t was made with. */
 void *targets_userdata(const struct target *t);
 struct targets *targets_free(struct targets *t); /* kills injectors; does not detach */

@@ -114,6 +114,7 @@ struct targets {
 	struct loop *loop;
 	const struct config *config;
 	struct look *look; /* borrowed; NULL = who asks looks itself */
+	bool no_offcpu; /* see targets_no_offcpu() */
 	int rules_fd; /* facts_rules_file() of the rules with rules_id, or -1 */
 	uint64_t rules_id;
 	struct targets_ops ops;

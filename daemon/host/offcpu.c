@@ -1,0 +1,232 @@
+/*
+ * Times off the CPU: the kernel's records from the engine, the agents' from their streams, and
+ * waits for locks go into the join of their target; its events go to the profile and to listeners.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include "daemon/bpf/offcpu_engine.h"
+#include "daemon/ground/clock.h"
+#include "daemon/host/events.h"
+#include "daemon/host/host_priv.h"
+
+#define AGENT_THREAD "kindling"
+#define TURN_NS	     (100 * NS_PER_MS) /* to drain the ring, and to pass on what has waited */
+
+/* ---- join -> profile, listeners ---------------------------------------------------------------
+ */
+
+static void offcpu_explain(void *userdata, struct offcpu_event *e)
+{
+	const struct target *t = userdata;
+
+	offcpu_event_explain(e, t->stream, stream_thread_name(t->stream, e->tid));
+}
+
+static void offcpu_to_profile(struct host *h, const struct host_entry *entry,
+			      const struct target *t, const struct offcpu_event *e)
+{
+	struct kernel_frames *names = host_sampling_names(h->sampling);
+	struct live_kernel kernel;
+	struct kernel_stack *k = NULL;
+
+	if (names && e->n_ips)
+		k = calloc(1, sizeof(*k) + e->n_ips * sizeof(k->ips[0]));
+	if (k) {
+		k->mono_ns = e->end_ns;
+		k->n = e->n_ips;
+		memcpy(k->ips, e->ips, e->n_ips * sizeof(k->ips[0]));
+		kernel = kernel_frames_of(names, k);
+	}
+	host_add_offcpu(entry->source, t, e, k ? &kernel : NULL);
+	free(k);
+}
+
+static const char *offcpu_waker(const struct target *t, const struct offcpu_event *e)
+{
+	return e->waker_own_tid && e->waker_pid == (uint32_t)t->jvm.pid
+		       ? stream_thread_name(t->stream, e->waker_own_tid)
+		       : "";
+}
+
+static void offcpu_on_event(void *userdata, const struct offcpu_event *joined)
+{
+	struct target *t = userdata;
+	struct host *h = targets_userdata(t);
+	const struct host_entry *entry = t->userdata;
+	uint64_t real_ns = joined->end_ns + (uint64_t)t->real_minus_mono_ns;
+	struct offcpu_event e = *joined;
+	struct stream_lock lock;
+
+	e.thread = stream_thread_name(t->stream, e.tid);
+	e.virtual_thread = stream_thread_name(t->stream, e.virtual_tid);
+	e.waker = offcpu_waker(t, &e);
+	/* the agent's own thread waits for samples; nobody signals it */
+	e.idle |= !e.has_stack && strcmp(e.thread, AGENT_THREAD) == 0;
+	e.tid = host_number_of(entry, e.tid);
+	if (e.lock) {
+		lock = *e.lock;
+		lock.tid = host_number_of(entry, lock.tid);
+		lock.owner_tid = host_number_of(entry, lock.owner_tid);
+		lock.waker_tid = host_number_of(entry, lock.waker_tid);
+		e.lock = &lock;
+	}
+	offcpu_to_profile(h, entry, t, &e);
+	for (struct host_listener *l = h->listeners, *next; l; l = next) {
+		next = l->next;
+		if (l->on_offcpu)
+			l->on_offcpu(l->userdata, t, &e, real_ns);
+	}
+}
+
+/* ---- engine, target -> join -------------------------------------------------------------------
+ */
+
+/* NULL: there is no session, or no memory. */
+static struct offcpu_join *offcpu_join_of(struct host *h, struct target *t)
+{
+	struct host_entry *e = t->stream ? host_entry_of(h, t) : NULL;
+
+	if (e && !e->offcpu)
+		(void)offcpu_join_new(offcpu_explain, offcpu_on_event, t, &e->offcpu);
+	return e ? e->offcpu : NULL;
+}
+
+/* Records of one process come in groups. */
+static struct target *offcpu_target(struct host *h, pid_t pid)
+{
+	struct target *t = h->offcpu_last;
+
+	if (!t || t->jvm.pid != pid || t->state != TARGET_STREAMING)
+		for (t = targets_next(h->targets, NULL);
+		     t && (t->jvm.pid != pid || t->state != TARGET_STREAMING);
+		     t = targets_next(h->targets, t))
+			;
+	h->offcpu_last = t;
+	return t;
+}
+
+static void offcpu_on_interval(void *userdata, const struct offcpu_interval *i, const uint64_t *ips,
+			       unsigned n)
+{
+	struct host *h = userdata;
+	struct target *t = offcpu_target(h, i->pid);
+	struct offcpu_join *join = t ? offcpu_join_of(h, t) : NULL;
+	const struct offcpu_kernel k = {
+		.end_ns = i->end_ns,
+		.duration_ns = i->duration_ns,
+		.runqueue_ns = i->runqueue_ns,
+		.stay_ns = i->stay_ns,
+		.tid = i->tid,
+		.waker_pid = i->waker_pid,
+		.waker_tid = i->waker_tid,
+		.waker_own_tid = i->waker_own_tid,
+		.syscall_nr = i->syscall_nr,
+		.kernel_class = i->class,
+		.signalled = i->flags & OFFCPU_SIGNALLED,
+	};
+
+	if (join)
+		offcpu_join_kernel(join, &k, ips, n, clock_mono_ns());
+}
+
+void host_offcpu_agent(struct target *t, const struct stream_offcpu *o)
+{
+	struct host *h = targets_userdata(t);
+	struct offcpu_join *join;
+
+	/* the kernel's record is in the ring before the agent's can be in the pipe */
+	if (h->offcpu)
+		offcpu_engine_drain(h->offcpu);
+	join = offcpu_join_of(h, t);
+	if (join)
+		offcpu_join_agent(join, o, clock_mono_ns());
+}
+
+void host_offcpu_lock(struct target *t, const struct stream_lock *w, bool idle)
+{
+	const struct host_entry *e = t->userdata;
+
+	/* only where times off the CPU are collected */
+	if (e && e->offcpu)
+		offcpu_join_lock(e->offcpu, w, idle);
+}
+
+void host_offcpu_flush(struct target *t)
+{
+	struct host_entry *e = t->userdata;
+
+	if (!e || !e->offcpu)
+		return;
+	if (t->stream)
+		offcpu_join_flush(e->offcpu);
+	e->offcpu = offcpu_join_free(e->offcpu);
+}
+
+static void offcpu_on_ring(void *userdata, uint32_t events)
+{
+	struct host *h = userdata;
+
+	(void)events;
+	offcpu_engine_drain(h->offcpu);
+}
+
+static void offcpu_on_turn(void *userdata)
+{
+	struct host *h = userdata;
+	uint64_t now_ns = clock_mono_ns();
+
+	offcpu_engine_drain(h->offcpu);
+	for (struct target *t = targets_next(h->targets, NULL); t;
+	     t = targets_next(h->targets, t)) {
+		struct host_entry *e = t->userdata;
+
+		if (e && e->offcpu && t->stream)
+			offcpu_join_expire(e->offcpu, now_ns);
+	}
+}
+
+/* ---- life cycle -------------------------------------------------------------------------------
+ */
+
+int host_offcpu_open(struct host *h)
+{
+	int fd, r;
+
+	h->offcpu = host_sampling_offcpu(h->sampling, &h->offcpu_why);
+	if (!h->offcpu) {
+		targets_no_offcpu(h->targets);
+		return 0;
+	}
+	h->offcpu_why = "";
+	offcpu_engine_listen(h->offcpu, offcpu_on_interval, NULL, h);
+	fd = offcpu_engine_fd(h->offcpu);
+	r = fd >= 0 ? loop_add(h->loop, fd, EPOLLIN, offcpu_on_ring, h, &h->offcpu_source) : 0;
+	if (r < 0)
+		return r;
+	return loop_timer_add(h->loop, TURN_NS, TURN_NS, offcpu_on_turn, h, &h->offcpu_timer);
+}
+
+void host_offcpu_close(struct host *h)
+{
+	if (h->offcpu)
+		offcpu_engine_listen(h->offcpu, NULL, NULL, NULL);
+	h->offcpu_source = loop_source_free(h->offcpu_source);
+	h->offcpu_timer = loop_timer_free(h->offcpu_timer);
+}
+
+const char *host_offcpu_why(struct host *h)
+{
+	return h->offcpu_why;
+}
+
+const char *host_kernel_name(struct host *h, uint64_t address)
+{
+	struct kernel_frames *names = host_sampling_names(h->sampling);
+	struct live_kernel kernel;
+
+	if (!names)
+		return NULL;
+	kernel = kernel_frames_of(names, NULL);
+	return kernel.name(kernel.userdata, address);
+}

@@ -1,0 +1,440 @@
+/* See offcpu_join.h. Intervals that wait are in one list by age and in one by thread. */
+#include "daemon/host/offcpu_join.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define BUCKETS 512u
+#define LATE_NS 3000000000ull /* so long a late agent is known as such */
+#define LOCK_SLACK_NS \
+	2000000ull /* the wait of a lock begins before the switch, and ends after it */
+
+enum join_state {
+	JOIN_FOR_AGENT, /* the agent's record is to come */
+	JOIN_FOR_LOCK, /* the lock's record may come */
+	JOIN_PASSED_ON, /* without the agent's record, which is not to count a second time */
+};
+
+struct join_item {
+	struct join_item *older, *newer; /* by age */
+	struct join_item *left, *right; /* of one bucket: newer, older */
+	enum join_state state;
+	uint64_t deadline_ns, stay_ns;
+	struct offcpu_event e; /* trace and ips point to what follows */
+	struct stream_context trace;
+	char *trace_text; /* owned: trace id and span id */
+	uint64_t ips[];
+};
+
+struct offcpu_join {
+	offcpu_explain_fn *explain;
+	offcpu_join_fn *emit;
+	void *userdata;
+	struct join_item *oldest, *newest;
+	struct join_item *buckets[BUCKETS];
+	unsigned n;
+	size_t bytes; /* of the items */
+	struct offcpu_join_counts counts;
+};
+
+int offcpu_join_new(offcpu_explain_fn *explain, offcpu_join_fn *emit, void *userdata,
+		    struct offcpu_join **ret)
+{
+	struct offcpu_join *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return -ENOMEM;
+	j->explain = explain;
+	j->emit = emit;
+	j->userdata = userdata;
+	*ret = j;
+	return 0;
+}
+
+/* ---- the lists ------------------------------------------------------------------------------ */
+
+static struct join_item **join_bucket(struct offcpu_join *j, uint32_t tid)
+{
+	return &j->buckets[tid * 2654435761u >> 23 & (BUCKETS - 1)];
+}
+
+static size_t join_item_bytes(const struct join_item *i)
+{
+	return sizeof(*i) + i->e.n_ips * sizeof(i->ips[0]);
+}
+
+static struct join_item *join_item_new(const struct offcpu_event *e, const uint64_t *ips,
+				       unsigned n)
+{
+	struct join_item *i;
+
+	if (n > OFFCPU_STACK_MAX)
+		n = OFFCPU_STACK_MAX;
+	i = calloc(1, sizeof(*i) + n * sizeof(i->ips[0]));
+	if (!i)
+		return NULL;
+	i->e = *e;
+	if (n)
+		memcpy(i->ips, ips, n * sizeof(i->ips[0]));
+	i->e.ips = i->ips;
+	i->e.n_ips = n;
+	return i;
+}
+
+static void join_item_free(struct join_item *i)
+{
+	free(i->trace_text);
+	free(i);
+}
+
+static void join_add(struct offcpu_join *j, struct join_item *i)
+{
+	struct join_item **bucket = join_bucket(j, i->e.tid);
+
+	i->older = j->newest;
+	if (j->newest)
+		j->newest->newer = i;
+	else
+		j->oldest = i;
+	j->newest = i;
+	i->right = *bucket;
+	if (*bucket)
+		(*bucket)->left = i;
+	*bucket = i;
+	j->n++;
+	j->bytes += join_item_bytes(i);
+}
+
+static void join_remove(struct offcpu_join *j, struct join_item *i)
+{
+	*(i->older ? &i->older->newer : &j->oldest) = i->newer;
+	*(i->newer ? &i->newer->older : &j->newest) = i->older;
+	*(i->left ? &i->left->right : join_bucket(j, i->e.tid)) = i->right;
+	if (i->right)
+		i->right->left = i->left;
+	j->n--;
+	j->bytes -= join_item_bytes(i);
+}
+
+/* ---- passing on ----------------------------------------------------------------------------- */
+
+static void join_emit_event(struct offcpu_join *j, struct offcpu_event *e)
+{
+	if (e->kernel_class == OFFCPU_NO_CLASS)
+		j->counts.no_kernel += e->has_stack;
+	else if (e->has_stack)
+		j->counts.joined++;
+	else
+		j->counts.no_java_stack++;
+	j->counts.locks += e->lock != NULL;
+	j->emit(j->userdata, e);
+}
+
+static void join_emit(struct offcpu_join *j, struct join_item *i)
+{
+	join_remove(j, i);
+	if (i->state != JOIN_PASSED_ON)
+		join_emit_event(j, &i->e);
+	join_item_free(i);
+}
+
+struct offcpu_join *offcpu_join_free(struct offcpu_join *j)
+{
+	struct join_item *next;
+
+	if (!j)
+		return NULL;
+	for (struct join_item *i = j->oldest; i; i = next) {
+		next = i->newer;
+		join_item_free(i);
+	}
+	free(j);
+	return NULL;
+}
+
+/* May the record of a lock come for it? Waits for work are told in sums. */
+static bool join_hopes(const struct offcpu_event *e)
+{
+	return !e->idle && (e->reason == OFFCPU_REASON_LOCK || e->reason == OFFCPU_REASON_PARK ||
+			    e->reason == OFFCPU_REASON_WAIT);
+}
+
+static void join_hurry(struct offcpu_join *j)
+{
+	while (j->n >= OFFCPU_JOIN_MAX) {
+		j->counts.hurried += j->oldest->state != JOIN_PASSED_ON;
+		join_emit(j, j->oldest);
+	}
+}
+
+/* ---- the kernel's --------------------------------------------------------------------------- */
+
+void offcpu_join_kernel(struct offcpu_join *j, const struct offcpu_kernel *k, const uint64_t *ips,
+			unsigned n, uint64_t now_ns)
+{
+	struct offcpu_event e = {
+		.end_ns = k->end_ns,
+		.duration_ns = k->duration_ns,
+		.runqueue_ns = k->runqueue_ns,
+		.tid = k->tid,
+		.kernel_class = k->kernel_class,
+		.syscall_nr = k->syscall_nr,
+		.waker_pid = k->waker_pid,
+		.waker_tid = k->waker_tid,
+		.waker_own_tid = k->waker_own_tid,
+		.ips = ips,
+		.n_ips = n < OFFCPU_STACK_MAX ? n : OFFCPU_STACK_MAX,
+	};
+	struct join_item *i;
+
+	j->explain(j->userdata, &e);
+	/* over budget, a futex may still be a lock's, whose record has a stack */
+	if (!k->signalled && k->kernel_class != OFFCPU_FUTEX) {
+		join_emit_event(j, &e);
+		return;
+	}
+	join_hurry(j);
+	i = join_item_new(&e, ips, n);
+	if (!i) {
+		join_emit_event(j, &e);
+		return;
+	}
+	i->stay_ns = k->stay_ns;
+	i->state = k->signalled ? JOIN_FOR_AGENT : JOIN_FOR_LOCK;
+	i->deadline_ns = now_ns + (k->signalled ? OFFCPU_JOIN_AGENT_NS : OFFCPU_JOIN_LOCK_NS);
+	join_add(j, i);
+}
+
+/* ---- the agent's ---------------------------------------------------------------------------- */
+
+static void join_take_agents(struct offcpu_event *e, const struct stream_offcpu *o)
+{
+	e->virtual_tid = o->virtual_tid;
+	e->status = o->status;
+	e->node = o->node;
+	e->has_stack = true;
+	e->trace = o->trace;
+}
+
+/* The texts of a trace are the stream's, and change. */
+static void join_keep_trace(struct join_item *i)
+{
+	size_t trace_len, span_len;
+
+	if (!i->e.trace)
+		return;
+	trace_len = strlen(i->e.trace->trace_id) + 1;
+	span_len = strlen(i->e.trace->span_id) + 1;
+	i->trace_text = malloc(trace_len + span_len);
+	if (i->trace_text) {
+		memcpy(i->trace_text, i->e.trace->trace_id, trace_len);
+		memcpy(i->trace_text + trace_len, i->e.trace->span_id, span_len);
+		i->trace = (struct stream_context){ i->trace_text, i->trace_text + trace_len };
+	}
+	i->e.trace = i->trace_text ? &i->trace : NULL;
+}
+
+static void join_with_agent(struct offcpu_join *j, struct join_item *i,
+			    const struct stream_offcpu *o, uint64_t now_ns)
+{
+	join_take_agents(&i->e, o);
+	j->explain(j->userdata, &i->e);
+	if (!join_hopes(&i->e)) {
+		join_emit(j, i);
+		return;
+	}
+	join_keep_trace(i);
+	i->state = JOIN_FOR_LOCK;
+	i->deadline_ns = now_ns + OFFCPU_JOIN_LOCK_NS;
+}
+
+static void join_alone(struct offcpu_join *j, const struct stream_offcpu *o, uint64_t now_ns)
+{
+	struct offcpu_event e = {
+		.end_ns = o->mono_ns,
+		.duration_ns = o->duration_ns,
+		.tid = o->tid,
+		.kernel_class = OFFCPU_NO_CLASS,
+		.syscall_nr = -1,
+	};
+	struct join_item *i = NULL;
+
+	join_take_agents(&e, o);
+	j->explain(j->userdata, &e);
+	if (join_hopes(&e)) {
+		join_hurry(j);
+		i = join_item_new(&e, NULL, 0);
+	}
+	if (!i) {
+		join_emit_event(j, &e);
+		return;
+	}
+	join_keep_trace(i);
+	i->state = JOIN_FOR_LOCK;
+	i->deadline_ns = now_ns + OFFCPU_JOIN_LOCK_NS;
+	join_add(j, i);
+}
+
+static bool join_is_agents(const struct join_item *i, uint32_t tid)
+{
+	return i->e.tid == tid && i->state != JOIN_FOR_LOCK;
+}
+
+void offcpu_join_agent(struct offcpu_join *j, const struct stream_offcpu *o, uint64_t now_ns)
+{
+	struct join_item *found = *join_bucket(j, o->tid), *next;
+	uint64_t stay_ns;
+
+	while (found && !(join_is_agents(found, o->tid) && found->e.duration_ns == o->duration_ns))
+		found = found->right;
+	if (!found) {
+		join_alone(j, o, now_ns);
+		return;
+	}
+	/* those before it in the same stay in the kernel: one signal tells of all */
+	stay_ns = found->stay_ns;
+	for (struct join_item *i = found; i; i = next) {
+		next = i->right;
+		if (i != found && !(stay_ns && i->stay_ns == stay_ns && join_is_agents(i, o->tid)))
+			continue;
+		if (i->state == JOIN_FOR_AGENT) {
+			join_with_agent(j, i, o, now_ns);
+		} else {
+			j->counts.late++;
+			join_emit(j, i);
+		}
+	}
+}
+
+/* ---- the lock's ----------------------------------------------------------------------------- */
+
+static enum offcpu_reason join_reason_of(const struct stream_lock *w)
+{
+	if (w->wait == WIRE_WAIT_PARK)
+		return OFFCPU_REASON_PARK;
+	return w->wait == WIRE_WAIT_WAIT ? OFFCPU_REASON_WAIT : OFFCPU_REASON_LOCK;
+}
+
+/* Is it that wait, or a part of it? A thread may enter a monitor in several steps. */
+static bool join_is_locks(const struct join_item *i, const struct stream_lock *w)
+{
+	uint64_t begin_ns = i->e.end_ns - i->e.duration_ns, end_ns = i->e.end_ns;
+	uint64_t both_begin_ns = begin_ns > w->begin_ns ? begin_ns : w->begin_ns;
+	uint64_t w_end_ns = w->begin_ns + w->duration_ns;
+	uint64_t both_end_ns = end_ns < w_end_ns ? end_ns : w_end_ns;
+
+	if (i->state != JOIN_FOR_LOCK || begin_ns >= end_ns || both_begin_ns >= both_end_ns)
+		return false;
+	/* the JVM has its own word of what the thread did then */
+	if (i->e.status > WIRE_OFFCPU_RUNNABLE && i->e.reason != join_reason_of(w))
+		return false;
+	return begin_ns + LOCK_SLACK_NS >= w->begin_ns && end_ns <= w_end_ns + LOCK_SLACK_NS &&
+	       both_end_ns - both_begin_ns >= i->e.duration_ns / 2;
+}
+
+static void join_with_lock(struct offcpu_join *j, struct join_item *i, const struct stream_lock *w)
+{
+	struct offcpu_event *e = &i->e;
+
+	e->lock = w;
+	e->reason = join_reason_of(w);
+	if (!e->has_stack && w->node) { /* nobody told of the interval itself, but of the wait */
+		e->node = w->node;
+		e->has_stack = true;
+		e->trace = w->trace;
+	}
+	join_emit(j, i);
+}
+
+/* A virtual thread that waits without a carrier: no thread is off the CPU for it. */
+static void join_lock_alone(struct offcpu_join *j, const struct stream_lock *w, bool idle)
+{
+	struct offcpu_event e = {
+		.end_ns = w->begin_ns + w->duration_ns,
+		.duration_ns = w->duration_ns,
+		.tid = w->tid,
+		.virtual_tid = w->tid,
+		.reason = join_reason_of(w),
+		.kernel_class = OFFCPU_NO_CLASS,
+		.status = WIRE_OFFCPU_NONE,
+		.idle = idle,
+		.has_stack = true,
+		.syscall_nr = -1,
+		.node = w->node,
+		.lock = w,
+		.trace = w->trace,
+	};
+
+	j->counts.locks++;
+	j->emit(j->userdata, &e);
+}
+
+/* Of a virtual thread the carrier is unknown: all that wait are looked at. */
+static bool join_lock_virtual(struct offcpu_join *j, const struct stream_lock *w)
+{
+	struct join_item *older;
+	bool found = false;
+
+	for (struct join_item *i = j->newest; i; i = older) {
+		older = i->older;
+		if (i->e.virtual_tid == w->tid && join_is_locks(i, w)) {
+			join_with_lock(j, i, w);
+			found = true;
+		}
+	}
+	return found;
+}
+
+void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle)
+{
+	struct join_item *next;
+
+	if (w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED | WIRE_LOCK_SUM))
+		return;
+	if (w->tid >= WIRE_VIRTUAL_TID) {
+		if (!join_lock_virtual(j, w))
+			join_lock_alone(j, w, idle);
+		return;
+	}
+	for (struct join_item *i = *join_bucket(j, w->tid); i; i = next) {
+		next = i->right;
+		if (i->e.tid == w->tid && join_is_locks(i, w))
+			join_with_lock(j, i, w);
+	}
+}
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+void offcpu_join_expire(struct offcpu_join *j, uint64_t now_ns)
+{
+	struct join_item *next;
+
+	for (struct join_item *i = j->oldest; i; i = next) {
+		next = i->newer;
+		if (i->deadline_ns > now_ns)
+			continue;
+		if (i->state != JOIN_FOR_AGENT) {
+			join_emit(j, i);
+			continue;
+		}
+		join_emit_event(j, &i->e);
+		i->state = JOIN_PASSED_ON;
+		i->deadline_ns = now_ns + LATE_NS;
+	}
+}
+
+void offcpu_join_flush(struct offcpu_join *j)
+{
+	while (j->oldest)
+		join_emit(j, j->oldest);
+}
+
+void offcpu_join_counts(const struct offcpu_join *j, struct offcpu_join_counts *ret)
+{
+	*ret = j->counts;
+}
+
+size_t offcpu_join_bytes(const struct offcpu_join *j)
+{
+	return sizeof(*j) + j->bytes;
+}

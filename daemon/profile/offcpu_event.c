@@ -1,0 +1,237 @@
+/* See offcpu_event.h. */
+#include "daemon/profile/offcpu_event.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include "daemon/ground/mem.h"
+#include "daemon/profile/idle.h"
+
+#define LOOK_FRAMES_MAX 24 /* of the stack, from the leaf, in search of Java frames */
+#define JAVA_FRAMES_MAX 6 /* of these the first tell what the JVM's library does */
+
+const char *const offcpu_reason_names[OFFCPU_REASON_COUNT] = {
+#define X(id, name) [OFFCPU_REASON_##id] = name,
+	OFFCPU_REASONS(X)
+#undef X
+};
+
+/* ---- Java frames that say what the wait is for ------------------------------------------------
+ */
+
+struct offcpu_place {
+	const char *class_name, *method; /* method: its beginning */
+	enum offcpu_reason reason;
+};
+
+/* For waits that the JVM gives no status: a collector was at work, or the JVM is of another make.
+ */
+static const struct offcpu_place waits[] = {
+	{ "jdk.internal.misc.Unsafe", "park", OFFCPU_REASON_PARK },
+	{ "sun.misc.Unsafe", "park", OFFCPU_REASON_PARK },
+	{ "java.lang.Object", "wait", OFFCPU_REASON_WAIT },
+	{ "java.lang.Thread", "sleep", OFFCPU_REASON_SLEEP },
+};
+
+/* A socket that waits with a time limit, or for a connection, polls: the JDK's ways to do that. */
+static const struct offcpu_place polls[] = {
+	{ "java.net.PlainSocketImpl", "socketAccept", OFFCPU_REASON_ACCEPT },
+	{ "java.net.PlainSocketImpl", "socketConnect", OFFCPU_REASON_CONNECT },
+	{ "java.net.SocketInputStream", "socketRead", OFFCPU_REASON_SOCKET },
+	{ "java.net.SocketOutputStream", "socketWrite", OFFCPU_REASON_SOCKET },
+	{ "sun.nio.ch.NioSocketImpl", "accept", OFFCPU_REASON_ACCEPT },
+	{ "sun.nio.ch.NioSocketImpl", "timedAccept", OFFCPU_REASON_ACCEPT },
+	{ "sun.nio.ch.NioSocketImpl", "connect", OFFCPU_REASON_CONNECT },
+	{ "sun.nio.ch.NioSocketImpl", "timedFinishConnect", OFFCPU_REASON_CONNECT },
+	{ "sun.nio.ch.NioSocketImpl", "implRead", OFFCPU_REASON_SOCKET },
+	{ "sun.nio.ch.NioSocketImpl", "timedRead", OFFCPU_REASON_SOCKET },
+	{ "sun.nio.ch.NioSocketImpl", "implWrite", OFFCPU_REASON_SOCKET },
+	{ "sun.nio.ch.ServerSocketChannelImpl", "accept", OFFCPU_REASON_ACCEPT },
+	{ "sun.nio.ch.ServerSocketChannelImpl", "blockingAccept", OFFCPU_REASON_ACCEPT },
+	{ "sun.nio.ch.SocketChannelImpl", "connect", OFFCPU_REASON_CONNECT },
+	{ "sun.nio.ch.SocketChannelImpl", "blockingConnect", OFFCPU_REASON_CONNECT },
+	{ "sun.nio.ch.SocketChannelImpl", "read", OFFCPU_REASON_SOCKET },
+	{ "sun.nio.ch.SocketChannelImpl", "write", OFFCPU_REASON_SOCKET },
+};
+
+static bool offcpu_is_place(const struct stream_frame *f, const struct offcpu_place *p)
+{
+	return strcmp(f->class_name, p->class_name) == 0 &&
+	       strncmp(f->method, p->method, strlen(p->method)) == 0;
+}
+
+/* The reason of the first frame that is among @places; *ret_java: how many Java frames there are,
+ * as far as was looked. */
+static enum offcpu_reason offcpu_look(const struct stream *stream, uint32_t node,
+				      const struct offcpu_place *places, size_t n,
+				      unsigned *ret_java)
+{
+	struct stream_frame f;
+
+	*ret_java = 0;
+	for (int i = 0; i < LOOK_FRAMES_MAX && *ret_java < JAVA_FRAMES_MAX; i++) {
+		if (!stream_node(stream, node, &f, &node))
+			break;
+		if (!wire_kind_is_method(f.kind))
+			continue;
+		++*ret_java;
+		for (size_t p = 0; p < n; p++)
+			if (offcpu_is_place(&f, &places[p]))
+				return places[p].reason;
+	}
+	return OFFCPU_REASON_OTHER;
+}
+
+/* ---- reasons -------------------------------------------------------------------------------- */
+
+/* Waits for a futex, and for what the kernel has no class: the JVM knows why. */
+static enum offcpu_reason offcpu_by_status(const struct offcpu_event *e,
+					   const struct stream *stream)
+{
+	unsigned n_java;
+	enum offcpu_reason by_frame =
+		offcpu_look(stream, e->node, waits, ARRAY_SIZE(waits), &n_java);
+
+	switch (e->status) {
+	case WIRE_OFFCPU_LOCK:
+		return OFFCPU_REASON_LOCK;
+	case WIRE_OFFCPU_PARK:
+		return OFFCPU_REASON_PARK;
+	case WIRE_OFFCPU_WAIT:
+		return OFFCPU_REASON_WAIT;
+	case WIRE_OFFCPU_SLEEP:
+		return OFFCPU_REASON_SLEEP;
+	case WIRE_OFFCPU_BLOCKED_IN_VM: /* the JVM's own threads wait there for work, too */
+		return n_java ? OFFCPU_REASON_SAFEPOINT : OFFCPU_REASON_OTHER;
+	case WIRE_OFFCPU_GC:
+		return n_java ? OFFCPU_REASON_GC : OFFCPU_REASON_OTHER;
+	default:
+		return by_frame;
+	}
+}
+
+static enum offcpu_reason offcpu_by_class(const struct offcpu_event *e, const struct stream *stream)
+{
+	unsigned n_java;
+	enum offcpu_reason by_frame;
+
+	switch (e->kernel_class) {
+	case OFFCPU_SLEEP:
+		return OFFCPU_REASON_SLEEP;
+	case OFFCPU_POLL:
+		by_frame = offcpu_look(stream, e->node, polls, ARRAY_SIZE(polls), &n_java);
+		return by_frame == OFFCPU_REASON_OTHER ? OFFCPU_REASON_POLL : by_frame;
+	case OFFCPU_SOCKET:
+		return OFFCPU_REASON_SOCKET;
+	case OFFCPU_ACCEPT:
+		return OFFCPU_REASON_ACCEPT;
+	case OFFCPU_CONNECT:
+		return OFFCPU_REASON_CONNECT;
+	case OFFCPU_FILE:
+		return OFFCPU_REASON_FILE;
+	case OFFCPU_FSYNC:
+		return OFFCPU_REASON_FSYNC;
+	case OFFCPU_PIPE:
+		return OFFCPU_REASON_PIPE;
+	case OFFCPU_FAULT:
+		return OFFCPU_REASON_FAULT;
+	case OFFCPU_DISK:
+		return OFFCPU_REASON_DISK;
+	case OFFCPU_THROTTLED:
+		return OFFCPU_REASON_THROTTLED;
+	case OFFCPU_RUNQUEUE:
+		return OFFCPU_REASON_RUNQUEUE;
+	default: /* OFFCPU_FUTEX, OFFCPU_OTHER, OFFCPU_NO_CLASS */
+		return offcpu_by_status(e, stream);
+	}
+}
+
+/* Work that is not there can be waited for in these ways only. */
+static bool offcpu_may_be_idle(enum offcpu_reason reason)
+{
+	return reason == OFFCPU_REASON_PARK || reason == OFFCPU_REASON_WAIT ||
+	       reason == OFFCPU_REASON_SLEEP || reason == OFFCPU_REASON_POLL ||
+	       reason == OFFCPU_REASON_ACCEPT || reason == OFFCPU_REASON_SOCKET ||
+	       reason == OFFCPU_REASON_PIPE || reason == OFFCPU_REASON_OTHER;
+}
+
+void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, const char *thread)
+{
+	const struct stream_sample as_sample = {
+		.tid = e->tid,
+		.thread = thread,
+		.node = e->node,
+	};
+	unsigned n_java;
+
+	e->reason = offcpu_by_class(e, stream);
+	e->idle = offcpu_may_be_idle(e->reason) && idle_sample(stream, &as_sample);
+	if (e->reason != OFFCPU_REASON_OTHER || !e->has_stack ||
+	    (e->kernel_class != OFFCPU_FUTEX && e->kernel_class != OFFCPU_NO_CLASS))
+		return;
+	/* collectors, compilers and the like: no Java, and no system call that would tell */
+	(void)offcpu_look(stream, e->node, NULL, 0, &n_java);
+	e->idle |= n_java == 0;
+}
+
+/* ---- texts ---------------------------------------------------------------------------------- */
+
+#define CALLS(X)                                                                                   \
+	X(read)                                                                                    \
+	X(write) X(readv) X(writev) X(pread64) X(pwrite64) X(preadv) X(pwritev) X(openat) X(       \
+		close) X(fsync) X(fdatasync) X(sync_file_range) X(ftruncate) X(fallocate)          \
+		X(sendfile) X(splice) X(copy_file_range) X(newfstatat) X(fstat) X(statx) X(        \
+			getdents64) X(renameat2) X(unlinkat) X(mkdirat) X(flock) X(fcntl) X(ioctl) \
+			X(futex) X(nanosleep) X(clock_nanosleep) X(ppoll) X(pselect6) X(           \
+				epoll_pwait) X(epoll_pwait2) X(epoll_ctl) X(accept) X(accept4)     \
+				X(connect) X(recvfrom) X(recvmsg) X(recvmmsg) X(sendto) X(         \
+					sendmsg) X(sendmmsg) X(shutdown) X(bind) X(listen)         \
+					X(setsockopt) X(mmap) X(munmap) X(mprotect) X(madvise) X(  \
+						mremap) X(brk) X(msync) X(mlock) X(wait4)          \
+						X(waitid) X(execve) X(clone) X(clone3) X(exit) X(  \
+							exit_group) X(sched_yield) X(membarrier)   \
+							X(rt_sigtimedwait) X(rt_sigsuspend) X(     \
+								io_uring_enter) X(io_getevents)    \
+								X(getrandom) X(msgrcv) X(msgsnd)   \
+									X(semtimedop)
+
+static const struct {
+	int nr;
+	const char *name;
+} calls[] = {
+#define X(name) { SYS_##name, #name },
+	CALLS(X)
+#ifdef SYS_poll
+		X(poll)
+#endif
+#ifdef SYS_select
+			X(select)
+#endif
+#ifdef SYS_epoll_wait
+				X(epoll_wait)
+#endif
+#ifdef SYS_pause
+					X(pause)
+#endif
+#undef X
+};
+
+const char *offcpu_syscall_name(int nr)
+{
+	for (size_t i = 0; nr >= 0 && i < ARRAY_SIZE(calls); i++)
+		if (calls[i].nr == nr)
+			return calls[i].name;
+	return NULL;
+}
+
+const char *offcpu_event_text(const struct offcpu_event *e, char buf[OFFCPU_TEXT_MAX])
+{
+	const char *name = offcpu_reason_names[e->reason], *of = "";
+
+	if (e->lock && e->lock->class_name[0])
+		of = e->lock->class_name;
+	else if (e->reason == OFFCPU_REASON_OTHER && offcpu_syscall_name(e->syscall_nr))
+		of = offcpu_syscall_name(e->syscall_nr);
+	snprintf(buf, OFFCPU_TEXT_MAX, "%s%s%s", name, *of ? " " : "", of);
+	return buf;
+}

@@ -1,0 +1,311 @@
+/* Intervals off the CPU from three sources: each is passed on once, in whatever order they come. */
+#include <stdio.h>
+#include <string.h>
+#include "daemon/host/offcpu_join.h"
+#include "tests/unit/unit.h"
+
+#define MS	1000000ull
+#define S	1000000000ull
+#define CARRIER 9u
+#define VIRTUAL (WIRE_VIRTUAL_TID | 77u)
+
+static struct offcpu_join *join;
+static struct offcpu_event last;
+static char last_class[40], last_trace[40];
+static unsigned events;
+static uint64_t total_ns;
+
+/* A reason from the status alone: stacks are test_offcpu_event's. */
+static void explain(void *userdata, struct offcpu_event *e)
+{
+	static const enum offcpu_reason reasons[WIRE_OFFCPU_STATUS_COUNT] = {
+		[WIRE_OFFCPU_NONE] = OFFCPU_REASON_OTHER,
+		[WIRE_OFFCPU_RUNNABLE] = OFFCPU_REASON_OTHER,
+		[WIRE_OFFCPU_SLEEP] = OFFCPU_REASON_SLEEP,
+		[WIRE_OFFCPU_WAIT] = OFFCPU_REASON_WAIT,
+		[WIRE_OFFCPU_PARK] = OFFCPU_REASON_PARK,
+		[WIRE_OFFCPU_LOCK] = OFFCPU_REASON_LOCK,
+		[WIRE_OFFCPU_BLOCKED_IN_VM] = OFFCPU_REASON_SAFEPOINT,
+		[WIRE_OFFCPU_GC] = OFFCPU_REASON_GC,
+	};
+
+	(void)userdata;
+	e->reason = reasons[e->status];
+}
+
+static void on_event(void *userdata, const struct offcpu_event *e)
+{
+	(void)userdata;
+	events++;
+	total_ns += e->duration_ns;
+	last = *e;
+	snprintf(last_class, sizeof(last_class), "%s", e->lock ? e->lock->class_name : "");
+	snprintf(last_trace, sizeof(last_trace), "%s", e->trace ? e->trace->trace_id : "");
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	events = 0;
+	total_ns = 0;
+	return offcpu_join_new(explain, on_event, NULL, &join);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	join = offcpu_join_free(join);
+	return 0;
+}
+
+static void kernel(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, uint64_t stay_ns,
+		   bool signalled, unsigned kernel_class)
+{
+	const uint64_t ips[] = { 0xffffffff81000000, 0xffffffff81000001 };
+	const struct offcpu_kernel k = {
+		.end_ns = end_ns,
+		.duration_ns = duration_ns,
+		.runqueue_ns = 5,
+		.stay_ns = stay_ns,
+		.tid = tid,
+		.syscall_nr = 202,
+		.kernel_class = kernel_class,
+		.signalled = signalled,
+	};
+
+	offcpu_join_kernel(join, &k, ips, 2, end_ns);
+}
+
+static void agent(uint32_t tid, uint64_t at_ns, uint64_t duration_ns, uint8_t status)
+{
+	char trace[] = "4bf92f", span[] = "00f067";
+	const struct stream_context context = { trace, span };
+	const struct stream_offcpu o = {
+		.mono_ns = at_ns,
+		.duration_ns = duration_ns,
+		.tid = tid,
+		.virtual_tid = tid == CARRIER ? VIRTUAL : 0,
+		.node = 3,
+		.status = status,
+		.trace = &context,
+	};
+
+	offcpu_join_agent(join, &o, at_ns);
+	memset(trace, 'x', sizeof(trace) - 1); /* the stream gives the id another meaning */
+}
+
+static void lock_wait(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, uint8_t flags)
+{
+	const struct stream_lock w = {
+		.begin_ns = end_ns - duration_ns,
+		.duration_ns = duration_ns,
+		.tid = tid,
+		.owner_tid = 8,
+		.wait = WIRE_WAIT_PARK,
+		.flags = flags,
+		.class_name = "org.shop.Cache",
+		.node = 4,
+		.thread = "",
+		.owner = "",
+		.waker = "",
+	};
+
+	offcpu_join_lock(join, &w, false);
+}
+
+static struct offcpu_join_counts counts(void)
+{
+	struct offcpu_join_counts c;
+
+	offcpu_join_counts(join, &c);
+	return c;
+}
+
+static void kernel_and_agent_become_one_event(void **state)
+{
+	(void)state;
+	kernel(7, 10 * S, 3 * MS, 10 * S, true, OFFCPU_FUTEX);
+	assert_int_equal(events, 0);
+	agent(7, 10 * S + 100, 3 * MS, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(events, 1);
+	assert_int_equal(last.reason, OFFCPU_REASON_SLEEP);
+	assert_int_equal(last.end_ns, 10 * S);
+	assert_int_equal(last.duration_ns, 3 * MS);
+	assert_int_equal(last.runqueue_ns, 5);
+	assert_int_equal(last.node, 3);
+	assert_int_equal(last.n_ips, 2);
+	assert_string_equal(last_trace, "4bf92f");
+	offcpu_join_expire(join, 100 * S);
+	assert_int_equal(events, 1);
+	assert_int_equal(counts().joined, 1);
+	assert_int_equal(offcpu_join_bytes(join), offcpu_join_bytes(join));
+}
+
+static void the_newest_of_equal_durations_is_the_agents(void **state)
+{
+	(void)state;
+	kernel(7, 10 * S, 3 * MS, 1, true, OFFCPU_FUTEX);
+	kernel(8, 10 * S, 3 * MS, 2, true, OFFCPU_FUTEX);
+	kernel(7, 11 * S, 3 * MS, 3, true, OFFCPU_FUTEX);
+	agent(7, 11 * S, 3 * MS, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(events, 1);
+	assert_int_equal(last.end_ns, 11 * S);
+	offcpu_join_flush(join);
+	assert_int_equal(events, 3);
+	assert_int_equal(counts().no_java_stack, 2);
+}
+
+static void one_signal_tells_of_all_in_one_stay_in_the_kernel(void **state)
+{
+	(void)state;
+	kernel(7, 10 * S, 3 * MS, 10 * S, true, OFFCPU_FILE);
+	kernel(7, 11 * S, 4 * MS, 10 * S, true, OFFCPU_FILE);
+	kernel(7, 12 * S, 5 * MS, 10 * S, true, OFFCPU_FILE);
+	agent(7, 12 * S, 5 * MS, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(events, 3);
+	assert_int_equal(total_ns, 12 * MS);
+	assert_int_equal(counts().joined, 3);
+}
+
+static void a_silent_agent_is_waited_for_and_a_late_one_not_counted_twice(void **state)
+{
+	(void)state;
+	kernel(7, 10 * S, 3 * MS, 1, true, OFFCPU_FILE);
+	offcpu_join_expire(join, 11 * S);
+	assert_int_equal(events, 0);
+	offcpu_join_expire(join, 12 * S);
+	assert_int_equal(events, 1);
+	assert_false(last.has_stack);
+	assert_int_equal(last.n_ips, 2);
+	agent(7, 13 * S, 3 * MS, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(events, 1);
+	assert_int_equal(counts().late, 1);
+	kernel(7, 20 * S, 4 * MS, 1, true, OFFCPU_FILE);
+	offcpu_join_expire(join, 23 * S);
+	offcpu_join_expire(join, 27 * S);
+	offcpu_join_flush(join);
+	assert_int_equal(events, 2);
+}
+
+static void what_has_no_signal_waits_for_nobody(void **state)
+{
+	(void)state;
+	kernel(7, 10 * S, 3 * MS, 0, false, OFFCPU_RUNQUEUE);
+	assert_int_equal(events, 1);
+	assert_int_equal(counts().no_java_stack, 1);
+	/* but a lock's record may say what a futex was for */
+	kernel(7, 11 * S, 3 * MS, 0, false, OFFCPU_FUTEX);
+	assert_int_equal(events, 1);
+	lock_wait(7, 11 * S + 50000, 3 * MS + 60000, 0);
+	assert_int_equal(events, 2);
+	assert_int_equal(last.reason, OFFCPU_REASON_PARK);
+	assert_true(last.has_stack);
+	assert_int_equal(last.node, 4);
+}
+
+static void an_agent_without_the_kernel_has_its_own_words(void **state)
+{
+	(void)state;
+	agent(7, 10 * S, 3 * MS, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(events, 1);
+	assert_int_equal(last.kernel_class, OFFCPU_NO_CLASS);
+	assert_int_equal(last.syscall_nr, -1);
+	assert_int_equal(counts().no_kernel, 1);
+}
+
+static void a_wait_for_a_lock_is_one_event_with_both_parts(void **state)
+{
+	(void)state;
+	kernel(7, 10 * S, 30 * MS, 1, true, OFFCPU_FUTEX);
+	agent(7, 10 * S, 30 * MS, WIRE_OFFCPU_PARK);
+	assert_int_equal(events, 0);
+	lock_wait(8, 10 * S + 1000, 30 * MS + 2000, 0); /* another's */
+	lock_wait(7, 9 * S, 30 * MS, 0); /* of another time */
+	lock_wait(7, 10 * S + 1000, 30 * MS + 2000, WIRE_LOCK_OPEN);
+	assert_int_equal(events, 0);
+	lock_wait(7, 10 * S + 1000, 30 * MS + 2000, 0);
+	assert_int_equal(events, 1);
+	assert_string_equal(last_class, "org.shop.Cache");
+	assert_string_equal(last_trace, "4bf92f");
+	assert_int_equal(last.node, 3);
+	offcpu_join_flush(join);
+	assert_int_equal(events, 1);
+	/* without one it comes as it is */
+	kernel(7, 20 * S, 30 * MS, 1, true, OFFCPU_FUTEX);
+	agent(7, 20 * S, 30 * MS, WIRE_OFFCPU_WAIT);
+	offcpu_join_expire(join, 20 * S + 299 * MS);
+	assert_int_equal(events, 1);
+	offcpu_join_expire(join, 20 * S + 300 * MS);
+	assert_int_equal(events, 2);
+	assert_string_equal(last_trace, "4bf92f");
+	assert_null(last.lock);
+}
+
+static void a_virtual_threads_park_is_its_carriers_or_an_event_by_itself(void **state)
+{
+	(void)state;
+	kernel(CARRIER, 10 * S, 30 * MS, 1, true, OFFCPU_FUTEX);
+	agent(CARRIER, 10 * S, 30 * MS, WIRE_OFFCPU_PARK);
+	lock_wait(VIRTUAL, 10 * S, 30 * MS, 0);
+	assert_int_equal(events, 1);
+	assert_int_equal(last.tid, CARRIER);
+	assert_int_equal(last.virtual_tid, VIRTUAL);
+	lock_wait(VIRTUAL, 11 * S, 40 * MS, 0);
+	assert_int_equal(events, 2);
+	assert_int_equal(last.tid, VIRTUAL);
+	assert_int_equal(last.duration_ns, 40 * MS);
+	lock_wait(VIRTUAL, 12 * S, 40 * MS, WIRE_LOCK_SUM);
+	assert_int_equal(events, 2);
+}
+
+static void whatever_comes_memory_is_bounded_and_nothing_is_lost(void **state)
+{
+	uint64_t sum_ns = 0;
+	size_t most = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 20000; i++) {
+		uint32_t tid = (uint32_t)(i * 7919 % 5000);
+
+		kernel(tid, i, 1000 + i, i % 3, i % 4 != 0, (unsigned)(i % OFFCPU_CLASS_COUNT));
+		sum_ns += 1000 + i;
+		if (i % 5 == 0) {
+			agent(tid ^ 1, i, 1000 + i, (uint8_t)(i % WIRE_OFFCPU_STATUS_COUNT));
+			sum_ns += 1000 + i;
+		}
+		if (offcpu_join_bytes(join) > most)
+			most = offcpu_join_bytes(join);
+		lock_wait(tid, UINT64_MAX - i, UINT64_MAX, 0);
+	}
+	offcpu_join_flush(join);
+	assert_int_equal(total_ns, sum_ns);
+	assert_int_equal(events, 24000);
+	assert_true(most < 2u << 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(kernel_and_agent_become_one_event, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_newest_of_equal_durations_is_the_agents, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(one_signal_tells_of_all_in_one_stay_in_the_kernel,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_silent_agent_is_waited_for_and_a_late_one_not_counted_twice, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(what_has_no_signal_waits_for_nobody, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(an_agent_without_the_kernel_has_its_own_words,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_wait_for_a_lock_is_one_event_with_both_parts,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_virtual_threads_park_is_its_carriers_or_an_event_by_itself, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			whatever_comes_memory_is_bounded_and_nothing_is_lost, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
