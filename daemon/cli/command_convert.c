@@ -23,8 +23,8 @@ static const struct usage_row options[] = {
 		"the format of OUT: html, collapsed, txt, pb.gz, json, jfr, speedscope, otlp or "
 		"otlp.json"),
 	OPTION_CHOICE(
-		'e', "type", "TYPE", "cpu lock alloc wall", struct conversion, type,
-		"the type of event to take if IN has several: cpu, lock, alloc or wall. For a "
+		'e', "type", "TYPE", "cpu lock alloc wall offcpu", struct conversion, type,
+		"the type of event to take if IN has several: cpu, lock, alloc, wall or offcpu. For a "
 		"collapsed file: what its numbers measure (default cpu), in ns or bytes"),
 	OPTION_TEXT('i', "interval", "LENGTH", struct conversion, interval,
 		    "the numbers of a collapsed file count samples, taken every LENGTH: 10ms"),
@@ -94,7 +94,7 @@ static int command_convert_check_options(struct conversion *c)
 	c->reading.event = -1;
 	if (c->type) {
 		if (!report_events_by_name(c->type, &events) || events & (events - 1))
-			return cli_wrong("convert", "--type takes cpu, lock, alloc or wall");
+			return cli_wrong("convert", "--type takes cpu, lock, alloc, wall or offcpu");
 		c->reading.event = (int)report_event_of(events);
 	}
 	if (c->interval && parse_interval(c->interval, &c->reading.interval, why, sizeof(why)) < 0)

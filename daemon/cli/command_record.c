@@ -26,9 +26,10 @@ static const struct usage_row options[] = {
 		    "CPU time between samples: 10ms, 1ms (default: that of the settings). The CPU "
 		    "budget never lengthens it during a recording"),
 	OPTION_CHOICE(
-		'e', "event", "EVENT,...", "cpu lock alloc wall", struct record_words, events,
+		'e', "event", "EVENT,...", "cpu lock alloc wall offcpu", struct record_words, events,
 		"cpu (the default), lock (time that threads waited), alloc (bytes allocated), "
-		"wall (time, running or not). An event that is not collected all the time is "
+		"wall (time, running or not), offcpu (time that threads did not run, with the "
+		"reason; beside cpu). An event that is not collected all the time is "
 		"collected during the recording"),
 	OPTION_TEXT(
 		0, "min-wait", "DURATION", struct record_words, min_wait,
@@ -137,7 +138,7 @@ static int record_parse(int argc, char **argv, struct record_arguments *a)
 	if (r >= 0)
 		return r;
 	if (!report_events_by_name(w.events, &a->events))
-		return cli_wrong("record", "-e takes cpu, lock, alloc, wall, or several: cpu,lock");
+		return cli_wrong("record", "-e takes cpu, lock, alloc, wall, offcpu, or several: cpu,lock");
 	r = check_min_wait(w.min_wait, a);
 	if (r >= 0)
 		return r;

@@ -111,7 +111,7 @@ static int command_report_parse(int argc, char **argv, struct arguments *a)
 		return cli_wrong("report", "-o FILE is missing: the file to write");
 	a->events = 1u << WIRE_EVENT_CPU;
 	if (a->type && !report_events_by_name(a->type, &a->events))
-		return cli_wrong("report", "--type takes cpu, lock, alloc or wall");
+		return cli_wrong("report", "--type takes cpu, lock, alloc, wall or offcpu");
 	a->format = format_of(a->format, a->output);
 	if (!a->format)
 		return CLI_USAGE;

@@ -23,11 +23,12 @@ static const struct usage_row options[] = {
 	OPTION_TEXT('t', "thread", "WORD", struct arguments, thread,
 		    "only threads whose name contains WORD"),
 	OPTION_CHOICE(
-		'e', "type", "TYPE", "cpu lock alloc wall", struct arguments, type,
-		"cpu (the default), lock (time that threads waited), alloc (bytes allocated) or "
-		"wall (time, running or not), if it is collected"),
+		'e', "type", "TYPE", "cpu lock alloc wall offcpu", struct arguments, type,
+		"cpu (the default), lock (time that threads waited), alloc (bytes allocated), "
+		"wall (time, running or not) or offcpu (time that threads did not run, with the "
+		"reason), if it is collected"),
 	OPTION_FLAG(0, "idle", struct arguments, idle,
-		    "with -e lock: also waits for work (pool threads at empty queues, timers, "
+		    "with -e lock and offcpu: also waits for work (pool threads at empty queues, timers, "
 		    "selectors)"),
 	OPTION_TEXT('n', "rows", "N", struct arguments, rows_word,
 		    "show N methods in each table (default: as many as fit)"),

@@ -23,9 +23,10 @@
 		OPTION_CHOICE('f', "format", "FORMAT", CLI_FORMATS, type_, format,                 \
 			      "html, collapsed, txt, pb.gz, json, jfr, speedscope, otlp or "       \
 			      "otlp.json, whatever FILE is called"),                               \
-		OPTION_CHOICE('e', "type", "TYPE", "cpu lock alloc wall", type_, type,             \
+		OPTION_CHOICE('e', "type", "TYPE", "cpu lock alloc wall offcpu", type_, type,             \
 			      "cpu (the default), lock (time that threads waited), alloc (bytes "  \
-			      "allocated), wall (time, running or not), if it is collected; "      \
+			      "allocated), wall (time, running or not), offcpu (time that threads "   \
+			      "did not run, with the reason), if it is collected; "                \
 			      "pb.gz, jfr, speedscope and otlp files can hold several: cpu,lock"), \
 		OPTION_FLAG(0, "idle", type_, idle,                                                \
 			    "also waits for work (pool threads at empty queues, timers, "          \

@@ -175,7 +175,7 @@ static int take_events(struct reading *r)
 			n = config_refuse(r, "must be a list of words, as in [cpu, lock]");
 		else if (!end && !config_collect(r, (const char *)event.data.scalar.value))
 			n = config_refuse(r,
-					  "must be a list of cpu, lock, alloc, wall; not "
+					  "must be a list of cpu, lock, alloc, wall, offcpu; not "
 					  "\"%.100s\"",
 					  (const char *)event.data.scalar.value);
 		yaml_event_delete(&event);

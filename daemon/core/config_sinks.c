@@ -220,7 +220,7 @@ static int sink_add_event(struct reading *r, struct config_sink *s, const char *
 	size_t used = strlen(s->events);
 
 	if (!sink_event_is_known(word))
-		return config_refuse(r, "must be a list of cpu, lock, alloc, wall; not \"%.100s\"",
+		return config_refuse(r, "must be a list of cpu, lock, alloc, wall, offcpu; not \"%.100s\"",
 				     word);
 	if (used + strlen(word) + 2 > sizeof(s->events))
 		return config_refuse(r, "names an event twice");

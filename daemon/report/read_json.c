@@ -365,7 +365,7 @@ static void json_event(struct json_reader *j)
 	unsigned events = 0;
 
 	if (!report_events_by_name(name, &events) || events & (events - 1))
-		json_fail(&j->in, "not cpu, lock, alloc or wall");
+		json_fail(&j->in, "not cpu, lock, alloc, wall or offcpu");
 	j->event = (int)report_event_of(events);
 }
 

@@ -28,7 +28,7 @@ bool api_report(struct request *r, unsigned events, enum report_format *ret_form
 		(void)answer_error(r, 400, "the format must be %s, not \"%s\"",
 				   report_format_list(false, list, sizeof(list)), format);
 	else if (type && !report_events_by_name(type, &ret->events))
-		(void)answer_error(r, 400, "the type must be cpu, lock, alloc or wall, not \"%s\"",
+		(void)answer_error(r, 400, "the type must be cpu, lock, alloc, wall or offcpu, not \"%s\"",
 				   type);
 	else if (!report_takes((enum report_format)f, ret->events, why, sizeof(why)))
 		(void)answer_error(r, 400, "%s", why);

@@ -113,7 +113,7 @@ static bool recordings_wanted(struct request *r, struct recording_options *ret,
 		(void)answer_error(r, 400, "the shortest wait must be from 1us to 1m, such as 5ms");
 	else if (types && !report_events_by_name(types, &ret->events))
 		(void)answer_error(r, 400,
-				   "the types must be of cpu, lock, alloc and wall, not \"%s\"",
+				   "the types must be of cpu, lock, alloc, wall and offcpu, not \"%s\"",
 				   types);
 	else if (thread && strlen(thread) >= RECORDING_THREAD_MAX)
 		(void)answer_error(r, 400, "the word for thread names is longer than %d bytes",

@@ -121,7 +121,7 @@ enum MHD_Result serve_top(struct request *r)
 	if (!is_apart(r))
 		return answer_apart(r, APART_LIVE);
 	if (type && !report_events_by_name(type, &filter.events))
-		return answer_error(r, 400, "the type must be cpu, lock, alloc or wall, not \"%s\"",
+		return answer_error(r, 400, "the type must be cpu, lock, alloc, wall or offcpu, not \"%s\"",
 				    type);
 	if (sort && order == REPORT_BY_TOTAL && strcmp(sort, "total") != 0)
 		return answer_error(r, 400, "the order must be self or total, not \"%s\"", sort);

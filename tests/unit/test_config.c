@@ -248,7 +248,7 @@ static void a_shape_that_is_not_ours_is_refused(void **state)
 	refused("socket:\n  path: /x\n",
 		"k.yaml:1: socket: takes one value, not settings below it");
 	refused("events: [cpu, locks]\n",
-		"k.yaml:1: events: must be a list of cpu, lock, alloc, wall; not \"locks\"");
+		"k.yaml:1: events: must be a list of cpu, lock, alloc, wall, offcpu; not \"locks\"");
 	refused("events: [[cpu]]\n",
 		"k.yaml:1: events: must be a list of words, as in [cpu, lock]");
 	refused("events: []\n", "k.yaml:1: events: is empty; leave it out to collect cpu and lock");
@@ -474,7 +474,7 @@ static void wrong_sinks_are_refused_by_name_and_line(void **state)
 	refused("sinks:\n  - {name: x, type: otlp, url: http://x, interval: 15s}\n",
 		"k.yaml:2: sinks[0]: interval must be a multiple of 10s, the length of a window");
 	refused("sinks:\n  - {name: x, type: otlp, url: http://x, events: [gc]}\n",
-		"k.yaml:2: sinks[0].events: must be a list of cpu, lock, alloc, wall; not \"gc\"");
+		"k.yaml:2: sinks[0].events: must be a list of cpu, lock, alloc, wall, offcpu; not \"gc\"");
 	refused("sinks:\n  - {name: x, type: exec, command: [take]}\n",
 		"k.yaml:2: sinks[0].command: must begin with the path of a program, not \"take\"");
 	refused("sinks:\n  - {name: x, type: otlp, url: http://x, headers: {A: \"b\\r\\nC: d\"}}\n",

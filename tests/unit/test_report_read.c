@@ -264,7 +264,7 @@ static void what_is_wrong_is_said_with_its_place(void **state)
 		{ REPORT_JSON, "", "no object at byte 0" },
 		{ REPORT_JSON, "{}", "no \"event\": it is not a profile of kindling" },
 		{ REPORT_JSON, "{\"event\":\"off\"}",
-		  "event: not cpu, lock, alloc or wall at byte 14" },
+		  "event: not cpu, lock, alloc, wall or offcpu at byte 14" },
 		{ REPORT_JSON, "{\"begin_ns\":-1}", "begin_ns: not a whole number at byte 12" },
 		{ REPORT_JSON, "{\"begin_ns\":99999999999999999999}",
 		  "begin_ns: a number that is too large at byte 31" },
