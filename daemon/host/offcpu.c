@@ -106,7 +106,7 @@ static struct target *offcpu_target(struct host *h, pid_t pid)
 	return t;
 }
 
-static void offcpu_on_interval(void *userdata, const struct offcpu_interval *i, const uint64_t *ips,
+static void offcpu_from_kernel(void *userdata, const struct offcpu_interval *i, const uint64_t *ips,
 			       unsigned n)
 {
 	struct host *h = userdata;
@@ -199,7 +199,7 @@ int host_offcpu_open(struct host *h)
 		return 0;
 	}
 	h->offcpu_why = "";
-	offcpu_engine_listen(h->offcpu, offcpu_on_interval, NULL, h);
+	offcpu_engine_listen(h->offcpu, offcpu_from_kernel, NULL, h);
 	fd = offcpu_engine_fd(h->offcpu);
 	r = fd >= 0 ? loop_add(h->loop, fd, EPOLLIN, offcpu_on_ring, h, &h->offcpu_source) : 0;
 	if (r < 0)
