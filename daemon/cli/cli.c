@@ -15,6 +15,7 @@ const struct cli_command cli_commands[] = {
 	{ &usage_locks, &usage_source_locks, command_locks },
 	{ &usage_threads, NULL, command_threads },
 	{ &usage_timeline, NULL, command_timeline },
+	{ &usage_traces, NULL, command_traces },
 	{ &usage_report, &usage_source_report, command_report },
 	{ &usage_convert, NULL, command_convert },
 	{ &usage_history, NULL, command_history },

@@ -26,6 +26,7 @@ int command_tail(int argc, char **argv);
 int command_locks(int argc, char **argv);
 int command_threads(int argc, char **argv);
 int command_timeline(int argc, char **argv);
+int command_traces(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_history(int argc, char **argv);
 int command_convert(int argc, char **argv);
@@ -42,7 +43,7 @@ int command_health(int argc, char **argv);
 
 /* Arguments of each command: see the command's file. */
 extern const struct usage usage_status, usage_top, usage_tail, usage_locks, usage_threads,
-	usage_timeline, usage_report, usage_history, usage_convert, usage_record, usage_attach,
+	usage_timeline, usage_traces, usage_report, usage_history, usage_convert, usage_record, usage_attach,
 	usage_detach, usage_doctor, usage_clickhouse, usage_config, usage_sink, usage_metrics,
 	usage_bugreport, usage_health;
 /* The same for `report`, `top` and `locks` with --source. */

@@ -9,7 +9,7 @@
 struct arguments {
 	struct changes changes;
 	const char *target, *last, *from, *to, *output, *format, *thread, *type, *include, *exclude;
-	const char *service, *pod, *container;
+	const char *service, *pod, *container, *trace;
 	unsigned events;
 	bool all, merge, threads, annotate, idle, reverse;
 };
@@ -24,6 +24,10 @@ static const struct usage_row options[] = {
 	OPTION_TEXT(0, "container", "NAME", struct arguments, container,
 		    "all JVMs of a container, by name or id; if several of these options are "
 		    "given, a JVM must match all of them"),
+	OPTION_TEXT(
+		0, "trace", "ID", struct arguments, trace,
+		"only events of the trace with this id (`kindling traces` lists some), of the last five "
+		"minutes at most"),
 	OPTIONS_OF_REPORT(struct arguments),
 	OPTION_ELSEWHERE("source", "URL",
 			 "a whole cluster, from ClickHouse: `kindling report --source URL --help`"),
@@ -109,6 +113,9 @@ static int command_report_parse(int argc, char **argv, struct arguments *a)
 				 "name a TARGET, or --all, or --service, --pod, --container");
 	if (!a->output)
 		return cli_wrong("report", "-o FILE is missing: the file to write");
+	/* of a trace there is no more */
+	if (a->trace && !a->last && !a->from && !a->to)
+		a->last = "5m";
 	a->events = 1u << WIRE_EVENT_CPU;
 	if (a->type && !report_events_by_name(a->type, &a->events))
 		return cli_wrong("report", "--type takes cpu, lock, alloc, wall or offcpu");
@@ -133,6 +140,7 @@ static int command_report_fetch(const struct arguments *a, const char *format, s
 	path_add(path, sizeof(path), "service", a->service);
 	path_add(path, sizeof(path), "pod", a->pod);
 	path_add(path, sizeof(path), "container", a->container);
+	path_add(path, sizeof(path), "trace", a->trace);
 	path_add(path, sizeof(path), "thread", a->thread);
 	path_add(path, sizeof(path), "type", a->type);
 	path_add(path, sizeof(path), "idle", a->idle ? "1" : NULL);

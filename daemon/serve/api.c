@@ -117,7 +117,14 @@ static enum MHD_Result get_profile(struct request *r)
 	filter.events = options.events;
 	filter.no_idle = !options.idle;
 	absent = api_not_collected(r->serve->host, &selected, options.events, why, sizeof(why));
-	e = host_query(r->serve->host, from, to, &filter, &p);
+	if (argument(r, "trace"))
+		e = serve_trace_profile(r, argument(r, "trace"), &selected, from, to,
+					options.events, &p);
+	else
+		e = host_query(r->serve->host, from, to, &filter, &p);
+	if (e == -ENODATA)
+		return answer_error(r, 404, "no event of this time belongs to the trace \"%s\"",
+				    argument(r, "trace"));
 	if (e < 0)
 		return answer_error(r, 503, "kindlingd is busy, try again: %s", strerror(-e));
 	/* it may have been collected then */
@@ -160,6 +167,8 @@ enum MHD_Result api_route(struct request *r, const char *method, const char *url
 		return serve_locks(r);
 	if (strcmp(url, "/v1/threads") == 0)
 		return serve_threads(r);
+	if (strcmp(url, "/v1/traces") == 0)
+		return serve_traces(r);
 	if (strcmp(url, "/v1/timeline") == 0)
 		return serve_timeline(r);
 	return answer_error(r, 404, "kindlingd has no %s; docs/api.md lists its resources", url);

@@ -165,6 +165,11 @@ enum MHD_Result serve_top(struct request *r);
 enum MHD_Result serve_events(struct request *r);
 enum MHD_Result serve_locks(struct request *r);
 enum MHD_Result serve_threads(struct request *r);
+enum MHD_Result serve_traces(struct request *r);
+/* traces.c: the last minutes of one trace, in the JVMs of @selected, as a new profile; @events: bits.
+ * 0, -ENODATA (nothing of it is known) or -ENOMEM. In a child. */
+int serve_trace_profile(struct request *r, const char *trace, const struct selection *selected,
+			uint64_t from_ns, uint64_t to_ns, unsigned events, struct profile **ret);
 enum MHD_Result serve_timeline(struct request *r);
 /* locks.c; last= for both handlers (answers the error itself), and the selected JVMs: the named
  * ones, else all that stream */

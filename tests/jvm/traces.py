@@ -36,6 +36,7 @@ RIGHT_MIN, WRONG_MAX = 0.999, 1e-5
 HIDDEN_MAX = 0.1  # of CPU samples, with a full collection every few ms
 FIRST_MAX = 200  # samples until the classes are known
 CLASSES = 3  # kinds of spans
+SPANS = 16  # of TraceKnown
 GC_MS = 20
 SAMPLE = re.compile(r"(CPU|WALL|LOCK|ALLOC) \S+ .*?(?: trace (\S*)/(\S*))? stack (.*?)(?: owner_stack .*)?$")
 CPU = re.compile(r"CPU \S+ tid \d+ \d+ ns(?: trace (\S*)/(\S*))? (\S.*)$")
