@@ -153,23 +153,6 @@ static void offcpu_waker_text(struct text_out *to, const struct target *t,
 	text_put(to, "}");
 }
 
-/* Both ids are visible ASCII. */
-static void offcpu_trace_text(struct text_out *to, const struct stream_context *c)
-{
-	if (!c) {
-		text_put(to, ",\"trace\":null");
-		return;
-	}
-	text_put(to, ",\"trace\":{\"trace_id\":");
-	text_json(to, c->trace_id);
-	text_put(to, ",\"span_id\":");
-	if (c->span_id[0])
-		text_json(to, c->span_id);
-	else
-		text_put(to, "null");
-	text_put(to, "}");
-}
-
 static void offcpu_kernel_text(struct text_out *to, struct host *h, const struct offcpu_event *e)
 {
 	text_put(to, ",\"kernel\":[");
@@ -203,7 +186,7 @@ void event_offcpu(struct text_out *to, struct host *h, const struct target *t,
 	offcpu_waker_text(to, t, e);
 	other_text(to, t, "carrier", e->virtual_tid && e->tid != e->virtual_tid ? e->tid : 0,
 		   e->thread);
-	offcpu_trace_text(to, e->trace);
+	event_trace(to, e->trace);
 	offcpu_kernel_text(to, h, e);
 	text_put(to, ",\"stack\":");
 	event_stack(to, h, t, e->node);

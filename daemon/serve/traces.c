@@ -9,16 +9,14 @@
 #include <string.h>
 #include "daemon/ground/clock.h"
 #include "daemon/profile/class_text.h"
-#if __has_include("daemon/profile/offcpu_event.h")
 #include "daemon/profile/offcpu_event.h"
-#endif
 #include "daemon/serve/serve_priv.h"
 
 #define LAST_NS	       (300 * NS_PER_S)
 #define SHOWN_DEFAULT  20
 #define SHOWN_MAX      1000
 #define LISTED_MAX     64u /* threads, and locks, of one trace */
-#define TRACES_REASONS 32u
+#define TRACES_REASONS OFFCPU_REASON_COUNT
 #define TRACES_BYTES   (32ul << 20) /* of ids */
 #define PROFILE_BYTES  (64ul << 20)
 #define FRAME_MAX      1024
@@ -53,12 +51,7 @@ struct traces {
 /* The name of why a thread was off the CPU. */
 static const char *traces_reason(unsigned reason)
 {
-#if __has_include("daemon/profile/offcpu_event.h")
-	if (reason < OFFCPU_REASON_COUNT)
-		return offcpu_reason_names[reason];
-#endif
-	(void)reason;
-	return "other";
+	return reason < OFFCPU_REASON_COUNT ? offcpu_reason_names[reason] : "other";
 }
 
 /* ---- adding up ------------------------------------------------------------------------------- */
