@@ -288,12 +288,14 @@ static void jfr_types_element(struct tree *t, const char *what, const char *cons
 
 static const char *jfr_types_number(struct tree *t, unsigned id)
 {
-	char *s = t->numbers[t->n_numbers++ % STRINGS_MAX];
+	/* only new ones take a place: what has been named stays as it is */
+	char *s = t->numbers[t->n_numbers % STRINGS_MAX];
 
 	snprintf(s, sizeof(t->numbers[0]), "%u", id);
 	for (unsigned i = 0; i < t->n; i++)
 		if (strcmp(t->strings[i], s) == 0)
 			return t->strings[i];
+	t->n_numbers++;
 	return s;
 }
 
