@@ -33,7 +33,10 @@ const struct usage usage_threads = {
 	"kindling threads [OPTION...] [TARGET]",
 	"Shows every thread: its name, its state (running, waiting, idle, ...), its CPU time in percent of one "
 	"CPU, the share of the time in which it waited for others, in which it was idle (it waited for work), "
-	"what it waits for now, and the last lock that it waited for. On a narrow terminal some columns are "
+	"what it waits for now, and the last lock that it waited for. "
+	"WALL is the time that the other columns are about: on the CPU, in the run queue (RUNQ%), off the CPU by reason, and "
+	"not seen, which add up to it. The kernel counts them where kindlingd measures times off the CPU; "
+	"elsewhere they come from samples and waits, and the line above the table says why. On a narrow terminal some columns are "
 	"left out; in a pipe all are there. Virtual threads are summed up in one line; those that were seen "
 	"running or waiting have rows of their own.\n" CLI_TARGET_ABOUT
 	"; without one, all JVMs that are being profiled are shown.",
@@ -43,12 +46,16 @@ const struct usage usage_threads = {
 	"kindling threads --sort wait -n 20 org.shop.Main",
 };
 
-enum { TID, NAME, STATE, CPU, WAIT, IDLE, FOR, LAST, COLUMN_COUNT };
-static const unsigned char leave_out[COLUMN_COUNT] = { [LAST] = 2, [IDLE] = 1 };
+enum { TID, NAME, STATE, CPU, WAIT, IDLE, WALL, QUEUE, OFF, UNSEEN, FOR, LAST, COLUMN_COUNT };
+static const unsigned char leave_out[COLUMN_COUNT] = {
+	[LAST] = 3, [IDLE] = 2, [WALL] = 6, [QUEUE] = 4, [OFF] = 1, [UNSEEN] = 5
+};
 static const struct column columns[COLUMN_COUNT] = {
 	[TID] = { "TID", true, 0 },	      [NAME] = { "NAME", false, 20 },
 	[STATE] = { "STATE", false, 0 },      [CPU] = { "CPU%", true, 0 },
 	[WAIT] = { "WAIT%", true, 0 },	      [IDLE] = { "IDLE%", true, 0 },
+	[WALL] = { "WALL", true, 0 },	      [QUEUE] = { "RUNQ%", true, 0 },
+	[OFF] = { "OFF THE CPU", false, 14 }, [UNSEEN] = { "UNSEEN%", true, 0 },
 	[FOR] = { "WAITING FOR", false, 16 }, [LAST] = { "LAST LOCK", false, 12 },
 };
 
@@ -80,6 +87,75 @@ static void put_share(const cJSON *t, const char *key, char *cell)
 		snprintf(cell, CELL_MAX, "-");
 }
 
+/* "94.1"; "-" for nothing */
+static void put_percent(double part, double whole, char *cell)
+{
+	if (part > 0 && whole > 0 && part / whole >= 0.0005)
+		snprintf(cell, CELL_MAX, "%.1f", 100 * part / whole);
+	else
+		snprintf(cell, CELL_MAX, "-");
+}
+
+/* "park 93.2, sleep 2.0": the reasons with the most time, in percent of @wall; the others in one.
+ */
+static void put_reasons(const cJSON *reasons, double wall, size_t most, char *cell)
+{
+	double other = 0, below = wall * 2;
+	const cJSON *r, *next;
+	size_t n = 0, len = 0;
+
+	snprintf(cell, CELL_MAX, "-");
+	for (; n < most; n++) {
+		next = NULL;
+		cJSON_ArrayForEach(r, reasons) if (r->valuedouble < below &&
+						   (!next || r->valuedouble > next->valuedouble))
+			next = r;
+		if (!next || next->valuedouble < wall * 0.0005)
+			break;
+		below = next->valuedouble;
+		len += (size_t)snprintf(cell + len, CELL_MAX - len, "%s%.20s %.1f", n ? ", " : "",
+					next->string, 100 * below / wall);
+	}
+	cJSON_ArrayForEach(r, reasons) if (r->valuedouble < below) other += r->valuedouble;
+	if (n == most && other >= wall * 0.0005)
+		snprintf(cell + len, CELL_MAX - len, ", ... %.1f", 100 * other / wall);
+}
+
+static void put_times(const cJSON *t, char (*row)[CELL_MAX])
+{
+	double wall = json_number_of(t, "wall_ns");
+
+	duration_text(wall, row[WALL], CELL_MAX);
+	put_percent(json_number_of(t, "runqueue_ns"), wall, row[QUEUE]);
+	put_reasons(json_get(t, "offcpu_ns"), wall, 2, row[OFF]);
+	put_percent(json_number_of(t, "unseen_ns"), wall, row[UNSEEN]);
+}
+
+void threads_times_print(FILE *to, const cJSON *times)
+{
+	double wall = json_number_of(times, "wall_ns"), unseen = json_number_of(times, "unseen_ns");
+	char time[32], cell[CELL_MAX];
+
+	if (!cJSON_IsObject(times) || wall <= 0)
+		return;
+	duration_text(wall, time, sizeof(time));
+	fprintf(to, "of %s of %.0f threads, in percent: ", time, json_number_of(times, "threads"));
+	put_percent(json_number_of(times, "cpu_ns"), wall, cell);
+	fprintf(to, "cpu %s, ", cell);
+	put_percent(json_number_of(times, "runqueue_ns"), wall, cell);
+	fprintf(to, "run queue %s, ", cell);
+	put_reasons(json_get(times, "offcpu_ns"), wall, 4, cell);
+	fprintf(to, "off the CPU: %s", cell);
+	put_percent(unseen, wall, cell);
+	fprintf(to, "; [not seen] %s", cell);
+	if (*json_text_of(times, "unseen_why")) {
+		fputs(" (", to);
+		print_text(to, json_text_of(times, "unseen_why"));
+		fputc(')', to);
+	}
+	fputc('\n', to);
+}
+
 static void command_threads_put_thread(struct table *table, const cJSON *t)
 {
 	const cJSON *last = json_get(t, "last_lock");
@@ -96,6 +172,7 @@ static void command_threads_put_thread(struct table *table, const cJSON *t)
 	put_share(t, "cpu", row[CPU]);
 	put_share(t, "wait", row[WAIT]);
 	put_share(t, "idle", row[IDLE]);
+	put_times(t, row);
 	put_waiting(json_get(t, "waiting"), row[FOR]);
 	if (cJSON_IsObject(last))
 		lock_text_brief(last, row[LAST], CELL_MAX);
@@ -187,6 +264,7 @@ static void command_threads_print_target(FILE *to, const cJSON *t, const char *s
 		return;
 	}
 	fprintf(to, ": %d threads, shares of the last %.0f s\n", n, json_number_of(t, "seconds"));
+	threads_times_print(to, json_get(t, "times"));
 	print_virtuals(to, t);
 	command_threads_put_threads(&table, threads, sort, rows);
 	table_print(to, &table, width);

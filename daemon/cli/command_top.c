@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
+#include "daemon/cli/lock_text.h"
 #include "daemon/cli/source.h"
 
 #define ROWS_PLAIN 10
@@ -77,6 +78,7 @@ static void command_top_print_table(FILE *to, const cJSON *top, const cJSON *o, 
 	const cJSON *m;
 
 	print_rate(to, top, o);
+	threads_times_print(to, json_get(o, "times"));
 	fprintf(to, "%8s %8s  %s\n", "self%", "total%", "method");
 	cJSON_ArrayForEach(m, json_get(o, "methods"))
 	{
@@ -117,7 +119,7 @@ static int rows_that_fit(const cJSON *top, unsigned short screen_rows)
 {
 	int n = cJSON_GetArraySize(json_get(top, "targets")), tables = n == 1 ? 1 : n + 1;
 
-	n = (screen_rows - 3) / tables - 3;
+	n = (screen_rows - 3) / tables - 4;
 	return n < ROWS_MIN ? ROWS_MIN : n;
 }
 

@@ -72,4 +72,6 @@ void locks_summary(FILE *to, const cJSON *target);
 /* Prints an answer, whatever its source. */
 void locks_print(FILE *to, const cJSON *locks, int rows, size_t width);
 void lock_graph_print(FILE *to, const cJSON *locks, size_t width);
+/* "of 40 s of 12 threads, in percent: cpu 12.0, ..."; nothing without times. */
+void threads_times_print(FILE *to, const cJSON *times);
 void threads_print(FILE *to, const cJSON *threads, const char *sort, int rows, size_t width);

@@ -226,7 +226,7 @@ static void note_number(struct one_event *e, const char *name, double n)
 }
 
 /* A frame a line, the leaf first. */
-static char *stack_text(const struct tracing *t, unsigned node)
+static char *pftrace_stack_text(const struct tracing *t, unsigned node)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -255,7 +255,7 @@ static void note_stack(struct tracing *t, struct one_event *e, const char *name,
 	if (!node || node >= t->n_nodes || e->event.n_debug_annotations == NOTES_MAX)
 		return;
 	if (!t->nodes[node].told) {
-		text = stack_text(t, node);
+		text = pftrace_stack_text(t, node);
 		if (!text)
 			return;
 		t->nodes[node].told = true;
@@ -285,7 +285,7 @@ static void pair_text(const cJSON **list, size_t n, double number, char *buf, si
 		snprintf(buf, size, "%s@%s", a->valuestring, b->valuestring);
 }
 
-static const char *thread_name(const struct tracing *t, double number)
+static const char *pftrace_thread_name(const struct tracing *t, double number)
 {
 	return number >= 1 && number <= (double)t->n_threads
 		       ? json_text_of(t->threads[(size_t)number - 1], "thread")
@@ -318,12 +318,12 @@ static void put_arrow(struct tracing *t, const double *v, const char *lock)
 	e.flow[0] = t->flows;
 	e.event.terminating_flow_ids = e.flow;
 	e.event.n_terminating_flow_ids = 1;
-	note_text(&e, "waiter", thread_name(t, v[COLUMN_THREAD]));
+	note_text(&e, "waiter", pftrace_thread_name(t, v[COLUMN_THREAD]));
 	event_put(t, &e, v[COLUMN_AT]);
 }
 
-static void put_interval(struct tracing *t, uint64_t track, const char *category,
-			 const char *reason, const double *v)
+static void pftrace_put_interval(struct tracing *t, uint64_t track, const char *category,
+				 const char *reason, const double *v)
 {
 	struct one_event e, end;
 	char lock[1024], name[1100];
@@ -337,7 +337,7 @@ static void put_interval(struct tracing *t, uint64_t track, const char *category
 	note_stack(t, &e, "stack", (unsigned)v[COLUMN_STACK]);
 	note_stack(t, &e, "owner_stack", (unsigned)v[COLUMN_OWNER_STACK]);
 	if (v[COLUMN_OWNER] > 0) {
-		note_text(&e, "owner", thread_name(t, v[COLUMN_OWNER]));
+		note_text(&e, "owner", pftrace_thread_name(t, v[COLUMN_OWNER]));
 		e.flow[0] = ++t->flows;
 		e.event.flow_ids = e.flow;
 		e.event.n_flow_ids = 1;
@@ -353,7 +353,7 @@ static void put_interval(struct tracing *t, uint64_t track, const char *category
 		put_arrow(t, v, lock);
 }
 
-static void put_moment(struct tracing *t, enum track which, const double *v)
+static void pftrace_put_moment(struct tracing *t, enum track which, const double *v)
 {
 	struct one_event e;
 
@@ -417,12 +417,13 @@ static void put_lanes(struct tracing *t, enum track which, const struct interval
 		while (lane < LANES_MAX - 1 && ends[lane] > v[COLUMN_AT])
 			lane++;
 		ends[lane] = v[COLUMN_AT] + v[COLUMN_LENGTH];
-		put_interval(t, describe(t, (unsigned)v[COLUMN_THREAD], which, lane), kinds[which],
-			     reason_name(t, kinds[which], v[COLUMN_REASON]), v);
+		pftrace_put_interval(t, describe(t, (unsigned)v[COLUMN_THREAD], which, lane),
+				     kinds[which], reason_name(t, kinds[which], v[COLUMN_REASON]),
+				     v);
 	}
 }
 
-static bool put_intervals(struct tracing *t, enum track which)
+static bool pftrace_put_intervals(struct tracing *t, enum track which)
 {
 	const cJSON *rows = json_get(t->answer, kinds[which]), *row;
 	size_t n = 0, max = (size_t)cJSON_GetArraySize(rows);
@@ -437,7 +438,7 @@ static bool put_intervals(struct tracing *t, enum track which)
 	return true;
 }
 
-static void put_moments(struct tracing *t, enum track which)
+static void pftrace_put_moments(struct tracing *t, enum track which)
 {
 	double v[COLUMNS_OF_TIMELINE];
 	const cJSON *row;
@@ -445,7 +446,7 @@ static void put_moments(struct tracing *t, enum track which)
 	cJSON_ArrayForEach(row, json_get(t->answer, kinds[which]))
 	{
 		pftrace_columns(t, row, v);
-		put_moment(t, which, v);
+		pftrace_put_moment(t, which, v);
 	}
 }
 
@@ -458,13 +459,13 @@ static void put_bands(struct tracing *t)
 	{
 		pftrace_columns(t, row, v);
 		if (v[COLUMN_REASON] >= 0 && v[COLUMN_REASON] < TIMELINE_BAND_COUNT)
-			put_interval(t, band_track((unsigned)v[COLUMN_REASON]), "band",
-				     reason_name(t, "band", v[COLUMN_REASON]), v);
+			pftrace_put_interval(t, band_track((unsigned)v[COLUMN_REASON]), "band",
+					     reason_name(t, "band", v[COLUMN_REASON]), v);
 	}
 }
 
 /* The elements of a list by number: cJSON's own are found one after the other. */
-static const cJSON **by_number(const cJSON *list, size_t *ret_n)
+static const cJSON **pftrace_by_number(const cJSON *list, size_t *ret_n)
 {
 	size_t n = (size_t)cJSON_GetArraySize(list), i = 0;
 	const cJSON **all = calloc(n + 1, sizeof(*all)), *e;
@@ -480,10 +481,10 @@ static bool read_tables(struct tracing *t)
 	const cJSON *nodes = json_get(t->answer, "nodes"), *e;
 	size_t max = (size_t)cJSON_GetArraySize(nodes);
 
-	t->threads = by_number(json_get(t->answer, "threads"), &t->n_threads);
-	t->frames = by_number(json_get(t->answer, "frames"), &t->n_frames);
-	t->locks = by_number(json_get(t->answer, "locks"), &t->n_locks);
-	t->traces = by_number(json_get(t->answer, "traces"), &t->n_traces);
+	t->threads = pftrace_by_number(json_get(t->answer, "threads"), &t->n_threads);
+	t->frames = pftrace_by_number(json_get(t->answer, "frames"), &t->n_frames);
+	t->locks = pftrace_by_number(json_get(t->answer, "locks"), &t->n_locks);
+	t->traces = pftrace_by_number(json_get(t->answer, "traces"), &t->n_traces);
 	t->nodes = calloc(max + 1, sizeof(*t->nodes));
 	t->described = calloc((t->n_threads + 1) * TRACK_COUNT * LANES_MAX, 1);
 	if (!t->threads || !t->frames || !t->locks || !t->traces || !t->nodes || !t->described)
@@ -516,9 +517,10 @@ char *timeline_pftrace(const cJSON *answer, size_t *ret_len)
 	good = t.to && read_tables(&t);
 	if (good) {
 		put_process(&t);
-		good = put_intervals(&t, TRACK_LOCK) && put_intervals(&t, TRACK_OFFCPU);
-		put_moments(&t, TRACK_CPU);
-		put_moments(&t, TRACK_WALL);
+		good = pftrace_put_intervals(&t, TRACK_LOCK) &&
+		       pftrace_put_intervals(&t, TRACK_OFFCPU);
+		pftrace_put_moments(&t, TRACK_CPU);
+		pftrace_put_moments(&t, TRACK_WALL);
 		put_bands(&t);
 	}
 	if (t.to && fclose(t.to) != 0)

@@ -33,6 +33,7 @@ static void host_on_second(void *userdata)
 
 	host_expire_states(h);
 	host_sampling_tick(h->sampling);
+	host_take_times(h);
 	expire_stacks(h);
 	host_take_cpu_of_all(h);
 	host_write_gaps(h);

@@ -16,6 +16,7 @@
 #include "daemon/store/store.h"
 #include "daemon/symbols/symbols.h"
 #include "daemon/target/target.h"
+#include "daemon/timeline/time_ledger.h"
 #include "daemon/timeline/timeline.h"
 
 struct host;
@@ -106,6 +107,12 @@ const struct kernel_frames *host_kernel_frames(struct host *h);
 const struct locks *host_locks(const struct target *t);
 /* Its last minutes, event by event. NULL = nothing has come from it yet, or it has ended. */
 const struct timeline *host_timeline(const struct target *t);
+/* Once a second, and before a question: the kernel's times of all threads up to now. */
+void host_take_times(struct host *h);
+/* Where the time of its threads went, by enum offcpu_reason, as the kernel counts it. NULL = it does
+ * not, and *@ret_why says why. */
+const struct time_ledger *host_time_ledger(struct host *h, const struct target *t,
+					   const char **ret_why);
 /*
  * The meaning of a thread number that the host passes on (struct locks, struct stream_x): the
  * kernel's number on this host, and the one in the thread's own pid namespace, or that of a virtual

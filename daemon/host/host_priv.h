@@ -22,6 +22,7 @@ struct host {
 	struct discovery *discovery; /* NULL = none, or shutting down */
 	struct live *live;
 	struct timelines *timelines;
+	uint64_t times_ns; /* CLOCK_MONOTONIC, of the last host_take_times() */
 	struct store *store; /* NULL = nothing is kept */
 	struct gaps *gaps; /* NULL = nothing is kept */
 	bool gaps_failed; /* to be written, the last time */
@@ -66,6 +67,7 @@ struct host_entry {
 	struct live_source *source;
 	struct locks *locks; /* NULL without memory for it */
 	struct timeline *timeline; /* likewise, and after its end */
+	struct time_ledger *ledger; /* NULL = the kernel has told nothing of its threads */
 	struct offcpu_join *offcpu; /* NULL = nothing has come yet, or no memory */
 	struct thread_ids *ids; /* NULL = it is in our pid namespace, or the namespace could not be
 				 * opened */

@@ -66,6 +66,7 @@ static size_t memory_bytes_of(const struct target *t)
 
 	if (e)
 		bytes += live_source_bytes(e->source) + (e->locks ? locks_bytes(e->locks) : 0) +
+			 (e->ledger ? time_ledger_bytes(e->ledger) : 0) +
 			 (e->offcpu ? offcpu_join_bytes(e->offcpu) : 0);
 	return bytes;
 }
@@ -84,6 +85,7 @@ static void memory_give_up(struct host *h, struct target *t, size_t bytes)
 	if (!e)
 		return;
 	live_source_end(e->source);
+	e->ledger = time_ledger_free(e->ledger);
 	locks_free(e->locks);
 	e->locks = NULL;
 	(void)locks_new(clock_mono_ns(), &e->locks);

@@ -66,3 +66,32 @@ void host_moment_lock(const struct host_entry *e, const struct target *t,
 	if (e->timeline && !(w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED)))
 		timeline_add(e->timeline, t->stream, &event, clock_real_ns());
 }
+
+void host_moment_offcpu(const struct host_entry *e, const struct target *t,
+			const struct offcpu_event *o)
+{
+	const struct stream_lock *lock = o->lock;
+	const struct timeline_event event = {
+		.kind = TIMELINE_OFFCPU,
+		.reason = (uint8_t)o->reason,
+		.flags = (uint8_t)((o->idle ? TIMELINE_IDLE : 0) | (lock ? TIMELINE_TWICE : 0)),
+		.end_ns = o->end_ns + (uint64_t)t->real_minus_mono_ns,
+		.length_ns = o->duration_ns,
+		.runqueue_ns = o->runqueue_ns,
+		.tid = o->virtual_tid ? o->virtual_tid : o->tid,
+		.thread = o->virtual_tid ? o->virtual_thread : o->thread,
+		.node = o->node,
+		.owner_tid = lock ? lock->owner_tid : 0,
+		.owner = lock ? lock->owner : NULL,
+		.waker_tid = o->waker_own_tid ? o->waker_tid : 0,
+		.waker = o->waker,
+		.class_name = lock ? lock->class_name : NULL,
+		.identity = lock ? lock->identity : 0,
+		.trace_id = o->trace ? o->trace->trace_id : NULL,
+		.span_id = o->trace ? o->trace->span_id : NULL,
+		.syscall = o->syscall_nr,
+	};
+
+	if (e->timeline)
+		timeline_add(e->timeline, t->stream, &event, clock_real_ns());
+}

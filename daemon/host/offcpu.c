@@ -9,6 +9,8 @@
 #include "daemon/ground/clock.h"
 #include "daemon/host/events.h"
 #include "daemon/host/host_priv.h"
+#include "daemon/host/ledgers.h"
+#include "daemon/host/moments.h"
 
 #define AGENT_THREAD "kindling"
 #define TURN_NS	     (100 * NS_PER_MS) /* to drain the ring, and to pass on what has waited */
@@ -72,6 +74,8 @@ static void offcpu_on_event(void *userdata, const struct offcpu_event *joined)
 		e.lock = &lock;
 	}
 	offcpu_to_profile(h, entry, t, &e);
+	host_ledgers_event(entry, &e);
+	host_moment_offcpu(entry, t, &e);
 	for (struct host_listener *l = h->listeners, *next; l; l = next) {
 		next = l->next;
 		if (l->on_offcpu)
@@ -199,7 +203,7 @@ int host_offcpu_open(struct host *h)
 		return 0;
 	}
 	h->offcpu_why = "";
-	offcpu_engine_listen(h->offcpu, offcpu_from_kernel, NULL, h);
+	offcpu_engine_listen(h->offcpu, offcpu_from_kernel, host_ledgers_on_end, h);
 	fd = offcpu_engine_fd(h->offcpu);
 	r = fd >= 0 ? loop_add(h->loop, fd, EPOLLIN, offcpu_on_ring, h, &h->offcpu_source) : 0;
 	if (r < 0)

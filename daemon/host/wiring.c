@@ -339,6 +339,13 @@ static uint64_t on_host_wanted(void *userdata, struct target *t, uint64_t interv
 	return host_sampling_wanted(h->sampling, e ? &e->sampling : NULL, interval_ns);
 }
 
+/* What is of use only while it lives. */
+static void host_entry_end(struct host_entry *e)
+{
+	e->timeline = timeline_free(e->timeline);
+	e->ledger = time_ledger_free(e->ledger);
+}
+
 static void on_state(void *userdata, struct target *t, enum target_state next)
 {
 	struct host_entry *e = t->userdata;
@@ -357,7 +364,7 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 	if (next == TARGET_GONE && e)
 		live_source_end(e->source);
 	if (next == TARGET_GONE && e)
-		e->timeline = timeline_free(e->timeline);
+		host_entry_end(e);
 	for (struct host_listener *l = h->listeners, *after; l && next == TARGET_GONE; l = after) {
 		after = l->next;
 		l->on_gone(l->userdata, t);
@@ -431,6 +438,7 @@ static void on_free(void *userdata, struct target *t)
 	h->offcpu_last = NULL;
 	locks_free(e->locks);
 	timeline_free(e->timeline);
+	time_ledger_free(e->ledger);
 	thread_ids_free(e->ids);
 	free(e);
 	t->userdata = NULL;

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 #include "daemon/ground/clock.h"
-#include "daemon/serve/serve_priv.h"
+#include "daemon/serve/thread_times.h"
 
 #define RECENT_NS (NS_PER_S / 2) /* a sample of this age still shows that a thread runs */
 
@@ -45,9 +45,21 @@ static void open_text(struct text_out *to, const struct target *t, const struct 
 	}
 }
 
+/* A thread of which nothing is known but that it has the number. */
+static void serve_threads_times_text(struct text_out *to, const struct thread_times *times,
+				     uint32_t tid)
+{
+	const struct time_row unknown = { .wall_ns = times->rows.span_ns,
+					  .unseen_ns = times->rows.span_ns };
+	const struct time_row *row = tid ? time_rows_find(&times->rows, tid) : NULL;
+
+	thread_times_row_text(to, row ? row : &unknown);
+}
+
 static void serve_threads_row_text(struct text_out *to, const struct target *t,
 				   const struct locks *l, const struct locks_thread_row *r,
-				   uint64_t span_ns, bool states, uint64_t now_ns)
+				   const struct thread_times *times, uint64_t span_ns, bool states,
+				   uint64_t now_ns)
 {
 	text_put(to, "{");
 	thread_ids_text(to, t, r->tid);
@@ -61,6 +73,7 @@ static void serve_threads_row_text(struct text_out *to, const struct target *t,
 		    serve_threads_share(r->cpu_ns, span_ns),
 		    serve_threads_share(r->wait_ns, span_ns),
 		    serve_threads_share(r->idle_ns, span_ns));
+	serve_threads_times_text(to, times, r->tid);
 	if (r->waits)
 		open_text(to, t, l, &r->open, now_ns);
 	else
@@ -94,12 +107,43 @@ static void virtuals_text(struct text_out *to, const struct locks_thread_rows *r
 	text_put(to, "]");
 }
 
-static void serve_threads_target_text(struct text_out *to, const struct target *t, uint64_t last_ns,
-				      uint64_t asked_ns, bool first)
+static bool serve_threads_has(const struct locks_thread_rows *rows, uint32_t tid)
+{
+	for (uint32_t i = 0; i < rows->n; i++)
+		if (rows->rows[i].tid == tid)
+			return true;
+	return false;
+}
+
+/* Threads that only the kernel told of. */
+static void serve_threads_others_text(struct text_out *to, const struct target *t,
+				      const struct locks *l, const struct locks_thread_rows *rows,
+				      const struct thread_times *times, uint64_t now_ns)
+{
+	bool first = rows->n == 0;
+
+	for (uint32_t i = 0; times->by_kernel && i < times->rows.n; i++) {
+		const struct time_row *r = &times->rows.rows[i];
+		const struct locks_thread_row row = { .tid = r->tid,
+						      .name = "",
+						      .state = WIRE_STATE_COUNT,
+						      .flags = r->ended ? WIRE_THREAD_ENDED : 0 };
+
+		if (serve_threads_has(rows, r->tid))
+			continue;
+		text_put(to, first ? "" : ",");
+		first = false;
+		serve_threads_row_text(to, t, l, &row, times, times->rows.span_ns, true, now_ns);
+	}
+}
+
+static void serve_threads_target_text(struct text_out *to, struct host *h, const struct target *t,
+				      uint64_t last_ns, uint64_t asked_ns, bool first)
 {
 	bool states = host_states_known(t, asked_ns);
 	const struct locks *l = host_locks(t);
 	struct locks_thread_rows rows = { 0 };
+	struct thread_times times = { 0 };
 	uint64_t now_ns = clock_mono_ns();
 
 	text_printf(to, "%s{\"pid\":%d,\"name\":", first ? "" : ",", t->jvm.pid);
@@ -109,14 +153,21 @@ static void serve_threads_target_text(struct text_out *to, const struct target *
 	if (!l || locks_threads(l, now_ns, last_ns, &rows) < 0)
 		rows.n = 0;
 	text_printf(to, ",\"seconds\":%.1f", (double)rows.span_ns / 1e9);
+	if (thread_times_of(h, t, last_ns, &times) == 0) {
+		text_put(to, ",\"times\":");
+		thread_times_text(to, &times);
+	}
 	virtuals_text(to, &rows);
 	text_put(to, ",\"threads\":[");
 	for (uint32_t i = 0; i < rows.n; i++) {
 		text_put(to, i ? "," : "");
-		serve_threads_row_text(to, t, l, &rows.rows[i], rows.span_ns, states, now_ns);
+		serve_threads_row_text(to, t, l, &rows.rows[i], &times, rows.span_ns, states,
+				       now_ns);
 	}
+	serve_threads_others_text(to, t, l, &rows, &times, now_ns);
 	text_put(to, "]}");
 	locks_thread_rows_free(&rows);
+	time_rows_free(&times.rows);
 }
 
 /* Parts that only the daemon itself can do. */
@@ -143,13 +194,15 @@ enum MHD_Result serve_threads(struct request *r)
 		return MHD_YES;
 	if (!is_apart(r)) {
 		want_states(r, &selected);
+		host_take_times(r->serve->host);
 		return answer_apart(r, APART_LIVE);
 	}
 	text_put(&out, "{\"targets\":[");
 	while ((t = targets_next(host_targets(r->serve->host), t))) {
 		if (!locks_is_asked_for(&selected, t))
 			continue;
-		serve_threads_target_text(&out, t, last_ns, r->begin_mono_ns, first);
+		serve_threads_target_text(&out, r->serve->host, t, last_ns, r->begin_mono_ns,
+					  first);
 		first = false;
 	}
 	text_put(&out, "]}");

@@ -302,6 +302,8 @@ static void timeline_text(struct drawing *d)
 	text_put(to, "},\"reasons\":{");
 	names_text(to, "lock", wire_wait_names, WIRE_WAIT_COUNT);
 	text_put(to, ",");
+	names_text(to, "offcpu", offcpu_reason_names, OFFCPU_REASON_COUNT);
+	text_put(to, ",");
 	names_text(to, "band", timeline_band_names, TIMELINE_BAND_COUNT);
 	text_put(to, "}");
 	for (int k = 0; k < TIMELINE_KIND_COUNT; k++)

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "daemon/ground/clock.h"
 #include "daemon/report/methods.h"
-#include "daemon/serve/serve_priv.h"
+#include "daemon/serve/thread_times.h"
 
 #define ROWS_MAX 60
 
@@ -54,14 +54,30 @@ static cJSON *methods_json(const struct profile *p, const struct report_index *i
 	return o;
 }
 
-static bool top_has_ended(struct targets *targets, const struct profile_process *p)
+static struct target *top_target_of(struct targets *targets, const struct profile_process *p)
 {
 	struct target *t = NULL;
 
 	while ((t = targets_next(targets, t)))
 		if ((uint32_t)t->jvm.pid == p->pid && t->jvm.start_time == p->start_time)
-			return t->state == TARGET_GONE;
-	return true;
+			return t;
+	return NULL;
+}
+
+/* Where the time of its threads went. */
+static void top_add_times(cJSON *to, struct host *h, const struct profile_process *p,
+			  uint64_t last_ns)
+{
+	const struct target *t = top_target_of(host_targets(h), p);
+	struct thread_times times = { 0 };
+	struct text_out out = { 0 };
+
+	if (t && t->state == TARGET_STREAMING && thread_times_of(h, t, last_ns, &times) == 0) {
+		thread_times_text(&out, &times);
+		cJSON_AddItemToObject(to, "times", cJSON_ParseWithLength(out.p, out.len));
+	}
+	time_rows_free(&times.rows);
+	free(out.p);
 }
 
 static cJSON *top_target_json(const struct profile *p, const struct report_index *index,
@@ -69,11 +85,12 @@ static cJSON *top_target_json(const struct profile *p, const struct report_index
 			      struct targets *targets)
 {
 	const struct profile_process *x = &p->processes[process];
+	const struct target *of = top_target_of(targets, x);
 	cJSON *t = methods_json(p, index, process, event, order);
 
 	cJSON_AddNumberToObject(t, "pid", x->pid);
 	cJSON_AddStringToObject(t, "name", p->strings[x->name]);
-	cJSON_AddBoolToObject(t, "ended", top_has_ended(targets, x));
+	cJSON_AddBoolToObject(t, "ended", !of || of->state == TARGET_GONE);
 	return t;
 }
 
@@ -118,8 +135,10 @@ enum MHD_Result serve_top(struct request *r)
 	cJSON *o, *list;
 	char why[400];
 
-	if (!is_apart(r))
+	if (!is_apart(r)) {
+		host_take_times(r->serve->host);
 		return answer_apart(r, APART_LIVE);
+	}
 	if (type && !report_events_by_name(type, &filter.events))
 		return answer_error(r, 400, "the type must be cpu, lock, alloc, wall or offcpu, not \"%s\"",
 				    type);
@@ -150,8 +169,12 @@ enum MHD_Result serve_top(struct request *r)
 	cJSON_AddStringToObject(o, "of", report_events[event].of);
 	cJSON_AddNumberToObject(o, "seconds", (double)window / 1e9);
 	list = cJSON_AddArrayToObject(o, "targets");
-	for (uint32_t i = 0; i < p->n_processes; i++)
-		add_target(list, top_target_json(p, index, i, event, order,
-						 host_targets(r->serve->host)));
+	for (uint32_t i = 0; i < p->n_processes; i++) {
+		cJSON *target =
+			top_target_json(p, index, i, event, order, host_targets(r->serve->host));
+
+		top_add_times(target, r->serve->host, &p->processes[i], window);
+		add_target(list, target);
+	}
 	return answer_json(r, 200, o);
 }

@@ -63,6 +63,7 @@ static inline bool timeline_is_moment(unsigned kind)
 #define TIMELINE_IDLE  1u /* a wait for work */
 #define TIMELINE_TIMED 2u /* with a time limit */
 #define TIMELINE_OPEN  4u /* goes on: ends at the moment of the question */
+#define TIMELINE_TWICE 16u /* of TIMELINE_OFFCPU: the same wait is there as TIMELINE_LOCK too */
 #define TIMELINE_SUM \
 	8u /* several waits, of whose times only the sum and the end of the last are known */
 

@@ -32,7 +32,7 @@ static uint32_t named_thread(const struct profile *p, uint32_t tid)
 	return 0;
 }
 
-static uint32_t thread_of(struct querying *x, const struct profile *from, uint32_t i)
+static uint32_t query_thread(struct querying *x, const struct profile *from, uint32_t i)
 {
 	const struct profile_thread *t = &from->threads[i];
 	struct profile_thread to = { .process = x->process, .tid = t->tid };
@@ -50,21 +50,21 @@ static void number_named(struct querying *x, const struct profile *p)
 {
 	for (uint32_t i = 0; i < p->n_threads; i++)
 		if (p->threads[i].name)
-			(void)thread_of(x, p, i);
+			(void)query_thread(x, p, i);
 }
 
-static int map_threads(struct querying *x, const struct profile *p)
+static int query_map_threads(struct querying *x, const struct profile *p)
 {
 	free(x->map);
 	x->map = calloc(p->n_threads + 1, sizeof(*x->map));
 	if (!x->map)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->n_threads; i++)
-		x->map[i] = thread_of(x, p, i);
+		x->map[i] = query_thread(x, p, i);
 	return 0;
 }
 
-static uint32_t mapped(const struct querying *x, uint32_t thread)
+static uint32_t query_mapped(const struct querying *x, uint32_t thread)
 {
 	return thread ? x->map[thread - 1] : 0;
 }
@@ -108,7 +108,7 @@ static bool row_is_asked_for(const struct querying *x, const struct profile *p,
 	return !x->q->trace || strcmp(p->strings[r->trace], x->q->trace) == 0;
 }
 
-static int put_row(struct querying *x, const struct profile *p, const struct timeline_row *r)
+static int query_put_row(struct querying *x, const struct profile *p, const struct timeline_row *r)
 {
 	struct timeline_answer *a = x->answer;
 	uint64_t inside;
@@ -133,7 +133,7 @@ static int put_row(struct querying *x, const struct profile *p, const struct tim
 	return 0;
 }
 
-static int put_ticks(struct querying *x, const struct timeline_chunk *c)
+static int query_put_ticks(struct querying *x, const struct timeline_chunk *c)
 {
 	int r = 0;
 
@@ -142,7 +142,7 @@ static int put_ticks(struct querying *x, const struct timeline_chunk *c)
 		const struct timeline_row row = {
 			.end_ns = k->at_ns,
 			.length_ns = k->weight_ns,
-			.thread = mapped(x, k->thread),
+			.thread = query_mapped(x, k->thread),
 			.stack = k->stack,
 			.trace = k->trace,
 			.span = k->span,
@@ -152,12 +152,12 @@ static int put_ticks(struct querying *x, const struct timeline_chunk *c)
 			.kind = (uint8_t)k->kind,
 		};
 
-		r = put_row(x, c->profile, &row);
+		r = query_put_row(x, c->profile, &row);
 	}
 	return r;
 }
 
-static int put_intervals(struct querying *x, const struct timeline_chunk *c)
+static int query_put_intervals(struct querying *x, const struct timeline_chunk *c)
 {
 	int r = 0;
 
@@ -167,9 +167,9 @@ static int put_intervals(struct querying *x, const struct timeline_chunk *c)
 			.end_ns = v->end_ns,
 			.length_ns = v->length_ns,
 			.runqueue_ns = v->runqueue_ns,
-			.thread = mapped(x, v->thread),
-			.owner = mapped(x, v->owner),
-			.waker = mapped(x, v->waker),
+			.thread = query_mapped(x, v->thread),
+			.owner = query_mapped(x, v->owner),
+			.waker = query_mapped(x, v->waker),
 			.stack = v->stack,
 			.owner_stack = v->owner_stack,
 			.class_name = v->class_name,
@@ -184,12 +184,12 @@ static int put_intervals(struct querying *x, const struct timeline_chunk *c)
 			.flags = v->flags,
 		};
 
-		r = put_row(x, c->profile, &row);
+		r = query_put_row(x, c->profile, &row);
 	}
 	return r;
 }
 
-static int put_chunk(struct querying *x, const struct timeline_chunk *c)
+static int query_put_chunk(struct querying *x, const struct timeline_chunk *c)
 {
 	struct timeline_answer *a = x->answer;
 	int r;
@@ -200,10 +200,10 @@ static int put_chunk(struct querying *x, const struct timeline_chunk *c)
 	}
 	x->part = a->n_parts;
 	a->parts[a->n_parts++] = c->profile;
-	r = map_threads(x, c->profile);
+	r = query_map_threads(x, c->profile);
 	if (r == 0)
-		r = put_ticks(x, c);
-	return r < 0 ? r : put_intervals(x, c);
+		r = query_put_ticks(x, c);
+	return r < 0 ? r : query_put_intervals(x, c);
 }
 
 /* The names are copied: they outlive @x. */
@@ -254,7 +254,7 @@ int timeline_query(const struct timeline *t, const struct timeline_question *q,
 			number_named(&x, c->profile);
 	for (const struct timeline_chunk *c = t->oldest; c && r == 0; c = c->next)
 		if (chunk_is_inside(c, q))
-			r = put_chunk(&x, c);
+			r = query_put_chunk(&x, c);
 	if (r == 0)
 		r = take_threads(&x);
 	free(x.map);

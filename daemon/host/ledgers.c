@@ -1,0 +1,136 @@
+/* See ledgers.h. */
+#include "daemon/host/ledgers.h"
+
+#include <string.h>
+#include "daemon/ground/clock.h"
+
+#define LEAST_NS \
+	(50 * NS_PER_MS) /* between two looks: whoever asks all the time gets the last one */
+
+_Static_assert((int)TIME_LEDGER_REASONS >= (int)OFFCPU_REASON_COUNT, "each reason has a place");
+
+/* What the kernel's classes are before an event explains them. A futex may be for anything. */
+static const uint8_t reasons[OFFCPU_CLASS_COUNT] = {
+	[OFFCPU_FUTEX] = OFFCPU_REASON_OTHER,	[OFFCPU_SLEEP] = OFFCPU_REASON_SLEEP,
+	[OFFCPU_POLL] = OFFCPU_REASON_POLL,	[OFFCPU_SOCKET] = OFFCPU_REASON_SOCKET,
+	[OFFCPU_ACCEPT] = OFFCPU_REASON_ACCEPT, [OFFCPU_CONNECT] = OFFCPU_REASON_CONNECT,
+	[OFFCPU_FILE] = OFFCPU_REASON_FILE,	[OFFCPU_FSYNC] = OFFCPU_REASON_FSYNC,
+	[OFFCPU_PIPE] = OFFCPU_REASON_PIPE,	[OFFCPU_FAULT] = OFFCPU_REASON_FAULT,
+	[OFFCPU_DISK] = OFFCPU_REASON_DISK,	[OFFCPU_THROTTLED] = OFFCPU_REASON_THROTTLED,
+	[OFFCPU_OTHER] = OFFCPU_REASON_OTHER,	[OFFCPU_RUNQUEUE] = OFFCPU_REASON_RUNQUEUE,
+};
+
+/* Targets that stream, by pid. */
+struct booking {
+	struct booking_target {
+		pid_t pid;
+		struct host_entry *entry;
+	} targets[TARGETS_MAX + NAMED_MAX];
+	size_t n;
+};
+
+static int ledgers_by_pid(const void *a, const void *b)
+{
+	const struct booking_target *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static void ledgers_list(struct host *h, struct booking *b)
+{
+	b->n = 0;
+	for (struct target *t = targets_next(h->targets, NULL); t && b->n < ARRAY_SIZE(b->targets);
+	     t = targets_next(h->targets, t))
+		if (t->state == TARGET_STREAMING && t->userdata)
+			b->targets[b->n++] = (struct booking_target){ t->jvm.pid, t->userdata };
+	qsort(b->targets, b->n, sizeof(*b->targets), ledgers_by_pid);
+}
+
+static void ledgers_put(struct host_entry *e, const struct offcpu_times *times)
+{
+	struct time_totals t = {
+		.tid = times->host_tid,
+		.ended = times->ended,
+		.from_ns = times->from_ns,
+		.to_ns = times->to_ns,
+		.cpu_ns = times->oncpu_ns,
+		.runqueue_ns = times->runqueue_ns,
+	};
+
+	for (int c = 0; c < OFFCPU_CLASS_COUNT; c++)
+		t.off_ns[reasons[c]] += times->off_ns[c];
+	if (!e->ledger)
+		(void)time_ledger_new(&e->ledger);
+	if (e->ledger)
+		time_ledger_totals(e->ledger, &t);
+}
+
+static void ledgers_on_times(void *userdata, const struct offcpu_times *times)
+{
+	const struct booking_target key = { .pid = times->pid };
+	const struct booking *b = userdata;
+	const struct booking_target *found =
+		bsearch(&key, b->targets, b->n, sizeof(*b->targets), ledgers_by_pid);
+
+	if (found)
+		ledgers_put(found->entry, times);
+}
+
+void host_take_times(struct host *h)
+{
+	static struct booking booking;
+	const char *why;
+	const struct offcpu_engine *engine = host_sampling_offcpu(h->sampling, &why);
+	uint64_t now_ns = clock_mono_ns();
+
+	if (!engine || now_ns - h->times_ns < LEAST_NS)
+		return;
+	h->times_ns = now_ns;
+	ledgers_list(h, &booking);
+	if (booking.n)
+		(void)offcpu_engine_threads(engine, 0, ledgers_on_times, &booking);
+}
+
+void host_ledgers_on_end(void *userdata, const struct offcpu_times *times)
+{
+	struct host *h = userdata;
+
+	for (struct target *t = targets_next(h->targets, NULL); t; t = targets_next(h->targets, t))
+		if (t->jvm.pid == times->pid && t->state == TARGET_STREAMING && t->userdata) {
+			ledgers_put(t->userdata, times);
+			return;
+		}
+}
+
+void host_ledgers_event(const struct host_entry *e, const struct offcpu_event *event)
+{
+	struct time_reason r = {
+		.tid = event->tid,
+		.begin_ns = event->end_ns - event->duration_ns,
+		.end_ns = event->end_ns - event->runqueue_ns,
+		.reason = (uint8_t)event->reason,
+	};
+
+	if (!e->ledger || event->kernel_class >= OFFCPU_CLASS_COUNT ||
+	    event->duration_ns > event->end_ns)
+		return;
+	r.from = reasons[event->kernel_class];
+	time_ledger_reason(e->ledger, &r);
+}
+
+const struct time_ledger *host_time_ledger(struct host *h, const struct target *t,
+					   const char **ret_why)
+{
+	const struct host_entry *e = t->userdata;
+
+	*ret_why = "";
+	if (!host_sampling_offcpu(h->sampling, ret_why))
+		return NULL;
+	if (!(target_events(t) & 1u << WIRE_EVENT_OFFCPU))
+		*ret_why = "times off the CPU are not collected in this JVM (events.offcpu)";
+	else if (!e || !e->ledger)
+		*ret_why = "the kernel has not counted for a second yet";
+	else
+		return e->ledger;
+	return NULL;
+}

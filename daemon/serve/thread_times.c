@@ -1,0 +1,205 @@
+/*
+ * Where the time of a JVM's threads went, for /v1/threads and /v1/top: from the kernel's totals, or
+ * where there are none from samples and waits, which leave a part of it unseen. docs/api.md.
+ */
+#include "daemon/serve/thread_times.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include "daemon/ground/clock.h"
+
+static const uint8_t lock_reasons[WIRE_WAIT_COUNT] = { [WIRE_WAIT_ENTER] = OFFCPU_REASON_LOCK,
+						       [WIRE_WAIT_WAIT] = OFFCPU_REASON_WAIT,
+						       [WIRE_WAIT_PARK] = OFFCPU_REASON_PARK };
+
+/* ---- from the kernel's totals ---------------------------------------------------------------- */
+
+/* Waits that go on; malloc'ed. */
+static struct time_reason *open_reasons(const struct target *t, uint64_t now_ns, uint32_t *ret_n)
+{
+	const struct locks *l = host_locks(t);
+	struct time_reason *reasons;
+	struct locks_open *open;
+	uint32_t n;
+
+	*ret_n = 0;
+	if (!l || locks_open(l, now_ns, &open, &n) < 0)
+		return NULL;
+	reasons = calloc(n + 1, sizeof(*reasons));
+	for (uint32_t i = 0; reasons && i < n; i++)
+		if (open[i].wait < WIRE_WAIT_COUNT)
+			reasons[(*ret_n)++] = (struct time_reason){
+				.tid = open[i].tid,
+				.begin_ns = open[i].begin_ns,
+				.end_ns = now_ns,
+				.from = OFFCPU_REASON_OTHER,
+				.reason = lock_reasons[open[i].wait],
+			};
+	free(open);
+	return reasons;
+}
+
+static int times_of_kernel(const struct target *t, const struct time_ledger *ledger,
+			   uint64_t last_ns, struct time_rows *ret)
+{
+	uint64_t now_ns = clock_mono_ns();
+	uint32_t n;
+	struct time_reason *open = open_reasons(t, now_ns, &n);
+	int r = time_ledger_query(ledger, now_ns, last_ns, open, n, ret);
+
+	free(open);
+	return r;
+}
+
+/* ---- from samples and waits ------------------------------------------------------------------ */
+
+static int times_by_tid(const void *a, const void *b)
+{
+	const struct time_row *x = a, *y = b;
+
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+static void times_add_event(struct time_row *row, const struct timeline_row *r,
+			    const struct timeline_question *q)
+{
+	uint64_t begin = r->end_ns - r->length_ns, end = r->end_ns;
+
+	if (r->kind == TIMELINE_CPU)
+		row->cpu_ns += r->length_ns;
+	if (r->kind != TIMELINE_LOCK || r->reason >= WIRE_WAIT_COUNT)
+		return;
+	begin = begin > q->from_ns ? begin : q->from_ns;
+	end = end < q->to_ns ? end : q->to_ns;
+	row->off_ns[lock_reasons[r->reason]] += end > begin ? end - begin : 0;
+}
+
+/* One number may have had several names: rows of one number become one. */
+static void times_join(struct time_rows *rows)
+{
+	uint32_t n = 0;
+
+	qsort(rows->rows, rows->n, sizeof(*rows->rows), times_by_tid);
+	for (uint32_t i = 0; i < rows->n; i++) {
+		struct time_row *to = &rows->rows[n], *from = &rows->rows[i];
+
+		if (n && rows->rows[n - 1].tid == from->tid) {
+			to = &rows->rows[n - 1];
+			to->cpu_ns += from->cpu_ns;
+			for (uint32_t k = 0; k < TIME_LEDGER_REASONS; k++)
+				to->off_ns[k] += from->off_ns[k];
+		} else {
+			*to = *from;
+			n++;
+		}
+	}
+	rows->n = n;
+}
+
+static void times_add_open(const struct target *t, struct time_rows *rows)
+{
+	uint64_t now_ns = clock_mono_ns();
+	uint32_t n;
+	struct time_reason *open = open_reasons(t, now_ns, &n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct time_row *row =
+			(struct time_row *)(uintptr_t)time_rows_find(rows, open[i].tid);
+		uint64_t ns = now_ns > open[i].begin_ns ? now_ns - open[i].begin_ns : 0;
+
+		if (row)
+			row->off_ns[open[i].reason] += ns < rows->span_ns ? ns : rows->span_ns;
+	}
+	free(open);
+}
+
+static int times_of_events(const struct target *t, uint64_t last_ns, struct time_rows *ret)
+{
+	const struct timeline *timeline = host_timeline(t);
+	uint64_t now_ns = clock_real_ns();
+	struct timeline_question q = { .from_ns = now_ns - last_ns, .to_ns = now_ns };
+	struct timeline_answer a;
+
+	*ret = (struct time_rows){ 0 };
+	if (!timeline)
+		return 0;
+	if (timeline_query(timeline, &q, &a) < 0)
+		return -ENOMEM;
+	if (a.since_ns > q.from_ns)
+		q.from_ns = a.since_ns < now_ns ? a.since_ns : now_ns;
+	ret->span_ns = q.to_ns - q.from_ns;
+	ret->rows = calloc(a.n_threads + 1, sizeof(*ret->rows));
+	if (!ret->rows) {
+		timeline_answer_free(&a);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < a.n_threads; i++)
+		ret->rows[ret->n++] =
+			(struct time_row){ .tid = a.threads[i].tid, .wall_ns = ret->span_ns };
+	for (uint32_t i = 0; i < a.n_rows; i++)
+		if (a.rows[i].thread)
+			times_add_event(&ret->rows[a.rows[i].thread - 1], &a.rows[i], &q);
+	timeline_answer_free(&a);
+	times_join(ret);
+	times_add_open(t, ret);
+	for (uint32_t i = 0; i < ret->n; i++)
+		time_row_close(&ret->rows[i]);
+	return 0;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+int thread_times_of(struct host *h, const struct target *t, uint64_t last_ns,
+		    struct thread_times *ret)
+{
+	const struct time_ledger *ledger = host_time_ledger(h, t, &ret->why);
+
+	ret->by_kernel = ledger != NULL;
+	return ledger ? times_of_kernel(t, ledger, last_ns, &ret->rows)
+		      : times_of_events(t, last_ns, &ret->rows);
+}
+
+void thread_times_row_text(struct text_out *to, const struct time_row *r)
+{
+	bool first = true;
+
+	text_printf(to,
+		    ",\"wall_ns\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 ",\"runqueue_ns\":%" PRIu64
+		    ",\"offcpu_ns\":{",
+		    r->wall_ns, r->cpu_ns, r->runqueue_ns);
+	for (int i = 0; i < OFFCPU_REASON_COUNT; i++) {
+		if (!r->off_ns[i])
+			continue;
+		text_printf(to, "%s\"%s\":%" PRIu64, first ? "" : ",", offcpu_reason_names[i],
+			    r->off_ns[i]);
+		first = false;
+	}
+	text_printf(to, "},\"unseen_ns\":%" PRIu64, r->unseen_ns);
+}
+
+void thread_times_text(struct text_out *to, const struct thread_times *times)
+{
+	struct time_row sum = { 0 };
+
+	for (uint32_t i = 0; i < times->rows.n; i++) {
+		const struct time_row *r = &times->rows.rows[i];
+
+		sum.wall_ns += r->wall_ns;
+		sum.cpu_ns += r->cpu_ns;
+		sum.runqueue_ns += r->runqueue_ns;
+		sum.unseen_ns += r->unseen_ns;
+		for (uint32_t k = 0; k < TIME_LEDGER_REASONS; k++)
+			sum.off_ns[k] += r->off_ns[k];
+	}
+	text_printf(to,
+		    "{\"by\":\"%s\",\"span_ns\":%" PRIu64 ",\"threads\":%u,\"no_room\":%" PRIu64,
+		    times->by_kernel ? "kernel" : "samples", times->rows.span_ns, times->rows.n,
+		    times->rows.refused);
+	thread_times_row_text(to, &sum);
+	text_put(to, ",\"unseen_why\":");
+	if (times->by_kernel)
+		text_put(to, "null");
+	else
+		text_json(to, times->why);
+	text_put(to, "}");
+}

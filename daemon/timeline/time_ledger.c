@@ -1,0 +1,431 @@
+/* See time_ledger.h. Slices hold microseconds; totals are compared in whole microseconds since
+ * their beginning, so that what is cut off does not add up. */
+#include "daemon/timeline/time_ledger.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define US	  1000ull
+#define BUCKETS	  1024u /* power of two */
+#define REASONS	  TIME_LEDGER_REASONS
+#define FINE	  14u
+#define COARSE	  12u
+#define COARSE_NS 60000000000ull
+/* Kernel's reasons of which parts may have another one: the first that come. */
+#define SOURCES 3u
+
+struct slice {
+	uint64_t number; /* of its ring; 0 = empty */
+	uint32_t wall_us, cpu_us, runqueue_us;
+	uint32_t off_us[REASONS];
+	struct explained {
+		uint8_t from;
+		uint32_t us[REASONS];
+	} explained[SOURCES];
+	uint8_t n_explained;
+};
+
+struct ledger_thread {
+	struct ledger_thread *next; /* of its bucket */
+	uint32_t tid;
+	bool ended;
+	bool begun; /* last is set */
+	struct time_totals last;
+	struct slice fine[FINE], coarse[COARSE];
+};
+
+struct time_ledger {
+	struct ledger_thread *buckets[BUCKETS];
+	uint32_t n;
+	uint64_t refused;
+	uint64_t swept_ns;
+	uint64_t begin_ns; /* the earliest time in it; 0 = none yet */
+};
+
+int time_ledger_new(struct time_ledger **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+struct time_ledger *time_ledger_free(struct time_ledger *l)
+{
+	for (uint32_t i = 0; l && i < BUCKETS; i++)
+		while (l->buckets[i]) {
+			struct ledger_thread *t = l->buckets[i];
+
+			l->buckets[i] = t->next;
+			free(t);
+		}
+	free(l);
+	return NULL;
+}
+
+size_t time_ledger_bytes(const struct time_ledger *l)
+{
+	return sizeof(*l) + l->n * sizeof(struct ledger_thread);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static struct ledger_thread **ledger_place(struct time_ledger *l, uint32_t tid)
+{
+	return &l->buckets[tid & (BUCKETS - 1)];
+}
+
+static struct ledger_thread *ledger_find(const struct time_ledger *l, uint32_t tid)
+{
+	struct ledger_thread *t = l->buckets[tid & (BUCKETS - 1)];
+
+	while (t && t->tid != tid)
+		t = t->next;
+	return t;
+}
+
+/* Threads of which nothing is in the slices any more go. */
+static void ledger_sweep(struct time_ledger *l, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		for (struct ledger_thread **link = &l->buckets[i]; *link;) {
+			struct ledger_thread *t = *link;
+
+			if (t->last.to_ns + TIME_LEDGER_MAX_NS + COARSE_NS > now_ns) {
+				link = &t->next;
+				continue;
+			}
+			*link = t->next;
+			free(t);
+			l->n--;
+		}
+}
+
+static struct ledger_thread *ledger_get(struct time_ledger *l, uint32_t tid, uint64_t now_ns)
+{
+	struct ledger_thread *t = ledger_find(l, tid), **place;
+
+	if (t)
+		return t;
+	if (now_ns > l->swept_ns + COARSE_NS) {
+		ledger_sweep(l, now_ns);
+		l->swept_ns = now_ns;
+	}
+	t = l->n < TIME_LEDGER_THREADS ? calloc(1, sizeof(*t)) : NULL;
+	if (!t) {
+		l->refused++;
+		return NULL;
+	}
+	t->tid = tid;
+	place = ledger_place(l, tid);
+	t->next = *place;
+	*place = t;
+	l->n++;
+	return t;
+}
+
+/* ---- slices ---------------------------------------------------------------------------------- */
+
+/* The slice of a moment in a ring; NULL = it has gone. Numbers begin at 1. */
+static struct slice *ledger_slice_at(struct slice *ring, uint32_t n, uint64_t slice_ns,
+				     uint64_t at_ns)
+{
+	uint64_t number = at_ns / slice_ns + 1;
+	struct slice *s = &ring[number % n];
+
+	if (s->number > number)
+		return NULL;
+	if (s->number != number) {
+		memset(s, 0, sizeof(*s));
+		s->number = number;
+	}
+	return s;
+}
+
+/* What passed between two totals, in us. */
+struct passed {
+	uint64_t wall, cpu, runqueue, off[REASONS];
+};
+
+/* The first @part of @whole of it goes to @s, and leaves @p. */
+static void passed_give(struct passed *p, uint64_t part, uint64_t whole, struct slice *s)
+{
+	uint64_t *from[REASONS + 3] = { &p->wall, &p->cpu, &p->runqueue };
+	uint32_t *to[REASONS + 3] = { &s->wall_us, &s->cpu_us, &s->runqueue_us };
+
+	for (uint32_t i = 0; i < REASONS; i++) {
+		from[3 + i] = &p->off[i];
+		to[3 + i] = &s->off_us[i];
+	}
+	for (uint32_t i = 0; i < REASONS + 3; i++) {
+		uint64_t us = part >= whole ? *from[i] : *from[i] * part / whole;
+
+		*to[i] += (uint32_t)us;
+		*from[i] -= us;
+	}
+}
+
+/* Spreads it evenly over [begin, end), which is a second or so. */
+static void spread(struct slice *ring, uint32_t n, uint64_t slice_ns, struct passed p,
+		   uint64_t begin_ns, uint64_t end_ns)
+{
+	if (end_ns - begin_ns > n * slice_ns) /* what is older has gone in any case */
+		return;
+	while (begin_ns < end_ns) {
+		uint64_t next_ns = (begin_ns / slice_ns + 1) * slice_ns;
+		uint64_t until_ns = next_ns < end_ns ? next_ns : end_ns;
+		struct slice *s = ledger_slice_at(ring, n, slice_ns, begin_ns), lost = { 0 };
+
+		passed_give(&p, until_ns - begin_ns, end_ns - begin_ns, s ? s : &lost);
+		begin_ns = until_ns;
+	}
+}
+
+static void ledger_spread(struct ledger_thread *t, const struct passed *p, uint64_t begin_ns,
+			  uint64_t end_ns)
+{
+	spread(t->fine, FINE, TIME_LEDGER_SLICE_NS, *p, begin_ns, end_ns);
+	spread(t->coarse, COARSE, COARSE_NS, *p, begin_ns, end_ns);
+}
+
+static uint64_t us_between(uint64_t before_ns, uint64_t now_ns)
+{
+	return now_ns / US - (before_ns < now_ns ? before_ns : now_ns) / US;
+}
+
+void time_ledger_totals(struct time_ledger *l, const struct time_totals *now)
+{
+	static const struct time_totals zero;
+	struct ledger_thread *t = ledger_get(l, now->tid, now->to_ns);
+	const struct time_totals *before;
+	struct passed p = { 0 };
+	uint64_t begin_ns;
+
+	if (!t || now->to_ns < now->from_ns || now->to_ns > UINT64_MAX / 2)
+		return;
+	if (!l->begin_ns || now->from_ns < l->begin_ns)
+		l->begin_ns = now->from_ns;
+	before = t->begun && t->last.from_ns == now->from_ns ? &t->last : &zero;
+	begin_ns = before == &zero ? now->from_ns : before->to_ns;
+	/* nobody looked in between: a thread of that number lived, unless it had ended */
+	if (before == &zero && t->begun && !t->ended && t->last.to_ns < now->from_ns) {
+		p.wall = us_between(t->last.to_ns, now->from_ns);
+		ledger_spread(t, &p, t->last.to_ns, now->from_ns);
+	}
+	if (now->to_ns > begin_ns) {
+		p.wall = us_between(begin_ns, now->to_ns);
+		p.cpu = us_between(before->cpu_ns, now->cpu_ns);
+		p.runqueue = us_between(before->runqueue_ns, now->runqueue_ns);
+		for (uint32_t i = 0; i < REASONS; i++)
+			p.off[i] = us_between(before->off_ns[i], now->off_ns[i]);
+		ledger_spread(t, &p, begin_ns, now->to_ns);
+	}
+	t->last = *now;
+	t->begun = true;
+	t->ended = now->ended;
+}
+
+/* ---- reasons --------------------------------------------------------------------------------- */
+
+static void slice_explain(struct slice *s, const struct time_reason *r, uint64_t us)
+{
+	uint32_t i = 0;
+
+	while (i < s->n_explained && s->explained[i].from != r->from)
+		i++;
+	if (i == SOURCES)
+		return; /* stays under the kernel's own reason */
+	if (i == s->n_explained)
+		s->explained[s->n_explained++].from = r->from;
+	s->explained[i].us[r->reason] += (uint32_t)us;
+}
+
+static void explain_ring(struct slice *ring, uint32_t n, uint64_t slice_ns,
+			 const struct time_reason *r)
+{
+	uint64_t begin_ns = r->begin_ns;
+
+	if (r->end_ns - begin_ns > n * slice_ns)
+		begin_ns = r->end_ns - n * slice_ns;
+	while (begin_ns < r->end_ns) {
+		uint64_t next_ns = (begin_ns / slice_ns + 1) * slice_ns;
+		uint64_t until_ns = next_ns < r->end_ns ? next_ns : r->end_ns;
+		uint64_t number = begin_ns / slice_ns + 1;
+		struct slice *s = &ring[number % n];
+
+		/* the totals of that second may come after it */
+		if (s->number <= number)
+			s = ledger_slice_at(ring, n, slice_ns, begin_ns);
+		if (s && s->number == number)
+			slice_explain(s, r, us_between(begin_ns, until_ns));
+		begin_ns = until_ns;
+	}
+}
+
+void time_ledger_reason(struct time_ledger *l, const struct time_reason *r)
+{
+	struct ledger_thread *t = ledger_find(l, r->tid);
+
+	if (!t || r->from == r->reason || r->from >= REASONS || r->reason >= REASONS ||
+	    r->end_ns <= r->begin_ns || r->end_ns > UINT64_MAX / 2)
+		return;
+	explain_ring(t->fine, FINE, TIME_LEDGER_SLICE_NS, r);
+	explain_ring(t->coarse, COARSE, COARSE_NS, r);
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+void time_row_close(struct time_row *r)
+{
+	uint64_t *parts[REASONS + 2] = { &r->cpu_ns, &r->runqueue_ns }, sum = 0, given = 0;
+
+	for (uint32_t i = 0; i < REASONS; i++)
+		parts[2 + i] = &r->off_ns[i];
+	for (uint32_t i = 0; i < REASONS + 2; i++)
+		sum += *parts[i];
+	if (sum > r->wall_ns)
+		for (uint32_t i = 0; i < REASONS + 2; i++) {
+			*parts[i] = (uint64_t)((unsigned __int128)*parts[i] * r->wall_ns / sum);
+			given += *parts[i];
+		}
+	else
+		given = sum;
+	r->unseen_ns = r->wall_ns - given;
+}
+
+/* Sums of several slices, ns. */
+struct ledger_sum {
+	struct time_row row;
+	uint64_t explained[SOURCES + 1][REASONS]; /* [SOURCES]: of no use */
+	uint8_t from[SOURCES];
+	uint32_t n_from;
+};
+
+static uint32_t source_of(struct ledger_sum *sum, uint8_t from)
+{
+	for (uint32_t i = 0; i < sum->n_from; i++)
+		if (sum->from[i] == from)
+			return i;
+	if (sum->n_from == SOURCES)
+		return SOURCES;
+	sum->from[sum->n_from] = from;
+	return sum->n_from++;
+}
+
+static void ledger_add_slice(struct ledger_sum *sum, const struct slice *s)
+{
+	sum->row.wall_ns += s->wall_us * US;
+	sum->row.cpu_ns += s->cpu_us * US;
+	sum->row.runqueue_ns += s->runqueue_us * US;
+	for (uint32_t i = 0; i < REASONS; i++)
+		sum->row.off_ns[i] += s->off_us[i] * US;
+	for (uint32_t k = 0; k < s->n_explained; k++) {
+		uint32_t source = source_of(sum, s->explained[k].from);
+
+		for (uint32_t i = 0; i < REASONS; i++)
+			sum->explained[source][i] += s->explained[k].us[i] * US;
+	}
+}
+
+/* Explanations take the place of what they explain, as far as there is any. */
+static void ledger_apply(struct ledger_sum *sum)
+{
+	for (uint32_t k = 0; k < sum->n_from; k++) {
+		uint64_t has = sum->row.off_ns[sum->from[k]], wants = 0, taken = 0;
+
+		for (uint32_t i = 0; i < REASONS; i++)
+			wants += sum->explained[k][i];
+		for (uint32_t i = 0; i < REASONS && wants; i++) {
+			uint64_t ns = sum->explained[k][i];
+
+			if (wants > has)
+				ns = (uint64_t)((unsigned __int128)ns * has / wants);
+			sum->row.off_ns[i] += ns;
+			taken += ns;
+		}
+		sum->row.off_ns[sum->from[k]] -= taken;
+	}
+}
+
+struct ledger_span {
+	uint64_t begin_ns, end_ns;
+	bool coarse;
+};
+
+static void ledger_row(const struct ledger_thread *t, const struct ledger_span *span,
+		       const struct time_reason *open, uint32_t n_open, struct time_row *ret)
+{
+	const struct slice *ring = span->coarse ? t->coarse : t->fine;
+	uint64_t slice_ns = span->coarse ? COARSE_NS : TIME_LEDGER_SLICE_NS;
+	uint64_t first = span->begin_ns / slice_ns + 1, last = span->end_ns / slice_ns + 1;
+	struct ledger_sum sum = { .row = { .tid = t->tid, .ended = t->ended } };
+
+	for (uint32_t i = 0; i < (span->coarse ? COARSE : FINE); i++)
+		if (ring[i].number >= first && ring[i].number <= last)
+			ledger_add_slice(&sum, &ring[i]);
+	for (uint32_t i = 0; i < n_open; i++) {
+		uint64_t begin =
+			open[i].begin_ns > span->begin_ns ? open[i].begin_ns : span->begin_ns;
+
+		if (open[i].tid == t->tid && begin < t->last.to_ns && open[i].from < REASONS &&
+		    open[i].reason < REASONS && open[i].from != open[i].reason)
+			sum.explained[source_of(&sum, open[i].from)][open[i].reason] +=
+				t->last.to_ns - begin;
+	}
+	ledger_apply(&sum);
+	time_row_close(&sum.row);
+	*ret = sum.row;
+}
+
+static int ledger_by_tid(const void *a, const void *b)
+{
+	const struct time_row *x = a, *y = b;
+
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+/* The span in whole slices, of which the first one begins where anything is known at all. */
+static struct ledger_span ledger_span_of(const struct time_ledger *l, uint64_t now_ns,
+					 uint64_t last_ns)
+{
+	struct ledger_span s = { .end_ns = now_ns, .begin_ns = now_ns };
+	uint64_t slice_ns, known_ns = l->begin_ns ? l->begin_ns : now_ns;
+
+	if (last_ns > TIME_LEDGER_MAX_NS)
+		last_ns = TIME_LEDGER_MAX_NS;
+	s.coarse = last_ns > (FINE - 2) * TIME_LEDGER_SLICE_NS;
+	slice_ns = s.coarse ? COARSE_NS : TIME_LEDGER_SLICE_NS;
+	s.begin_ns = now_ns > last_ns ? (now_ns - last_ns) / slice_ns * slice_ns : 0;
+	if (s.begin_ns < known_ns)
+		s.begin_ns = known_ns;
+	return s;
+}
+
+int time_ledger_query(const struct time_ledger *l, uint64_t now_ns, uint64_t last_ns,
+		      const struct time_reason *open, uint32_t n_open, struct time_rows *ret)
+{
+	struct ledger_span span = ledger_span_of(l, now_ns, last_ns);
+
+	*ret = (struct time_rows){ .span_ns = span.end_ns - span.begin_ns, .refused = l->refused };
+	ret->rows = calloc(l->n + 1, sizeof(*ret->rows));
+	if (!ret->rows)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		for (const struct ledger_thread *t = l->buckets[i]; t; t = t->next) {
+			ledger_row(t, &span, open, n_open, &ret->rows[ret->n]);
+			ret->n += ret->rows[ret->n].wall_ns > 0;
+		}
+	qsort(ret->rows, ret->n, sizeof(*ret->rows), ledger_by_tid);
+	return 0;
+}
+
+void time_rows_free(struct time_rows *r)
+{
+	free(r->rows);
+	*r = (struct time_rows){ 0 };
+}
+
+const struct time_row *time_rows_find(const struct time_rows *r, uint32_t tid)
+{
+	const struct time_row key = { .tid = tid };
+
+	return r->n ? bsearch(&key, r->rows, r->n, sizeof(*r->rows), ledger_by_tid) : NULL;
+}

@@ -1,0 +1,115 @@
+"""Where each thread's time went, against the wall clock and the kernel's own accounts: ledger.py MAJOR. Needs root and
+a kernel that measures times off the CPU; exit 77 without."""
+import json
+import os
+import re
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import Daemon, Jvm, wait_for  # noqa: E402
+
+MAJOR = sys.argv[1]
+SECONDS = 8
+MS = 10**6
+
+
+def ask(daemon, pid):
+    """Each thread's row, between two moments (CLOCK_MONOTONIC, ns)."""
+    before = time.monotonic_ns()
+    answer = json.loads(daemon.cli("threads", "--json", "--last", "10m", str(pid)).stdout)["targets"][0]
+    return before, time.monotonic_ns(), answer
+
+
+def cpu_of(pid):
+    """The kernel's own count, ns by thread: on a CPU, waiting for one."""
+    found = {}
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/schedstat" % (pid, tid)) as f:
+            found[int(tid)] = tuple(map(int, f.read().split()[:2]))
+    return found
+
+
+def check_sums(answer):
+    for t in [answer["times"]] + answer["threads"]:
+        assert t["wall_ns"] == t["cpu_ns"] + t["runqueue_ns"] + sum(t["offcpu_ns"].values()) + t["unseen_ns"], t
+    for key in ("wall_ns", "cpu_ns", "runqueue_ns", "unseen_ns"):
+        assert answer["times"][key] == sum(t[key] for t in answer["threads"]), key
+
+
+def by_tid(answer):
+    return {t["tid"]: t for t in answer["threads"]}
+
+
+def judge(daemon, pid):
+    kernel = [cpu_of(pid)]
+    first = ask(daemon, pid)
+    time.sleep(SECONDS)  # what is judged is what happens in it
+    second = ask(daemon, pid)
+    kernel.append(cpu_of(pid))
+    for _, _, answer in (first, second):
+        check_sums(answer)
+        assert answer["times"]["by"] == "kernel", answer["times"]
+    least, most = second[0] - first[1], second[1] - first[0]
+    judged = worst = 0
+    for tid, now in by_tid(second[2]).items():
+        was = by_tid(first[2]).get(tid)
+        if not was or now["state"] == "ended" or tid not in kernel[0] or tid not in kernel[1]:
+            continue
+        wall = now["wall_ns"] - was["wall_ns"]
+        off = max(least - wall, wall - most, 0)
+        worst = max(worst, off)
+        assert off <= max(0.005 * most, 2 * MS), (now["name"], wall, least, most)
+        assert now["unseen_ns"] - was["unseen_ns"] <= 0.005 * most, now
+        cpu, queue = (kernel[1][tid][k] - kernel[0][tid][k] for k in (0, 1))
+        # the kernel was asked a moment earlier and a moment later
+        assert -2 * MS <= cpu - (now["cpu_ns"] - was["cpu_ns"]) <= most - least + max(2 * MS, 0.02 * cpu), (now["name"], cpu, now, was)
+        judged += 1
+    print("%d threads over %.1f s: at most %.2f ms from the wall clock" % (judged, least / 1e9, worst / MS))
+    return judged, second[2]
+
+
+def main():
+    with Daemon("events: { cpu: {}, lock: { monitors: always }, offcpu: {} }\n") as daemon, Jvm(MAJOR, "LockStories", "hog") as story:
+        daemon.wait_state(story.pid, "streaming")
+        times = wait_for("a first count", lambda: ask(daemon, story.pid)[2].get("times"))
+        if times["by"] != "kernel":
+            times = wait_for("a first count", lambda: (lambda t: t["by"] == "kernel" and t or (t if "yet" not in t["unseen_why"] and "not collected" not in t["unseen_why"] else None))(ask(daemon, story.pid)[2]["times"]))
+        if times["by"] != "kernel":
+            print("SKIPPED: " + times["unseen_why"])
+            return 77
+        story.process.stdin.write("go\n")
+        story.process.stdin.flush()
+        wait_for("waits", lambda: any(t["name"] == "story-hog" and t["offcpu_ns"].get("sleep", 0) > 2e9
+                                      for t in ask(daemon, story.pid)[2]["threads"]))
+        judged, answer = judge(daemon, story.pid)
+        assert judged >= 15, judged
+        rows = {t["name"]: t for t in answer["threads"]}
+        for name, reason in (("story-hog", "sleep"), ("story-starved-1", "lock"), ("story-starved-2", "lock"), ("Finalizer", "wait")):
+            row = rows[name]  # what a busy machine takes of its time is not its own
+            share = row["offcpu_ns"].get(reason, 0) / (row["wall_ns"] - row["cpu_ns"] - row["runqueue_ns"])
+            print("%s: %s for %.1f %%" % (name, reason, 100 * share))
+            assert share > 0.8, rows[name]
+        text = daemon.cli("threads", str(story.pid)).stdout
+        assert "[not seen]" in text and "WALL" in text and re.search(r"story-starved-\d.* lock \d", text), text
+        assert "[not seen]" in daemon.cli("top", "--once", str(story.pid)).stdout
+    with Daemon("events: { cpu: {}, lock: { monitors: always } }\n") as daemon, Jvm(MAJOR, "LockStories", "hog") as story:
+        daemon.wait_state(story.pid, "streaming")
+        story.process.stdin.write("go\n")
+        story.process.stdin.flush()
+
+        def waited():
+            answer = ask(daemon, story.pid)[2]
+            check = {t["name"]: t for t in answer["threads"]}
+            return answer if check.get("story-starved-1", {"offcpu_ns": {}})["offcpu_ns"].get("lock", 0) > 1e9 else None
+        answer = wait_for("waits as times", waited)
+        for t in answer["threads"]:
+            assert t["wall_ns"] == t["cpu_ns"] + t["runqueue_ns"] + sum(t["offcpu_ns"].values()) + t["unseen_ns"], t
+        assert (answer["times"]["by"], bool(answer["times"]["unseen_why"])) == ("samples", True), answer["times"]
+        assert answer["times"]["unseen_ns"] > 0
+        assert "[not seen]" in daemon.cli("threads", str(story.pid)).stdout
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,222 @@
+/* Where a thread's time went: the parts are the wall-clock time, whatever comes in. */
+#include "tests/unit/unit.h"
+#include "daemon/timeline/time_ledger.h"
+
+#define S  1000000000ull
+#define MS 1000000ull
+enum { LOCK, PARK, POLL, SOCKET, OTHER };
+
+static struct time_ledger *ledger;
+static const uint64_t t0 = 7000 * S + 123456;
+
+static int begin(void **state)
+{
+	(void)state;
+	return time_ledger_new(&ledger);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	ledger = time_ledger_free(ledger);
+	return 0;
+}
+
+static uint64_t sum_of(const struct time_row *r)
+{
+	uint64_t sum = r->cpu_ns + r->runqueue_ns + r->unseen_ns;
+
+	for (unsigned i = 0; i < TIME_LEDGER_REASONS; i++)
+		sum += r->off_ns[i];
+	return sum;
+}
+
+/* The row of a thread; fails if its parts are not its time. */
+static struct time_row row_of(uint32_t tid, uint64_t now_ns, uint64_t last_ns,
+			      const struct time_reason *open)
+{
+	const struct time_row *r;
+	struct time_rows rows;
+	struct time_row row;
+
+	assert_int_equal(time_ledger_query(ledger, now_ns, last_ns, open, open != NULL, &rows), 0);
+	for (uint32_t i = 0; i < rows.n; i++)
+		assert_int_equal(sum_of(&rows.rows[i]), rows.rows[i].wall_ns);
+	r = time_rows_find(&rows, tid);
+	assert_non_null(r);
+	row = *r;
+	time_rows_free(&rows);
+	return row;
+}
+
+/* A second after the other: @cpu of it on the CPU, @queue in the run queue, the rest off for
+ * @reason. */
+static void live(struct time_totals *t, unsigned seconds, uint64_t cpu_ns, uint64_t queue_ns,
+		 unsigned reason)
+{
+	for (unsigned i = 0; i < seconds; i++) {
+		t->to_ns += S;
+		t->cpu_ns += cpu_ns;
+		t->runqueue_ns += queue_ns;
+		t->off_ns[reason] += S - cpu_ns - queue_ns;
+		time_ledger_totals(ledger, t);
+	}
+}
+
+static void totals_become_times_of_a_span(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
+	struct time_row r;
+
+	(void)state;
+	live(&t, 40, 300 * MS, 20 * MS, OTHER);
+	r = row_of(11, t.to_ns, 600 * S, NULL);
+	assert_int_equal(r.wall_ns, 40 * S);
+	assert_int_equal(r.cpu_ns, 40 * 300 * MS);
+	assert_int_equal(r.runqueue_ns, 40 * 20 * MS);
+	assert_int_equal(r.off_ns[OTHER], 40 * 680 * MS);
+	assert_int_equal(r.unseen_ns, 0);
+	/* whole slices: from 10 s to 15 s */
+	r = row_of(11, t.to_ns, 10 * S, NULL);
+	assert_in_range(r.wall_ns, 10 * S, 15 * S);
+	assert_in_range(r.cpu_ns, r.wall_ns * 3 / 10 - 10000, r.wall_ns * 3 / 10 + 10000);
+}
+
+static void a_reason_takes_the_place_of_what_it_explains(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
+	struct time_reason why = { .tid = 11,
+				   .begin_ns = t0 + 2 * S,
+				   .end_ns = t0 + 12 * S,
+				   .from = OTHER,
+				   .reason = PARK };
+	struct time_row r;
+
+	(void)state;
+	live(&t, 20, 0, 0, OTHER);
+	time_ledger_reason(ledger, &why);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.off_ns[PARK], 10 * S - 10000, 10 * S + 10000);
+	assert_in_range(r.off_ns[OTHER], 10 * S - 10000, 10 * S + 10000);
+	/* it explains no more than there is, also when it is told twice */
+	time_ledger_reason(ledger, &why);
+	time_ledger_reason(ledger, &why);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_int_equal(r.off_ns[PARK] + r.off_ns[OTHER], 20 * S);
+	/* and nothing of another reason of the kernel's */
+	why.from = POLL;
+	why.reason = SOCKET;
+	time_ledger_reason(ledger, &why);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_int_equal(r.off_ns[SOCKET], 0);
+}
+
+static void a_wait_that_goes_on_explains_too(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
+	struct time_reason open = {
+		.tid = 11, .begin_ns = t0 + 5 * S, .from = OTHER, .reason = LOCK
+	};
+	struct time_row r;
+
+	(void)state;
+	live(&t, 30, 0, 0, OTHER);
+	r = row_of(11, t.to_ns, 60 * S, &open);
+	assert_int_equal(r.off_ns[LOCK], 25 * S);
+	assert_int_equal(r.off_ns[OTHER], 5 * S);
+	open.begin_ns = 1;
+	r = row_of(11, t.to_ns, 60 * S, &open);
+	assert_int_equal(r.off_ns[LOCK], 30 * S);
+}
+
+static void what_nobody_measured_is_not_seen(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
+	struct time_row r;
+
+	(void)state;
+	live(&t, 5, S, 0, OTHER);
+	/* measuring began anew 3 s later */
+	t = (struct time_totals){ .tid = 11, .from_ns = t.to_ns + 3 * S, .to_ns = t.to_ns + 3 * S };
+	live(&t, 5, S, 0, OTHER);
+	/* and totals that lack a part of their time */
+	t.to_ns += S;
+	time_ledger_totals(ledger, &t);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_int_equal(r.wall_ns, 14 * S);
+	assert_int_equal(r.unseen_ns, 4 * S);
+	assert_int_equal(r.cpu_ns, 10 * S);
+}
+
+static void what_is_old_leaves(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
+	struct time_row r;
+
+	(void)state;
+	live(&t, 1200, 500 * MS, 0, PARK);
+	r = row_of(11, t.to_ns, 600 * S, NULL);
+	assert_in_range(r.wall_ns, 600 * S, 660 * S);
+	assert_in_range(r.cpu_ns, r.wall_ns / 2 - 100000, r.wall_ns / 2 + 100000);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.wall_ns, 60 * S, 65 * S);
+}
+
+static void nonsense_still_adds_up(void **state)
+{
+	struct time_totals t = {
+		.tid = 11, .from_ns = t0, .to_ns = t0 + 10 * S, .cpu_ns = 500 * S
+	};
+	struct time_reason why = {
+		.tid = 11, .begin_ns = 0, .end_ns = UINT64_MAX, .from = OTHER, .reason = PARK
+	};
+	struct time_row r;
+
+	(void)state;
+	for (unsigned i = 0; i < TIME_LEDGER_REASONS; i++)
+		t.off_ns[i] = 40 * S * i;
+	time_ledger_totals(ledger, &t);
+	time_ledger_reason(ledger, &why);
+	why.tid = 12;
+	time_ledger_reason(ledger, &why);
+	why = (struct time_reason){
+		.tid = 11, .begin_ns = t0, .end_ns = t0 + 1, .from = 200, .reason = 200
+	};
+	time_ledger_reason(ledger, &why);
+	t.to_ns = t0 + 5 * S; /* back */
+	time_ledger_totals(ledger, &t);
+	r = row_of(11, t0 + 12 * S, 60 * S, &why);
+	assert_in_range(r.wall_ns, 1, 20 * S);
+}
+
+static void threads_without_room_are_counted(void **state)
+{
+	struct time_rows rows;
+
+	(void)state;
+	for (uint32_t i = 1; i <= TIME_LEDGER_THREADS + 10; i++) {
+		struct time_totals t = { .tid = i, .from_ns = t0, .to_ns = t0 + S, .cpu_ns = S };
+
+		time_ledger_totals(ledger, &t);
+	}
+	assert_int_equal(time_ledger_query(ledger, t0 + S, 60 * S, NULL, 0, &rows), 0);
+	assert_int_equal(rows.n, TIME_LEDGER_THREADS);
+	assert_int_equal(rows.refused, 10);
+	time_rows_free(&rows);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(totals_become_times_of_a_span, begin, end),
+		cmocka_unit_test_setup_teardown(a_reason_takes_the_place_of_what_it_explains, begin,
+						end),
+		cmocka_unit_test_setup_teardown(a_wait_that_goes_on_explains_too, begin, end),
+		cmocka_unit_test_setup_teardown(what_nobody_measured_is_not_seen, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_old_leaves, begin, end),
+		cmocka_unit_test_setup_teardown(nonsense_still_adds_up, begin, end),
+		cmocka_unit_test_setup_teardown(threads_without_room_are_counted, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
