@@ -78,7 +78,6 @@ static void command_top_print_table(FILE *to, const cJSON *top, const cJSON *o, 
 	const cJSON *m;
 
 	print_rate(to, top, o);
-	threads_times_print(to, json_get(o, "times"));
 	fprintf(to, "%8s %8s  %s\n", "self%", "total%", "method");
 	cJSON_ArrayForEach(m, json_get(o, "methods"))
 	{
@@ -89,6 +88,7 @@ static void command_top_print_table(FILE *to, const cJSON *top, const cJSON *o, 
 		print_text(to, json_text_of(m, "name"));
 		fputc('\n', to);
 	}
+	threads_times_print(to, json_get(o, "times"));
 }
 
 void top_print(FILE *to, const cJSON *top, int rows)
