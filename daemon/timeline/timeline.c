@@ -75,6 +75,8 @@ static struct timeline_chunk *chunk_new(struct timeline *t, uint64_t now_ns)
 		return NULL;
 	}
 	profile_limit(c->profile, STACK_BYTES_MAX, 1);
+	if (t->newest)
+		profile_expect(c->profile, t->newest->profile);
 	c->begin_ns = c->end_ns = now_ns;
 	c->first_ns = UINT64_MAX;
 	c->serial = ++t->serial;
@@ -91,6 +93,7 @@ static void chunk_end(struct timeline_chunk *c)
 {
 	void *p;
 
+	profile_settle(c->profile);
 	if (c->n_ticks && (p = realloc(c->ticks, c->n_ticks * sizeof(*c->ticks)))) {
 		c->ticks = p;
 		c->cap_ticks = c->n_ticks;
@@ -274,13 +277,11 @@ static bool timeline_has_room(struct timeline *t, const struct timeline_chunk *c
 static uint32_t thread_in(struct timeline *t, struct timeline_chunk *c, uint32_t tid,
 			  const char *name)
 {
-	struct profile_thread thread = { .process = t->ids.process, .tid = tid };
 	uint32_t n;
 
 	if (!tid)
 		return 0;
-	thread.name = profile_string(c->profile, name);
-	n = profile_thread(c->profile, &thread);
+	n = live_ids_thread(&t->ids, c->profile, t->ids.process, tid, name);
 	return n == UINT32_MAX ? 0 : n + 1;
 }
 

@@ -148,8 +148,10 @@ static enum sink_verdict http_judge_failure(const struct http_transfer *t, CURLc
 	/* a server refuses a message that is too large before reading all of it, and libcurl before
 	 * 8.0 reports only the reset after that answer */
 	if (code == CURLE_HTTP2_STREAM && t->len >= RESET_BYTES &&
-	    (++t->file->resets >= RESETS_MAX || (max && t->len > max)))
+	    (++t->file->resets >= RESETS_MAX || (max && t->len > max))) {
+		t->file->only_reset = true;
 		return SINK_TOO_LARGE;
+	}
 	return t->at ? SINK_UNKNOWN : SINK_RETRY;
 }
 
@@ -174,6 +176,7 @@ static void http_over(struct multi_transfer *multi, CURLcode code)
 	if (code == CURLE_OK) {
 		curl_easy_getinfo(t->multi.easy, CURLINFO_RESPONSE_CODE, &t->answer.status);
 		t->answer.body[t->answer.len] = '\0';
+		f->only_reset = false;
 		http_take_headers(t);
 		http_say(t->answer.body, words, sizeof(words));
 		snprintf(why, sizeof(why), "HTTP %ld%s%s", t->answer.status, *words ? ": " : "",

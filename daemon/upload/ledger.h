@@ -12,16 +12,17 @@
 #include <stdint.h>
 
 /* X(ENUM, "name"): append only, the number is in the file */
-#define LEDGER_CAUSES(X)                                                           \
-	X(REFUSED, "refused") /* the server rejects it for good */                 \
-	X(TOO_LARGE, "too_large") /* too large for the server in one piece */      \
-	X(SPOOL_FULL, "spool_full") /* beyond spool_size: the oldest is dropped */ \
-	X(SPOOL_AGE, "spool_age")                                                  \
-	X(DISK_FULL, "disk_full") /* the spool's file could not be written */      \
-	X(SPOOL_LOST, "spool_lost") /* its file is gone or damaged */              \
-	X(NO_MEMORY, "no_memory") /* no memory, or the format cannot hold it */    \
-	X(NOT_STORED, "not_stored") /* windows that did not reach the history */   \
-	X(THINNED, "thinned") /* left out to fit a size limit; the rest carries their weight */
+#define LEDGER_CAUSES(X)                                                                        \
+	X(REFUSED, "refused") /* the server rejects it for good */                              \
+	X(TOO_LARGE, "too_large") /* too large for the server in one piece */                   \
+	X(SPOOL_FULL, "spool_full") /* beyond spool_size: the oldest is dropped */              \
+	X(SPOOL_AGE, "spool_age")                                                               \
+	X(DISK_FULL, "disk_full") /* the spool's file could not be written */                   \
+	X(SPOOL_LOST, "spool_lost") /* its file is gone or damaged */                           \
+	X(NO_MEMORY, "no_memory") /* no memory, or the format cannot hold it */                 \
+	X(NOT_STORED, "not_stored") /* windows that did not reach the history */                \
+	X(THINNED, "thinned") /* left out to fit a size limit; the rest carries their weight */ \
+	X(RESET, "reset") /* its request is reset each time, without an answer */
 
 enum ledger_cause {
 #define X(id, name) LEDGER_##id,

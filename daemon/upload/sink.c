@@ -22,7 +22,9 @@
 #define BACKOFF_FIRST_NS (2 * NS_PER_S)
 #define BACKOFF_MAX_NS	 (60 * NS_PER_S)
 #define RETRY_AFTER_MAX	 (3600 * NS_PER_S)
-#define SPLIT_MIN	 (16u << 10) /* bytes; a server with a lower limit accepts nothing */
+/* A body that cannot be divided, and may be reset for another reason: so often it is tried. */
+#define RESETS_GIVE_UP 10
+#define SPLIT_MIN      (16u << 10) /* bytes; a server with a lower limit accepts nothing */
 
 struct loop *sink_loop(const struct sink *s)
 {
@@ -170,6 +172,12 @@ static bool sink_is_old(const struct sink *s, const struct sink_file *f, uint64_
 	return f->begin_real_ns + s->config->spool_age_ns < now_real_ns;
 }
 
+/* No server has said so of one that is only reset. */
+static enum ledger_cause sink_too_large_cause(const struct sink_file *f)
+{
+	return f->only_reset ? LEDGER_RESET : LEDGER_TOO_LARGE;
+}
+
 /* Splits bodies that were too large; not while an interval is being taken. One at a time, because
  * it may take a while. */
 static void sink_split(struct sink *s)
@@ -182,11 +190,14 @@ static void sink_split(struct sink *s)
 	if (!f || s->take)
 		return;
 	r = f->bytes < SPLIT_MIN ? -EMSGSIZE : take_split(s, f);
-	if (r < 0)
+	if (r == -EMSGSIZE && f->only_reset && f->resets < RESETS_GIVE_UP) {
+		f->too_large = false;
+		sink_back_off(s, 0);
+	} else if (r < 0)
 		sink_drop(s, f,
 			  r == -ENOSPC			  ? LEDGER_DISK_FULL
 			  : r == -ENOENT || r == -EBADMSG ? LEDGER_SPOOL_LOST
-							  : LEDGER_TOO_LARGE);
+							  : sink_too_large_cause(f));
 	loop_timer_set(s->timer, 1, 0);
 }
 
@@ -315,7 +326,7 @@ void sink_done(struct sink_file *f, enum sink_verdict verdict, uint64_t retry_af
 		else if (verdict == SINK_TOO_LARGE && (s->type->part || s->type->halve))
 			sink_learn(s, f);
 		else if (verdict == SINK_TOO_LARGE)
-			sink_drop(s, f, LEDGER_TOO_LARGE);
+			sink_drop(s, f, sink_too_large_cause(f));
 		else if (verdict == SINK_DAMAGED)
 			sink_drop(s, f, LEDGER_SPOOL_LOST);
 		else {

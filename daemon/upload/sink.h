@@ -58,6 +58,7 @@ struct sink_file {
 	bool is_test; /* `kindling sink test`: not counted in any ledger */
 	bool left; /* sink_last_byte() was called */
 	unsigned resets; /* of its request by the server, without an answer */
+	bool only_reset; /* that it is too large is a guess from them */
 	void *request; /* the type's, while it is in flight */
 };
 
