@@ -125,6 +125,10 @@ size_t profile_bytes(const struct profile *p);
 /* Bytes that @p may take, and the number of tenants expected to share them; beyond it new entries
  * become "[profile full]". */
 void profile_limit(struct profile *p, size_t bytes, uint32_t tenants);
+/* Makes room for as many entries as @like has: the index grows once. */
+void profile_expect(struct profile *p, const struct profile *like);
+/* Nothing more is added for now: frees the index, which a later entry would make anew. */
+void profile_settle(struct profile *p);
 /* Sets the counts of arrived events to the sums of the rows. */
 void profile_book_rows(struct profile *p);
 

@@ -61,10 +61,6 @@ uint32_t profile_intern_row(struct profile *p, const struct profile_row *r);
 int profile_text_room(struct profile *p, size_t bytes);
 /* Appends the next one; false = no room. */
 bool profile_add_text(struct profile *p, const void *bytes, size_t len);
-/* Makes room for as many entries as @like has: the index grows once. */
-void profile_expect(struct profile *p, const struct profile *like);
-/* Nothing more is added for now: frees the index, which a later entry would make anew. */
-void profile_settle(struct profile *p);
 /* Rebuilds the index of the frames after they changed; false = two of them are equal. */
 bool profile_index_frames(struct profile *p);
 
