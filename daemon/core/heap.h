@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #define HEAP_APART (128ul << 10) /* for tables that grow large and stay */
-#define HEAP_WORK  (1ul << 20) /* for work that takes and frees such blocks all the time */
+#define HEAP_WORK  (4ul << 20) /* for work that takes and frees such blocks all the time */
 /* Blocks of @apart_bytes and more are mapped apart: of them only what is used takes memory, at the
  * price of a page fault for each page. Before other threads are. */
 void heap_begin(size_t apart_bytes);
