@@ -17,7 +17,7 @@
 struct trace_wanted trace_wanted;
 
 static struct trace_learnt {
-	struct trace_class *place;
+	uint64_t *klass; /* its place in a table; NULL = free */
 	jweak of;
 } trace_learnt[4 * TRACE_PLACES];
 
@@ -44,30 +44,31 @@ static bool trace_learn_ends(const char *name, const char *end)
 
 /* ---- the tables ---- */
 
-static struct trace_class *trace_learn_free_place(struct trace_classes *c, uint64_t klass)
+/* A free place; TRACE_PLACES = the class is known, or there is none. */
+static uint32_t trace_learn_free_place(const struct trace_classes *c, uint64_t klass)
 {
-	struct trace_class *unused = NULL;
+	uint32_t unused = TRACE_PLACES;
 
 	for (uint32_t i = 0; i < TRACE_PLACES; i++) {
-		if (c->of[i].klass == klass)
-			return NULL; /* known */
-		if (!c->of[i].klass && !unused)
-			unused = &c->of[i];
+		if (c->klass[i] == klass)
+			return TRACE_PLACES;
+		if (!c->klass[i] && unused == TRACE_PLACES)
+			unused = i;
 	}
 	return unused;
 }
 
-static bool trace_learn_remember(JNIEnv *env, struct trace_class *place, jclass of)
+static bool trace_learn_remember(JNIEnv *env, uint64_t *klass, jclass of)
 {
 	for (uint32_t i = 0; i < sizeof(trace_learnt) / sizeof(trace_learnt[0]); i++) {
 		struct trace_learnt *l = &trace_learnt[i];
 
-		if (l->place)
+		if (l->klass)
 			continue;
 		l->of = (*env)->NewWeakGlobalRef(env, of);
 		if ((*env)->ExceptionCheck(env))
 			(*env)->ExceptionClear(env);
-		l->place = l->of ? place : NULL;
+		l->klass = l->of ? klass : NULL;
 		return l->of;
 	}
 	return false;
@@ -78,41 +79,38 @@ static void trace_learn_class(JNIEnv *env, struct trace_classes *c, jclass of, e
 			      jfieldID a, jfieldID b, jfieldID d)
 {
 	uint64_t klass = trace_jdk_klass(env, of);
-	struct trace_class *place = klass ? trace_learn_free_place(c, klass) : NULL;
+	uint32_t place = klass ? trace_learn_free_place(c, klass) : TRACE_PLACES;
 	jfieldID ids[3] = { a, b, d };
 
-	if (!place || !trace_learn_remember(env, place, of))
+	if (place == TRACE_PLACES || !trace_learn_remember(env, &c->klass[place], of))
 		return;
 	for (int i = 0; i < 3; i++)
-		place->at[i] = ids[i] ? field_id_offset(ids[i]) : -1;
-	place->kind = (uint8_t)kind;
-	__atomic_store_n(&place->klass, klass, __ATOMIC_RELEASE);
+		c->of[place].at[i] = ids[i] ? field_id_offset(ids[i]) : -1;
+	c->of[place].kind = (uint8_t)kind;
+	__atomic_store_n(&c->klass[place], klass, __ATOMIC_RELEASE);
+	if (place >= c->n)
+		__atomic_store_n(&c->n, place + 1, __ATOMIC_RELEASE);
+}
+
+static void trace_learn_drop(JNIEnv *env, struct trace_learnt *l)
+{
+	__atomic_store_n(l->klass, 0, __ATOMIC_RELEASE);
+	(*env)->DeleteWeakGlobalRef(env, l->of);
+	*l = (struct trace_learnt){ 0 };
 }
 
 void trace_learn_sweep(JNIEnv *env)
 {
-	for (uint32_t i = 0; i < sizeof(trace_learnt) / sizeof(trace_learnt[0]); i++) {
-		struct trace_learnt *l = &trace_learnt[i];
-
-		if (!l->place || !(*env)->IsSameObject(env, l->of, NULL))
-			continue;
-		__atomic_store_n(&l->place->klass, 0, __ATOMIC_RELEASE);
-		(*env)->DeleteWeakGlobalRef(env, l->of);
-		*l = (struct trace_learnt){ 0 };
-	}
+	for (uint32_t i = 0; i < sizeof(trace_learnt) / sizeof(trace_learnt[0]); i++)
+		if (trace_learnt[i].klass && (*env)->IsSameObject(env, trace_learnt[i].of, NULL))
+			trace_learn_drop(env, &trace_learnt[i]);
 }
 
 void trace_learn_forget(JNIEnv *env)
 {
-	for (uint32_t i = 0; i < sizeof(trace_learnt) / sizeof(trace_learnt[0]); i++) {
-		struct trace_learnt *l = &trace_learnt[i];
-
-		if (!l->place)
-			continue;
-		__atomic_store_n(&l->place->klass, 0, __ATOMIC_RELEASE);
-		(*env)->DeleteWeakGlobalRef(env, l->of);
-		*l = (struct trace_learnt){ 0 };
-	}
+	for (uint32_t i = 0; i < sizeof(trace_learnt) / sizeof(trace_learnt[0]); i++)
+		if (trace_learnt[i].klass)
+			trace_learn_drop(env, &trace_learnt[i]);
 	trouble[0] = '\0';
 }
 

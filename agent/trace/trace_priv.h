@@ -20,14 +20,17 @@ enum trace_kind {
 	TRACE_MDC_WRAPPED, /* a map that holds the map */
 };
 
-/* A class and where its fields lie. The klass is written last, and 0 first when it goes. */
+/* Where the fields of a class lie. */
 struct trace_class {
-	uint64_t klass; /* 0 = free */
 	int32_t at[3];
 	uint8_t kind; /* enum trace_kind, of values */
 };
 
+/* Classes by their Klass, apart from what is known of them: a handler finds all of this cold. A
+ * klass is written last, and becomes 0 when the class goes. */
 struct trace_classes {
+	uint32_t n; /* places that were ever used */
+	uint64_t klass[TRACE_PLACES]; /* 0 = free */
 	struct trace_class of[TRACE_PLACES];
 };
 

@@ -33,10 +33,11 @@ uint64_t trace_element_sig(uint64_t array, uint32_t i, bool *lost)
 
 const struct trace_class *trace_class_sig(const struct trace_classes *c, uint64_t object)
 {
-	uint64_t klass = object_klass_sig(object);
+	uint32_t n = __atomic_load_n(&c->n, __ATOMIC_ACQUIRE);
+	uint64_t klass = n ? object_klass_sig(object) : 0;
 
-	for (uint32_t i = 0; klass && i < TRACE_PLACES; i++)
-		if (__atomic_load_n(&c->of[i].klass, __ATOMIC_ACQUIRE) == klass)
+	for (uint32_t i = 0; klass && i < n; i++)
+		if (__atomic_load_n(&c->klass[i], __ATOMIC_ACQUIRE) == klass)
 			return &c->of[i];
 	return NULL;
 }

@@ -15,6 +15,7 @@
  *     -N NAME  part of the names of the threads for wall-clock samples; without it all
  *     -S       what threads do, as well
  *     -L       print each wait, allocation and thread, a line each
+ *     -O       no trace ids
  *     -H       signals from the host engine, if it is to be had, for an interval below the tick
  *     -s       STOP for the middle third of the time
  *     -c N     STOP and START so many times, as fast as the agent follows
@@ -57,7 +58,7 @@ static int parse(int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:e:T:M:A:W:N:skvDHLSK")) != -1) {
+	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:e:T:M:A:W:N:skvDHLSKO")) != -1) {
 		switch (o) {
 		case 'l':
 			opt.library = optarg;
@@ -125,6 +126,9 @@ static int parse(int argc, char **argv)
 		case 'K':
 			opt.kinds = true;
 			break;
+		case 'O':
+			opt.no_traces = true;
+			break;
 		case 'H':
 			opt.host = true;
 			break;
@@ -178,7 +182,7 @@ int main(int argc, char **argv)
 		fprintf(stderr,
 			"usage: agent_reader [-l LIB] [-d SEC] [-i USEC] [-r BYTES] [-p BYTES] [-w "
 			"MSEC] [-m PERMILLE] [-e LIST] [-T NSEC] [-M auto|always|never] [-A BYTES] "
-			"[-W USEC] [-N NAME] [-s] [-c N] [-k] [-v] [-D] [-H] [-L] [-S] [-K] PID\n");
+			"[-W USEC] [-N NAME] [-s] [-c N] [-k] [-v] [-D] [-H] [-L] [-S] [-K] [-O] PID\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);

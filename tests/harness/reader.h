@@ -20,7 +20,7 @@ struct reader_options {
 	double seconds;
 	uint64_t interval_ns, ring_bytes, permille;
 	int pipe_bytes, sleep_ms, cycles;
-	bool threads, no_budget, stop, leave, verbose, details, host, lines, kinds;
+	bool threads, no_traces, no_budget, stop, leave, verbose, details, host, lines, kinds;
 	uint64_t events, lock_min_ns, monitors, alloc_interval, wall_interval_ns;
 	const char *wall_threads;
 };

@@ -1,7 +1,7 @@
-"""Trace ids against spans that the stack tells: traces.py MAJOR [--all] [--seconds N] [--virtual N].
+"""Trace ids against spans that the stack tells: traces.py MAJOR [--all] [--seconds N] [--virtual N] [--tracer NAME].
 
-TraceKnown's threads enter and leave spans of the real OpenTelemetry SDK; which one is current stands on their
-stacks as a method. Each sample is judged: right is the span's trace and span id, or rightly none. Held: of the samples of
+TraceKnown's threads enter and leave spans of the real OpenTelemetry SDK, of Brave, or of logback's MDC; which one is
+current stands on their stacks as a method. Each sample is judged: right is the span's trace and span id, or rightly none. Held: of the samples of
 CPU time in spans at least 99.9 % are right, and at most one in 100,000 of all has another's ids, while a collector
 that moves objects runs every few ms. Samples before the tracer's classes are known are not judged, nor those of native code during a collection: there must
 be few.
@@ -27,8 +27,9 @@ from walker import check, failures  # noqa: E402
 
 VERSION = "1.45.0"
 JARS = ["io.opentelemetry:opentelemetry-%s:%s" % (part, VERSION) for part in ("api", "context", "sdk-common", "sdk-trace")]
-JARS.append("io.opentelemetry:opentelemetry-api-incubator:%s-alpha" % VERSION)
-MODES = {"17": ["G1", "Shenandoah", "Parallel"], "25": ["G1", "Z"]}
+JARS += ["io.opentelemetry:opentelemetry-api-incubator:%s-alpha" % VERSION, "io.zipkin.brave:brave:6.0.3",
+         "ch.qos.logback:logback-classic:1.5.12", "ch.qos.logback:logback-core:1.5.12", "org.slf4j:slf4j-api:2.0.16"]
+MODES = {"17": [("G1", "otel"), ("Shenandoah", "otel"), ("Parallel", "mdc")], "25": [("G1", "otel"), ("Z", "otel"), ("Z", "brave")]}
 ALL = ["G1", "Parallel", "Serial", "Shenandoah", "Z"]
 FLAGS = {"Z": ["-XX:+UseZGC"]}
 APART = ["-XX:CompileCommand=quiet"] + ["-XX:CompileCommand=dontinline,TraceKnown." + m for m in ("work_*", "change", "outside", "some")]
@@ -71,17 +72,26 @@ def truth(stack):
 
 
 class Known(Jvm):
-    def __init__(self, major, path, directory, flags, *args):
+    def __init__(self, major, path, directory, flags, *args, tracer="otel"):
         self.out, self.err = os.path.join(directory, "out"), os.path.join(directory, "err")
         with open(self.out, "w") as out, open(self.err, "w") as err:
-            self.process = subprocess.Popen([java_home(major) + "/bin/java", *flags, "-cp", ":".join(path), "TraceKnown", *map(str, args)],
+            self.process = subprocess.Popen([java_home(major) + "/bin/java", *flags, "-cp", ":".join(path), "TraceKnown", tracer, *map(str, args)],
                                             stdin=subprocess.PIPE, stdout=out, stderr=err)
         self.pid = self.process.pid
         self.wait_line("READY", 60)
 
 
+def ids(tracer, n):
+    if tracer == "otel":
+        return "%032x" % n, "%016x" % n
+    if tracer == "brave":
+        return ("%016x" % n) * (1 + n % 2), "%016x" % n
+    return "%032x" % n, ""
+
+
 class Verdict:
-    def __init__(self):
+    def __init__(self, tracer):
+        self.tracer = tracer
         self.counts = collections.Counter()
         self.first = 0  # samples in spans until a span of each class was met
         self.classes = set()
@@ -91,7 +101,7 @@ class Verdict:
         known = truth(stack)
         if known is None:
             return
-        want = ("%032x" % known, "%016x" % known) if known else (None, None)
+        want = ids(self.tracer, known) if known else (None, None)
         if trace and known:
             self.classes.add({2: "from elsewhere", 3: "not sampled"}.get((known - 1) % 4, "of the SDK"))
         if len(self.classes) < CLASSES and known and trace is None:
@@ -107,8 +117,8 @@ class Verdict:
             self.wrong.append("%s/%s in %s" % (trace, span, stack[:300]))
 
 
-def judged(text):
-    cpu, wall = Verdict(), Verdict()
+def judged(text, tracer):
+    cpu, wall = Verdict(tracer), Verdict(tracer)
     for line in text.splitlines():
         match = CPU.match(line)
         if match:
@@ -120,18 +130,18 @@ def judged(text):
     return cpu, wall
 
 
-def run(major, path, mode, seconds, virtual):
+def run(major, path, mode, seconds, virtual, tracer="otel"):
     directory = tempfile.mkdtemp(prefix="kindling-traces-")
     flags = FLAGS.get(mode, ["-XX:+Use%sGC" % mode]) + ["-Xmx256m", *APART]
     try:
-        with Known(major, path, directory, flags, 0 if virtual else 3, virtual, GC_MS) as jvm:
+        with Known(major, path, directory, flags, 0 if virtual else 3, virtual, GC_MS, tracer=tracer) as jvm:
             session = Session(jvm.pid, directory, "cpu,wall,lock", "-v", "-i", "1000", "-W", "20000")
             time.sleep(seconds)
             session.end()
     finally:
         shutil.rmtree(directory)
-    label = "%s %s%s" % (major, mode, ", virtual threads" if virtual else "")
-    cpu, others = judged(session.text)
+    label = "%s %s, %s%s" % (major, mode, tracer, ", virtual threads" if virtual else "")
+    cpu, others = judged(session.text, tracer)
     for name, verdict, least in (("CPU", cpu, RIGHT_MIN), ("other", others, 0.5)):
         c = verdict.counts
         inside = c["right, in a span"] + c["missing"] + c["wrong"]
@@ -153,13 +163,17 @@ def main():
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--mode", action="append")
     parser.add_argument("--virtual", type=int, default=0)
+    parser.add_argument("--tracer", action="append")
     args = parser.parse_args()
     path = program()
     try:
-        for mode in args.mode or (ALL if args.all else MODES.get(args.major, ["G1"])):
-            run(args.major, path, mode, args.seconds, args.virtual)
+        chosen = [(mode, tracer) for mode in args.mode or ALL for tracer in args.tracer or ["otel"]]
+        if not (args.mode or args.tracer or args.all):
+            chosen = MODES.get(args.major, [("G1", "otel")])
+        for mode, tracer in chosen:
+            run(args.major, path, mode, args.seconds, args.virtual, tracer)
             if args.all and int(args.major) >= 21:
-                run(args.major, path, mode, args.seconds, 6)
+                run(args.major, path, mode, args.seconds, 6, tracer)
     finally:
         shutil.rmtree(path[0])
     sys.exit(1 if failures else 0)

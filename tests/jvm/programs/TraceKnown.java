@@ -12,9 +12,10 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.zip.Deflater;
 
 /**
- * Threads that enter and leave spans whose ids the stack tells: TraceKnown THREADS VIRTUAL GC_MS.
+ * Threads that enter and leave spans whose ids the stack tells: TraceKnown TRACER THREADS VIRTUAL GC_MS.
  *
- * Span N has the trace id (32 digits) and the span id (16 digits) N, in hexadecimal, and work_N is on the stack for
+ * Of OpenTelemetry ("otel") span N has the trace id (32 digits) and the span id (16 digits) N, in hexadecimal; Brave's
+ * ("brave") trace id has 16 digits for even N, and N twice for others; logback's MDC ("mdc") has "traceId". work_N is on the stack for
  * as long as it is current and nothing else is; "outside" is there while none is; while it changes, "change" is the
  * innermost of these. One span in four is not sampled, spans are nested, and what they do takes its time in
  * Java code, in native code, in allocations and in waits. Other ThreadLocals come and go beside.
@@ -50,8 +51,6 @@ public class TraceKnown {
             return "some";
         }
     });
-
-    static final Tracer tracer = SdkTracerProvider.builder().setIdGenerator(new Numbers()).setSampler(SOME).build().get("known");
 
     static void compute(int n) {
         double x = n;
@@ -147,18 +146,66 @@ public class TraceKnown {
         }
     }
 
+    interface Under {
+        void close();
+    }
+
+    /** Each in a class of its own: what is not asked for is not loaded. */
+    interface Tracing {
+        Under begin(int n);
+    }
+
+    static class Otel implements Tracing {
+        static final Tracer tracer = SdkTracerProvider.builder().setIdGenerator(new Numbers()).setSampler(SOME).build().get("known");
+
+        public Under begin(int n) {
+            Span span;
+            wanted.set(n);
+            if ((n - 1) % 4 == 2) /* came from elsewhere: no span of the SDK's */
+                span = Span.wrap(SpanContext.createFromRemoteParent(String.format("%032x", n), String.format("%016x", n),
+                        TraceFlags.getSampled(), TraceState.getDefault()));
+            else
+                span = tracer.spanBuilder(Integer.toString(n - 1)).setNoParent().startSpan();
+            Scope scope = span.makeCurrent();
+            return () -> {
+                scope.close();
+                span.end();
+            };
+        }
+    }
+
+    static class Brave implements Tracing {
+        final brave.propagation.CurrentTraceContext current = brave.propagation.ThreadLocalCurrentTraceContext.create();
+
+        public Under begin(int n) {
+            return current.newScope(brave.propagation.TraceContext.newBuilder().traceIdHigh(n % 2 == 0 ? 0 : n).traceId(n).spanId(n)
+                    .build())::close;
+        }
+    }
+
+    static class Mdc implements Tracing {
+        public Under begin(int n) {
+            String before = org.slf4j.MDC.get("traceId");
+            org.slf4j.MDC.put("other", "x" + n);
+            org.slf4j.MDC.put("traceId", "no " + n); /* no id: it has a blank */
+            org.slf4j.MDC.put("traceId", String.format("%032x", n));
+            return () -> {
+                if (before == null)
+                    org.slf4j.MDC.remove("traceId");
+                else
+                    org.slf4j.MDC.put("traceId", before);
+            };
+        }
+    }
+
+    static Tracing tracing;
+
     static void change(int n, int depth) {
-        Span span;
-        wanted.set(n + 1);
-        if (n % 4 == 2) /* came from elsewhere: no span of the SDK's */
-            span = Span.wrap(SpanContext.createFromRemoteParent(String.format("%032x", n + 1), String.format("%016x", n + 1),
-                    TraceFlags.getSampled(), TraceState.getDefault()));
-        else
-            span = tracer.spanBuilder(Integer.toString(n)).setNoParent().startSpan();
-        try (Scope scope = span.makeCurrent()) {
+        Under under = tracing.begin(n + 1);
+        try {
             work(n, depth);
         } finally {
-            span.end();
+            under.close();
         }
     }
 
@@ -194,7 +241,8 @@ public class TraceKnown {
     }
 
     public static void main(String[] args) throws Exception {
-        int threads = Integer.parseInt(args[0]), virtual = Integer.parseInt(args[1]), gcMs = Integer.parseInt(args[2]);
+        int threads = Integer.parseInt(args[1]), virtual = Integer.parseInt(args[2]), gcMs = Integer.parseInt(args[3]);
+        tracing = args[0].equals("otel") ? new Otel() : args[0].equals("brave") ? new Brave() : new Mdc();
         for (int i = 0; i < threads + virtual; i++)
             start(i >= threads, i);
         System.out.println("READY");
