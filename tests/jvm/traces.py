@@ -37,6 +37,7 @@ RIGHT_MIN, WRONG_MAX = 0.999, 1e-5
 HIDDEN_MAX = 0.1  # of CPU samples, with a full collection every few ms
 FIRST_MAX = 200  # samples until the classes are known
 CLASSES = 3  # kinds of spans
+ENOUGH = 500  # samples with ids, of all kinds
 SPANS = 16  # of TraceKnown
 GC_MS = 20
 SAMPLE = re.compile(r"(CPU|WALL|LOCK|ALLOC) \S+ .*?(?: trace (\S*)/(\S*))? stack (.*?)(?: owner_stack .*)?$")
@@ -137,6 +138,7 @@ def run(major, path, mode, seconds, virtual, tracer="otel"):
         with Known(major, path, directory, flags, 0 if virtual else 3, virtual, GC_MS, tracer=tracer) as jvm:
             session = Session(jvm.pid, directory, "cpu,wall,lock", "-v", "-i", "1000", "-W", "20000")
             time.sleep(seconds)
+            wait_for("samples with ids", lambda: session.read().count(" trace ") > ENOUGH)
             session.end()
     finally:
         shutil.rmtree(directory)
@@ -147,7 +149,7 @@ def run(major, path, mode, seconds, virtual, tracer="otel"):
         inside = c["right, in a span"] + c["missing"] + c["wrong"]
         n = inside + c["rightly none"]
         hidden_max = HIDDEN_MAX * (inside + c["hidden"])
-        check(inside > 100 and c["missing"] <= max(1, (1 - least) * inside) and c["wrong"] <= WRONG_MAX * n
+        check(inside > ENOUGH / 20 and c["missing"] <= max(1, (1 - least) * inside) and c["wrong"] <= WRONG_MAX * n
               and verdict.first <= FIRST_MAX and (name != "CPU" or c["hidden"] <= hidden_max),
               "%s: %s samples: %d right in spans, %d rightly none, %d missing, %d hidden by a collection, %d wrong, %d before the classes were known" % (
                   label, name, c["right, in a span"], c["rightly none"], c["missing"], c["hidden"], c["wrong"], verdict.first))
