@@ -183,23 +183,30 @@ static __u64 first_argument(struct task_struct *task)
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
 #if defined(__TARGET_ARCH_arm64)
-	return BPF_CORE_READ(regs, orig_x0);
+	return regs->orig_x0;
 #else
-	return BPF_CORE_READ(regs, di);
+	return regs->di;
 #endif
 }
+
+/* A pointer of the kernel's that the verifier lost sight of; a load that faults reads 0. */
+extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
+#define KERNEL(type, at) ((type *)bpf_rdonly_cast(at, bpf_core_type_id_kernel(type)))
 
 /* What kind of file the descriptor is that a read or write of @task waits for. */
 static __u8 class_of_descriptor(struct task_struct *task)
 {
 	struct fdtable *fdt = task->files->fdt;
 	__u32 fd = (__u32)first_argument(task);
-	struct file **at = fdt->fd, *file = 0;
+	void *at = (void *)fdt->fd + fd * sizeof(void *);
+	struct file *file;
 
-	if (fd >= fdt->max_fds ||
-	    bpf_probe_read_kernel(&file, sizeof(file), (void *)at + fd * sizeof(file)) < 0 || !file)
+	if (fd >= fdt->max_fds)
 		return OFFCPU_OTHER;
-	switch (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) {
+	/* an element of the array as if it were the member of a table */
+	file = (struct file *)KERNEL(struct fdtable, at - bpf_core_field_offset(struct fdtable, fd))
+		       ->fd;
+	switch (KERNEL(struct file, file)->f_inode->i_mode & S_IFMT) {
 	case S_IFSOCK:
 		return OFFCPU_SOCKET;
 	case S_IFIFO:
@@ -225,7 +232,7 @@ static __u8 class_of(struct task_struct *task, int nr)
 		class = class_of_descriptor(task);
 	else if (known)
 		class = known - 1;
-	if (class == OFFCPU_OTHER && BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait))
+	if (class == OFFCPU_OTHER && BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return OFFCPU_DISK;
 	return class;
 }
@@ -403,7 +410,7 @@ static void record(struct task_struct *task, struct offcpu_thread *t, struct off
 	r->syscall_nr = t->syscall_nr;
 	r->class = t->class;
 	r->state = t->state;
-	r->flags = flags | (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait) ? OFFCPU_IOWAIT : 0);
+	r->flags = flags | (BPF_CORE_READ_BITFIELD(task, in_iowait) ? OFFCPU_IOWAIT : 0);
 	bytes = bpf_get_task_stack(task, r->ips, sizeof(r->ips), 0);
 	if (bytes < 0 || bytes > (long)sizeof(r->ips))
 		bytes = 0;
@@ -490,6 +497,24 @@ static __u64 missed_leave(struct offcpu_thread *t, struct task_struct *task, __u
 	return passed_ns - ran_ns;
 }
 
+/*
+ * How long @task, which gets the CPU now, was in its run queue: since it was woken; where nobody
+ * saw that, by the kernel's own count, which is booked after this. 0 = not known.
+ */
+static __u64 queued_ns(struct offcpu_thread *t, struct task_struct *task, __u64 now)
+{
+	__u64 since, clock;
+
+	if (t->woken_ns)
+		return t->woken_ns > t->since_ns && t->woken_ns < now ? now - t->woken_ns : 0;
+	if (!bpf_core_field_exists(task->se.cfs_rq) ||
+	    !bpf_core_field_exists(task->sched_info.last_queued))
+		return 0;
+	since = task->sched_info.last_queued;
+	clock = task->se.cfs_rq->rq->clock;
+	return since && clock > since ? clock - since : 0;
+}
+
 static __attribute__((always_inline)) void arrive(struct task_struct *task, __u64 now,
 						  int by_task_work)
 {
@@ -509,8 +534,10 @@ static __attribute__((always_inline)) void arrive(struct task_struct *task, __u6
 		off_ns = missed_leave(t, task, off_ns);
 	if (t->class >= OFFCPU_RUNQUEUE)
 		queue_ns = off_ns;
-	else if (t->woken_ns > t->since_ns && t->woken_ns < now && t->class != OFFCPU_THROTTLED)
-		queue_ns = now - t->woken_ns;
+	else if (t->class != OFFCPU_THROTTLED)
+		queue_ns = queued_ns(t, task, now);
+	if (queue_ns > off_ns)
+		queue_ns = off_ns;
 	book_off(t, off_ns, queue_ns);
 	t->since_ns = now;
 	t->now = OFFCPU_NOW_RUNS;

@@ -24,10 +24,11 @@
 #define QUIET_TICKS 5 /* after so many with little to do it is halved */
 
 /* what the kernel pays to call a program that finds nothing to do, about */
-#define CALL_NS	     20
-#define COST_PPM_MAX 20000 /* of all CPUs: then the engine rests ... */
-#define COST_TICKS   3 /* ... if it is so for so many seconds */
-#define REST_TICKS   60
+#define CALL_NS		20
+#define COST_PPM_WAKERS 5000 /* of all CPUs: then it is no longer asked who wakes ... */
+#define COST_PPM_MAX	10000 /* ... and then the engine rests ... */
+#define COST_TICKS	3 /* ... if it is so for so many seconds */
+#define REST_TICKS	60
 
 /* What the daemon keeps of the target at the same index of the mapped table. */
 struct own {
@@ -52,7 +53,7 @@ struct offcpu_engine {
 	/* the cost */
 	uint64_t tick_ns, ctxt, timed, timed_ns;
 	uint64_t switches_per_s, cost_ppm;
-	unsigned costly, resting; /* ticks */
+	unsigned costly, calm, resting; /* ticks */
 	uint64_t rests;
 };
 
@@ -320,8 +321,8 @@ static void offcpu_measure(struct offcpu_engine *e)
 
 	if (e->tick_ns && passed_ns && ctxt >= e->ctxt) {
 		cost_ns = (timed_ns - e->timed_ns) * COST_EVERY;
-		/* two programs run at most switches: this one, and that for who wakes it */
-		cost_ns += (ctxt - e->ctxt) * 2 * CALL_NS;
+		/* two programs at most switches: this one, and that for who wakes the thread */
+		cost_ns += (ctxt - e->ctxt) * (e->programs.no_wakers ? 1 : 2) * CALL_NS;
 		e->switches_per_s = (uint64_t)((double)(ctxt - e->ctxt) * 1e9 / (double)passed_ns);
 		e->cost_ppm =
 			(uint64_t)((double)cost_ns * 1e6 / (double)passed_ns / (double)e->n_cpus);
@@ -341,6 +342,32 @@ static void offcpu_rest(struct offcpu_engine *e)
 	e->resting = REST_TICKS;
 	e->costly = 0;
 	e->rests++;
+}
+
+static void offcpu_ask_wakers(struct offcpu_engine *e, bool ask)
+{
+	e->programs.no_wakers = !ask;
+	e->calm = 0;
+	e->costly = 0;
+	if (!ask)
+		offcpu_detach_wakers(&e->programs);
+	else if (offcpu_attach(&e->programs) < 0)
+		offcpu_rest(e);
+}
+
+/* Less, and then nothing for a while, where switches are so many that it would be felt. */
+static void offcpu_step(struct offcpu_engine *e)
+{
+	bool wakers = !e->programs.no_wakers;
+
+	e->costly = e->cost_ppm > (wakers ? COST_PPM_WAKERS : COST_PPM_MAX) ? e->costly + 1 : 0;
+	e->calm = e->cost_ppm < COST_PPM_WAKERS / 3 ? e->calm + 1 : 0;
+	if (e->costly >= COST_TICKS && wakers)
+		offcpu_ask_wakers(e, false);
+	else if (e->costly >= COST_TICKS)
+		offcpu_rest(e);
+	else if (!wakers && e->calm >= REST_TICKS)
+		offcpu_ask_wakers(e, true);
 }
 
 static void offcpu_resume(struct offcpu_engine *e)
@@ -372,9 +399,7 @@ void offcpu_engine_tick(struct offcpu_engine *e)
 		if (e->own[i].pid)
 			offcpu_adapt(&e->own[i], mapped(e, i), e->signals_per_s);
 	keep_floor(e);
-	e->costly = e->cost_ppm > COST_PPM_MAX ? e->costly + 1 : 0;
-	if (e->costly >= COST_TICKS)
-		offcpu_rest(e);
+	offcpu_step(e);
 }
 
 void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret)
@@ -383,6 +408,7 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 		.way = e->way,
 		.targets = e->n,
 		.resting = e->resting > 0,
+		.wakers = !e->programs.no_wakers,
 		.signals_per_s = e->signals_per_s,
 		.switches_per_s = e->switches_per_s,
 		.cost_ppm = e->resting ? 0 : e->cost_ppm,

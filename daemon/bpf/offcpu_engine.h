@@ -79,6 +79,7 @@ struct offcpu_counts {
 struct offcpu_state {
 	enum offcpu_way way;
 	unsigned targets;
+	bool wakers; /* records say who woke the thread; false = switches are too many for that */
 	bool resting; /* switches were too many: nothing is measured for a while */
 	uint64_t min_ns; /* the longest in force for any target; 0 = no targets */
 	uint64_t signals_per_s; /* at most, per target */

@@ -174,6 +174,8 @@ void offcpu_unload(struct offcpu_programs *p)
 
 /* ---- attaching ------------------------------------------------------------------------------- */
 
+#define WAKERS_AT 2 /* among the programs below */
+
 int offcpu_attach(struct offcpu_programs *p)
 {
 	const struct bpf_program *all[OFFCPU_PROGRAMS] = {
@@ -187,7 +189,8 @@ int offcpu_attach(struct offcpu_programs *p)
 	if (!bpf_program__autoload(p->bpf->progs.on_switch_put_off))
 		all[OFFCPU_PROGRAMS - 1] = p->bpf->progs.on_switch_rseq;
 	for (int i = 0; i < OFFCPU_PROGRAMS && r == 0; i++) {
-		if (p->attached[i] >= 0 || !bpf_program__autoload(all[i]))
+		if (p->attached[i] >= 0 || !bpf_program__autoload(all[i]) ||
+		    (p->no_wakers && i == WAKERS_AT))
 			continue;
 		p->attached[i] = bpf_raw_tracepoint_open(NULL, bpf_program__fd(all[i]));
 		r = p->attached[i] < 0 ? p->attached[i] : 0;
@@ -204,6 +207,13 @@ void offcpu_detach(struct offcpu_programs *p)
 			(void)close(p->attached[i]);
 		p->attached[i] = -1;
 	}
+}
+
+void offcpu_detach_wakers(struct offcpu_programs *p)
+{
+	if (p->attached[WAKERS_AT] >= 0)
+		(void)close(p->attached[WAKERS_AT]);
+	p->attached[WAKERS_AT] = -1;
 }
 
 void offcpu_mark(struct offcpu_programs *p, pid_t pid, bool is_target)

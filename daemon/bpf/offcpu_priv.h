@@ -11,6 +11,7 @@ struct offcpu_bpf;
 #define OFFCPU_PROGRAMS 5
 
 struct offcpu_programs {
+	bool no_wakers; /* who wakes is not asked for: the program for it is not attached */
 	struct offcpu_bpf *bpf;
 	int attached[OFFCPU_PROGRAMS]; /* descriptors; -1 = is not */
 	struct offcpu_thread *threads; /* [OFFCPU_THREADS], mapped */
@@ -24,6 +25,8 @@ void offcpu_unload(struct offcpu_programs *p);
 /* From now on the programs run. Needs no rights. 0 or -errno: then none does. */
 int offcpu_attach(struct offcpu_programs *p);
 void offcpu_detach(struct offcpu_programs *p);
+/* The program for who wakes a thread, alone; with no_wakers set offcpu_attach() leaves it. */
+void offcpu_detach_wakers(struct offcpu_programs *p);
 
 /* A bit per process: programs look at no other. */
 void offcpu_mark(struct offcpu_programs *p, pid_t pid, bool is_target);

@@ -74,9 +74,9 @@ static int syscall_of(struct task_struct *task)
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
 #if defined(__TARGET_ARCH_arm64)
-	return BPF_CORE_READ(regs, syscallno);
+	return regs->syscallno;
 #else
-	return (int)BPF_CORE_READ(regs, orig_ax);
+	return (int)regs->orig_ax;
 #endif
 }
 

@@ -107,13 +107,27 @@ struct files_struct {
 
 struct rseq;
 
+struct rq {
+	__u64 clock;
+};
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
+struct sched_info {
+	unsigned long long last_queued; /* by the clock of the run queue; 0 = is in none */
+};
+
 struct sched_entity {
+	struct cfs_rq *cfs_rq; /* with CONFIG_FAIR_GROUP_SCHED */
 	__u64 sum_exec_runtime; /* ns on the CPU */
 	__u64 prev_sum_exec_runtime; /* when it last got one */
 };
 
 struct task_struct {
 	struct sched_entity se;
+	struct sched_info sched_info; /* with CONFIG_SCHED_INFO */
 	unsigned int flags; /* PF_... */
 	bool throttled; /* Linux 6.18: waits for its cgroup's CPU quota */
 	unsigned in_iowait : 1;
