@@ -349,6 +349,29 @@ static void print_engine(FILE *to, const cJSON *engine, size_t width)
 				   interval_ns / 1e6);
 }
 
+/* "time off the CPU: intervals of 1 ms and more, 0.04 % of the CPUs for 1800 context switches a
+ * second" */
+static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
+{
+	const char *state = json_text_of(offcpu, "state");
+
+	if (strcmp(state, "refused") == 0)
+		command_status_say(to, width, "time off the CPU is not measured: %s",
+				   json_text_of(offcpu, "why"));
+	else if (strcmp(state, "resting") == 0)
+		command_status_say(
+			to, width,
+			"time off the CPU is not measured for a minute: %.0f context switches a second are too many",
+			json_number_of(offcpu, "switches_per_s"));
+	else if (strcmp(state, "on") == 0)
+		command_status_say(
+			to, width,
+			"time off the CPU: intervals of %.3g ms and more, %.2g %% of the CPUs for %.0f context switches a second",
+			json_number_of(offcpu, "min_ns") / 1e6,
+			json_number_of(offcpu, "cost_ppm") / 1e4,
+			json_number_of(offcpu, "switches_per_s"));
+}
+
 static void print_daemon(FILE *to, const cJSON *status, size_t width)
 {
 	const cJSON *discovery = json_get(status, "discovery");
@@ -382,6 +405,7 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 	if (*note)
 		command_status_say(to, width, "kernel frames: %s", note);
 	print_engine(to, engine, width);
+	print_offcpu_engine(to, json_get(status, "offcpu"), width);
 }
 
 static void command_status_print_table(FILE *to, const cJSON *status, size_t width, bool colours)

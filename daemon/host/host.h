@@ -99,6 +99,8 @@ const struct host_engine *host_sampler(struct host *h, const char **ret_why);
 uint64_t host_tick_price_ns(struct host *h);
 /* "" = times off the CPU can be collected; else the reason why not. */
 const char *host_offcpu_why(struct host *h);
+/* The engine of off-CPU time, for its state; NULL = host_offcpu_why(). */
+const struct offcpu_engine *host_offcpu_engine(const struct host *h);
 /* The name of an address of the kernel, valid until the next call; NULL = unknown. */
 const char *host_kernel_name(struct host *h, uint64_t address);
 /* NULL while there are none: switched off, or no host engine. */

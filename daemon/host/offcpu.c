@@ -219,6 +219,11 @@ void host_offcpu_close(struct host *h)
 	h->offcpu_timer = loop_timer_free(h->offcpu_timer);
 }
 
+const struct offcpu_engine *host_offcpu_engine(const struct host *h)
+{
+	return h->offcpu;
+}
+
 const char *host_offcpu_why(struct host *h)
 {
 	return h->offcpu_why;

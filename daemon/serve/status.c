@@ -307,6 +307,44 @@ static cJSON *host_engine_json(struct host *h)
 	return o;
 }
 
+/* state: on, idle (no JVM to measure), resting (switches were too many) or refused, with `why` */
+static cJSON *offcpu_json(struct host *h)
+{
+	const struct offcpu_engine *e = host_offcpu_engine(h);
+	cJSON *o = cJSON_CreateObject();
+	struct offcpu_counts c;
+	struct offcpu_state s;
+
+	if (!e) {
+		cJSON_AddStringToObject(o, "state", "refused");
+		add_text(o, "why", host_offcpu_why(h));
+		return o;
+	}
+	offcpu_engine_state(e, &s);
+	offcpu_engine_counts(e, &c);
+	cJSON_AddStringToObject(o, "state", s.resting ? "resting" : s.targets ? "on" : "idle");
+	cJSON_AddStringToObject(o, "signals_by",
+				s.way == OFFCPU_BY_TASK_WORK ? "task_work" : "rseq");
+	cJSON_AddBoolToObject(o, "wakers", s.wakers);
+	add_u64(o, "targets", s.targets);
+	add_u64(o, "min_ns", s.min_ns);
+	add_u64(o, "signals_per_s", s.signals_per_s);
+	add_u64(o, "switches_per_s", s.switches_per_s);
+	add_u64(o, "cost_ppm", s.cost_ppm);
+	add_u64(o, "rests", s.rests);
+	add_u64(o, "intervals", c.intervals);
+	add_u64(o, "interval_ns", c.interval_ns);
+	add_u64(o, "signalled", c.signalled);
+	add_u64(o, "unsignalled", c.over_budget + c.unreachable + c.lost);
+	add_u64(o, "unsignalled_ns", c.over_budget_ns + c.unreachable_ns + c.lost_ns);
+	add_u64(o, "over_budget", c.over_budget);
+	add_u64(o, "unreachable", c.unreachable);
+	add_u64(o, "lost", c.lost);
+	add_u64(o, "crowded_threads", c.crowded);
+	add_u64(o, "missed_switches", s.missed);
+	return o;
+}
+
 /* Kinds of JVMs that are not profiled because one of them crashed. */
 static cJSON *blocked_json(const struct targets *targets)
 {
@@ -406,6 +444,7 @@ static cJSON *status_json(struct serve *s, const struct view *view)
 	part = cJSON_AddObjectToObject(o, "attach");
 	cJSON_AddBoolToObject(part, "tmpfs_over_tmp", host_config(s->host)->tmpfs_over_tmp);
 	cJSON_AddItemToObject(o, "host_engine", host_engine_json(s->host));
+	cJSON_AddItemToObject(o, "offcpu", offcpu_json(s->host));
 	cJSON_AddItemToObject(o, "blocked", blocked_json(targets));
 	if (host_store(s->host)) {
 		store_counts(host_store(s->host), &c);
