@@ -39,6 +39,7 @@
 #define RECORDS_PER_SIG 8 /* records that a window may have for each signal */
 
 #define COST_EVERY 64 /* one run of so many is timed */
+#define RUN_NS_MAX 20000 /* in longer ones a hypervisor took the CPU */
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -565,8 +566,10 @@ static __attribute__((always_inline)) int on_switch(int preempted, struct task_s
 	if (arrives)
 		arrive(next, now, by_task_work);
 	if ((now >> 5) % COST_EVERY == 0) {
+		__u64 run_ns = bpf_ktime_get_ns() - now;
+
 		__sync_fetch_and_add(&timed, 1);
-		__sync_fetch_and_add(&timed_ns, bpf_ktime_get_ns() - now);
+		__sync_fetch_and_add(&timed_ns, run_ns < RUN_NS_MAX ? run_ns : RUN_NS_MAX);
 	}
 	return 0;
 }

@@ -24,7 +24,7 @@
 #define QUIET_TICKS 5 /* after so many with little to do it is halved */
 
 /* what the kernel pays to call a program that finds nothing to do, about */
-#define CALL_NS		20
+#define CALL_NS		50
 #define COST_PPM_WAKERS 5000 /* of all CPUs: then it is no longer asked who wakes ... */
 #define COST_PPM_MAX	10000 /* ... and then the engine rests ... */
 #define COST_TICKS	3 /* ... if it is so for so many seconds */

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -515,6 +516,90 @@ static void who_waits_for_a_cpu_is_in_the_run_queue(void **state)
 	engines_free();
 }
 
+/* A cgroup whose processes have a fifth of a CPU, of either version; "" = this machine gives none.
+ */
+static void make_cgroup(char *ret_path, size_t size)
+{
+	static const struct {
+		const char *parent, *file, *value;
+	} ways[] = {
+		{ "/sys/fs/cgroup", "cpu.max", "20000 100000" },
+		{ "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000" },
+		{ "/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "20000" },
+	};
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		char path[160];
+		int fd;
+
+		snprintf(ret_path, size, "%s/kindling-test-%d", ways[i].parent, (int)getpid());
+		if (mkdir(ret_path, 0700) < 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", ret_path, ways[i].file);
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd >= 0 && write(fd, ways[i].value, strlen(ways[i].value)) ==
+				       (ssize_t)strlen(ways[i].value)) {
+			close(fd);
+			return;
+		}
+		if (fd >= 0)
+			close(fd);
+		rmdir(ret_path);
+	}
+	ret_path[0] = '\0';
+}
+
+static bool enter_cgroup(const char *path, pid_t pid)
+{
+	char name[160];
+	FILE *f;
+
+	snprintf(name, sizeof(name), "%s/cgroup.procs", path);
+	f = fopen(name, "we");
+	return f && fprintf(f, "%d\n", (int)pid) > 0 && fclose(f) == 0;
+}
+
+/* Linux 6.18 says which threads wait for their quota; before, they are in the run queue. */
+static void a_used_up_quota_is_told_from_the_run_queue(void **state)
+{
+	struct offcpu_state engine;
+	unsigned throttled = 0;
+	char path[128];
+	pid_t pid;
+
+	(void)state;
+	path[0] = '\0';
+	if (!direct)
+		make_cgroup(path, sizeof(path));
+	if (!path[0]) {
+		print_message("no cgroup with a quota here\n");
+		return;
+	}
+	engines_or_skip(SIGNALS_PER_S);
+	offcpu_engine_state(seen.engine, &engine);
+	if (engine.way != OFFCPU_BY_TASK_WORK) { /* as good as the kernel's version */
+		engines_free();
+		rmdir(path);
+		return;
+	}
+	pid = child(COMPETING);
+	wait_for_handler();
+	assert_true(enter_cgroup(path, pid));
+	measure(pid, shared->handler, NS_PER_MS);
+	for (int i = 0; i < 200 && throttled < 5; i++) {
+		usleep(50000);
+		offcpu_engine_drain(seen.engine);
+		throttled = 0;
+		for (unsigned n = 0; n < seen.n; n++)
+			throttled += seen.intervals[n].class == OFFCPU_THROTTLED &&
+				     seen.intervals[n].duration_ns > 20 * NS_PER_MS;
+	}
+	end(pid);
+	rmdir(path);
+	assert_true(throttled >= 5);
+	engines_free();
+}
+
 /* ---- what must not happen -------------------------------------------------------------------- */
 
 static void a_process_with_another_handler_gets_no_signal(void **state)
@@ -761,6 +846,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_have_a_class_a_length_and_a_signal),
 		cmocka_unit_test(who_waits_for_a_cpu_is_in_the_run_queue),
+		cmocka_unit_test(a_used_up_quota_is_told_from_the_run_queue),
 		cmocka_unit_test(a_process_with_another_handler_gets_no_signal),
 		cmocka_unit_test(a_process_that_is_no_target_has_no_record),
 		cmocka_unit_test(signals_beyond_the_budget_are_counted_and_the_minimum_grows),
