@@ -119,7 +119,7 @@ static struct offcpu_thread *thread_find(__u32 tid)
 }
 
 /* A free place for @tid; others may look for one at the same time. */
-static struct offcpu_thread *thread_claim(__u32 tid)
+static struct offcpu_thread *claim_place(__u32 tid)
 {
 	__u32 at = place_of(tid);
 
@@ -153,7 +153,7 @@ static struct offcpu_thread *thread_new(struct task_struct *task)
 
 	if (!g || task->flags & PF_EXITING)
 		return 0;
-	t = thread_claim(task->pid);
+	t = claim_place(task->pid);
 	if (!t) {
 		__sync_fetch_and_add(&g->crowded, 1);
 		return 0;
@@ -170,7 +170,7 @@ static struct offcpu_thread *thread_new(struct task_struct *task)
 	return t;
 }
 
-static struct offcpu_thread *thread_of(struct task_struct *task)
+static struct offcpu_thread *met_thread(struct task_struct *task)
 {
 	struct offcpu_thread *t = thread_find(task->pid);
 
@@ -298,7 +298,7 @@ static void book_run(struct offcpu_thread *t, struct task_struct *task, __u64 no
 
 static void leave(struct task_struct *task, int preempted, __u32 state, __u64 now)
 {
-	struct offcpu_thread *t = thread_of(task);
+	struct offcpu_thread *t = met_thread(task);
 
 	if (!t)
 		t = thread_new(task);
@@ -519,7 +519,7 @@ static __u64 queued_ns(struct offcpu_thread *t, struct task_struct *task, __u64 
 static __attribute__((always_inline)) void arrive(struct task_struct *task, __u64 now,
 						  int by_task_work)
 {
-	struct offcpu_thread *t = thread_of(task);
+	struct offcpu_thread *t = met_thread(task);
 	__u64 off_ns, queue_ns = 0;
 	int met;
 
@@ -592,7 +592,7 @@ int BPF_PROG(on_switch_rseq, bool preempt, struct task_struct *prev, struct task
 SEC("tp_btf/rseq_update")
 int BPF_PROG(on_rseq, struct task_struct *task)
 {
-	struct offcpu_thread *t = targets_bit(task->tgid) ? thread_of(task) : 0;
+	struct offcpu_thread *t = targets_bit(task->tgid) ? met_thread(task) : 0;
 	__u32 tgid = task->tgid, zero = 0;
 	struct sampler_target *s;
 	struct sampler_counts *c;
@@ -640,7 +640,7 @@ static int is_its_doing(struct task_struct *waker, struct offcpu_thread *t)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	struct offcpu_thread *t = targets_bit(task->tgid) ? thread_of(task) : 0;
+	struct offcpu_thread *t = targets_bit(task->tgid) ? met_thread(task) : 0;
 	struct task_struct *waker;
 
 	if (!t || t->now != OFFCPU_NOW_OFF || t->woken_ns)
@@ -688,7 +688,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 
 	if (!targets_bit(task->tgid))
 		return 0;
-	t = thread_of(task);
+	t = met_thread(task);
 	if (t)
 		end(task, t);
 	/* the event comes for every thread; the count of live threads is lowered before it */

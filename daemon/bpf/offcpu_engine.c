@@ -74,7 +74,7 @@ const char *offcpu_class_name(enum offcpu_class c)
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
-static struct offcpu_target *mapped(const struct offcpu_engine *e, size_t i)
+static struct offcpu_target *offcpu_mapped(const struct offcpu_engine *e, size_t i)
 {
 	return &e->programs.targets[i];
 }
@@ -93,15 +93,15 @@ static void keep_floor(struct offcpu_engine *e)
 	uint64_t ns = UINT64_MAX;
 
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->own[i].pid && mapped(e, i)->min_ns < ns)
-			ns = mapped(e, i)->min_ns;
+		if (e->own[i].pid && offcpu_mapped(e, i)->min_ns < ns)
+			ns = offcpu_mapped(e, i)->min_ns;
 	e->programs.bpf->bss->floor_ns = ns;
 }
 
 /* The target at @i is measured from now on. */
 static int offcpu_start(struct offcpu_engine *e, size_t i)
 {
-	struct offcpu_target *m = mapped(e, i);
+	struct offcpu_target *m = offcpu_mapped(e, i);
 	__u32 pid = (__u32)e->own[i].pid, index = (__u32)i;
 
 	m->since_ns = clock_mono_ns();
@@ -120,7 +120,7 @@ static void offcpu_stop(struct offcpu_engine *e, size_t i)
 
 	offcpu_mark(&e->programs, (pid_t)pid, false);
 	(void)bpf_map_delete_elem(bpf_map__fd(e->programs.bpf->maps.indexes), &pid);
-	__atomic_store_n(&mapped(e, i)->pid, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&offcpu_mapped(e, i)->pid, 0, __ATOMIC_RELEASE);
 	offcpu_threads_drop(&e->programs, (pid_t)pid);
 }
 
@@ -134,7 +134,7 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 		return -ENOSPC;
 	i = (size_t)(own - e->own);
 	*own = (struct own){ .pid = pid, .wanted_min_ns = min_ns };
-	*mapped(e, i) = (struct offcpu_target){
+	*offcpu_mapped(e, i) = (struct offcpu_target){
 		.min_ns = min_ns,
 		.signals_max = e->signals_per_s * WINDOW_NS / NS_PER_S + 1,
 	};
@@ -159,7 +159,7 @@ int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 		return offcpu_add(e, pid, min_ns);
 	if (own->wanted_min_ns != min_ns) {
 		own->wanted_min_ns = min_ns;
-		mapped(e, (size_t)(own - e->own))->min_ns = min_ns;
+		offcpu_mapped(e, (size_t)(own - e->own))->min_ns = min_ns;
 		keep_floor(e);
 	}
 	return 0;
@@ -189,7 +189,7 @@ void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid)
 		return;
 	i = (size_t)(own - e->own);
 	offcpu_stop(e, i);
-	offcpu_add_counts(mapped(e, i), &e->gone);
+	offcpu_add_counts(offcpu_mapped(e, i), &e->gone);
 	own->pid = 0;
 	e->n--;
 	keep_floor(e);
@@ -397,7 +397,7 @@ void offcpu_engine_tick(struct offcpu_engine *e)
 	}
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
 		if (e->own[i].pid)
-			offcpu_adapt(&e->own[i], mapped(e, i), e->signals_per_s);
+			offcpu_adapt(&e->own[i], offcpu_mapped(e, i), e->signals_per_s);
 	keep_floor(e);
 	offcpu_step(e);
 }
@@ -417,8 +417,8 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 		.ends_lost = e->programs.bpf->bss->ends_lost,
 	};
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->own[i].pid && mapped(e, i)->min_ns > ret->min_ns)
-			ret->min_ns = mapped(e, i)->min_ns;
+		if (e->own[i].pid && offcpu_mapped(e, i)->min_ns > ret->min_ns)
+			ret->min_ns = offcpu_mapped(e, i)->min_ns;
 }
 
 void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *ret)
@@ -426,7 +426,7 @@ void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *r
 	*ret = e->gone;
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
 		if (e->own[i].pid)
-			offcpu_add_counts(mapped(e, i), ret);
+			offcpu_add_counts(offcpu_mapped(e, i), ret);
 }
 
 bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcpu_counts *ret,
@@ -436,8 +436,8 @@ bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcp
 		if (pid <= 0 || e->own[i].pid != pid)
 			continue;
 		*ret = (struct offcpu_counts){ 0 };
-		offcpu_add_counts(mapped(e, i), ret);
-		*ret_min_ns = mapped(e, i)->min_ns;
+		offcpu_add_counts(offcpu_mapped(e, i), ret);
+		*ret_min_ns = offcpu_mapped(e, i)->min_ns;
 		return true;
 	}
 	return false;

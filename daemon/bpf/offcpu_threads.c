@@ -11,7 +11,7 @@
 /* ---- threads that sleep ---------------------------------------------------------------------- */
 
 /* Finds the thread's number in its innermost namespace and its state. */
-static bool read_status(FILE *f, uint32_t *ret_own_tid, char *ret_state)
+static bool offcpu_read_status(FILE *f, uint32_t *ret_own_tid, char *ret_state)
 {
 	char line[256];
 
@@ -27,7 +27,7 @@ static bool read_status(FILE *f, uint32_t *ret_own_tid, char *ret_state)
 	return false;
 }
 
-static bool open_status(pid_t pid, uint32_t tid, uint32_t *ret_own_tid, char *ret_state)
+static bool offcpu_open_status(pid_t pid, uint32_t tid, uint32_t *ret_own_tid, char *ret_state)
 {
 	char path[64];
 	bool found;
@@ -35,13 +35,13 @@ static bool open_status(pid_t pid, uint32_t tid, uint32_t *ret_own_tid, char *re
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%u/status", (int)pid, tid);
 	f = fopen(path, "re");
-	found = f && read_status(f, ret_own_tid, ret_state);
+	found = f && offcpu_read_status(f, ret_own_tid, ret_state);
 	if (f)
 		fclose(f);
 	return found;
 }
 
-static struct offcpu_thread *thread_claim(struct offcpu_programs *p, uint32_t tid)
+static struct offcpu_thread *offcpu_claim(struct offcpu_programs *p, uint32_t tid)
 {
 	uint32_t at = tid * OFFCPU_HASH >> OFFCPU_HASH_SHIFT;
 
@@ -56,16 +56,16 @@ static struct offcpu_thread *thread_claim(struct offcpu_programs *p, uint32_t ti
 	return NULL;
 }
 
-static void thread_add(struct offcpu_programs *p, pid_t pid, uint32_t tid, uint16_t target,
-		       uint64_t now_ns)
+static void offcpu_add_thread(struct offcpu_programs *p, pid_t pid, uint32_t tid, uint16_t target,
+			      uint64_t now_ns)
 {
 	struct offcpu_thread *t;
 	uint32_t own_tid;
 	char state;
 
-	if (!open_status(pid, tid, &own_tid, &state))
+	if (!offcpu_open_status(pid, tid, &own_tid, &state))
 		return;
-	t = thread_claim(p, tid);
+	t = offcpu_claim(p, tid);
 	if (!t) {
 		__atomic_fetch_add(&p->targets[target].crowded, 1, __ATOMIC_RELAXED);
 		return;
@@ -93,7 +93,7 @@ void offcpu_threads_add(struct offcpu_programs *p, pid_t pid, uint16_t target, u
 		uint32_t tid = (uint32_t)strtoul(d->d_name, NULL, 10);
 
 		if (tid)
-			thread_add(p, pid, tid, target, now_ns);
+			offcpu_add_thread(p, pid, tid, target, now_ns);
 	}
 	if (dir)
 		closedir(dir);
