@@ -25,7 +25,7 @@ static const struct usage_row options[] = {
 		"\"waker\":{...}|null,\"trace\":{...}|null,\"kernel\":[...],\"stack\":[...]}"),
 	OPTION_CHOICE('e', "event", "EVENT", "cpu lock offcpu cpu,lock cpu,lock,offcpu",
 		      struct tail, event,
-		      "cpu (the default), lock, offcpu, or several with commas"),
+		      "cpu (the default), lock, offcpu, or several: cpu,lock,offcpu"),
 	OPTION_FLAG(0, "open", struct tail, open,
 		    "with lock: also waits in progress; they are printed again when they end"),
 	OPTION_FLAG(
