@@ -19,10 +19,9 @@ static const struct usage_row options[] = {
 		"{\"event\":\"lock\",...,\"kind\":\"enter|wait|park\",\"duration_ns\":..., "
 		"\"open\":false,\"lock\":{\"class\":...,\"id\":...},\"owner\":{\"tid\":..., "
 		"\"thread\":...}|null,\"stack\":[...],\"owner_stack\":[...]}. For a time off the CPU: "
-		"{\"event\":\"offcpu\",...,\"duration_ns\":...,\"reason\":\"lock|park|wait|sleep|poll|"
-		"socket|accept|connect|file|fsync|pipe|fault|disk|runqueue|throttled|safepoint|gc|"
-		"other\",\"syscall\":...,\"runqueue_ns\":...,\"lock\":{...}|null,\"owner\":{...}|null,"
-		"\"waker\":{...}|null,\"trace\":{...}|null,\"kernel\":[...],\"stack\":[...]}"),
+		"{\"event\":\"offcpu\",...,\"duration_ns\":...,\"reason\":\"park\", "
+		"\"syscall\":...,\"runqueue_ns\":..., \"lock\":{...}|null,\"owner\":{...}|null, "
+		"\"waker\":{...}|null,\"trace\":{...}|null, \"kernel\":[...],\"stack\":[...]}"),
 	OPTION_CHOICE('e', "event", "EVENT", "cpu lock offcpu cpu,lock cpu,lock,offcpu",
 		      struct tail, event,
 		      "cpu (the default), lock, offcpu, or several: cpu,lock,offcpu"),
