@@ -29,10 +29,12 @@ VERSION = "1.45.0"
 JARS = ["io.opentelemetry:opentelemetry-%s:%s" % (part, VERSION) for part in ("api", "context", "sdk-common", "sdk-trace")]
 JARS += ["io.opentelemetry:opentelemetry-api-incubator:%s-alpha" % VERSION, "io.zipkin.brave:brave:6.0.3",
          "ch.qos.logback:logback-classic:1.5.12", "ch.qos.logback:logback-core:1.5.12", "org.slf4j:slf4j-api:2.0.16"]
+SKYWALKING = "org.apache.skywalking:apm-agent:9.3.0"
 MODES = {"17": [("G1", "otel"), ("Shenandoah", "otel"), ("Parallel", "mdc")], "25": [("G1", "otel"), ("Z", "otel"), ("Z", "brave")]}
 ALL = ["G1", "Parallel", "Serial", "Shenandoah", "Z"]
 FLAGS = {"Z": ["-XX:+UseZGC"]}
 APART = ["-XX:CompileCommand=quiet"] + ["-XX:CompileCommand=dontinline,TraceKnown." + m for m in ("work_*", "change", "outside", "some")]
+NUMBER = re.compile(r"^[0-9a-f]{32}\.\d+\.\d+-")  # SkyWalking's span: its segment's id, and its number in that
 RIGHT_MIN, WRONG_MAX = 0.999, 1e-5
 HIDDEN_MAX = 0.1  # of CPU samples, with a full collection every few ms
 FIRST_MAX = 200  # samples until the classes are known
@@ -44,6 +46,20 @@ SAMPLE = re.compile(r"(CPU|WALL|LOCK|ALLOC) \S+ .*?(?: trace (\S*)/(\S*))? stack
 CPU = re.compile(r"CPU \S+ tid \d+ \d+ ns(?: trace (\S*)/(\S*))? (\S.*)$")
 
 
+def skywalking(folder):
+    """SkyWalking's agent, with what it wants beside it."""
+    try:
+        jar = stacks.maven(SKYWALKING)
+    except (OSError, subprocess.SubprocessError) as why:
+        skip("SkyWalking's agent cannot be had: %s" % why)
+    home = os.path.join(folder, "skywalking")
+    for part in ("config", "plugins", "activations"):
+        os.makedirs(os.path.join(home, part))
+    with open(os.path.join(home, "config", "agent.config"), "w") as f:
+        f.write("agent.service_name=known\nagent.keep_tracing=true\ncollector.backend_service=127.0.0.1:9\nlogging.level=OFF\n")
+    return shutil.copy(jar, os.path.join(home, "skywalking-agent.jar"))
+
+
 def program():
     """The class path of TraceKnown, in a folder of its own."""
     try:
@@ -51,7 +67,8 @@ def program():
     except (OSError, subprocess.SubprocessError) as why:
         skip("OpenTelemetry cannot be had: %s" % why)
     path = [tempfile.mkdtemp(prefix="kindling-traces-"), *jars]
-    subprocess.run([java_home("17") + "/bin/javac", "-nowarn", "--release", "8", "-Xlint:-options", "-cp", ":".join(path), "-d", path[0],
+    subprocess.run([java_home("17") + "/bin/javac", "-nowarn", "--release", "8", "-Xlint:-options", "-cp",
+                    ":".join([*path, skywalking(path[0])]), "-d", path[0],
                     os.path.join(HERE, "programs", "TraceKnown.java")], check=True)
     return path
 
@@ -87,6 +104,8 @@ def ids(tracer, n):
         return "%032x" % n, "%016x" % n
     if tracer == "brave":
         return ("%016x" % n) * (1 + n % 2), "%016x" % n
+    if tracer == "skywalking":
+        return "known.trace.%d" % n, "0"
     return "%032x" % n, ""
 
 
@@ -107,7 +126,7 @@ class Verdict:
             self.classes.add({2: "from elsewhere", 3: "not sampled"}.get((known - 1) % 4, "of the SDK"))
         if len(self.classes) < CLASSES and known and trace is None:
             self.first += 1
-        elif (trace, span) == want:
+        elif (trace, span and NUMBER.sub("", span)) == want:
             self.counts["right, in a span" if known else "rightly none"] += 1
         elif trace is None and stack.startswith("/"):
             self.counts["hidden"] += 1  # in native code, where a collection does not wait for the thread
@@ -134,6 +153,8 @@ def judged(text, tracer):
 def run(major, path, mode, seconds, virtual, tracer="otel"):
     directory = tempfile.mkdtemp(prefix="kindling-traces-")
     flags = FLAGS.get(mode, ["-XX:+Use%sGC" % mode]) + ["-Xmx256m", *APART]
+    if tracer == "skywalking":
+        flags.append("-javaagent:" + os.path.join(path[0], "skywalking", "skywalking-agent.jar"))
     try:
         with Known(major, path, directory, flags, 0 if virtual else 3, virtual, GC_MS, tracer=tracer) as jvm:
             session = Session(jvm.pid, directory, "cpu,wall,lock", "-v", "-i", "1000", "-W", "20000")

@@ -15,7 +15,8 @@ import java.util.zip.Deflater;
  * Threads that enter and leave spans whose ids the stack tells: TraceKnown TRACER THREADS VIRTUAL GC_MS.
  *
  * Of OpenTelemetry ("otel") span N has the trace id (32 digits) and the span id (16 digits) N, in hexadecimal; Brave's
- * ("brave") trace id has 16 digits for even N, and N twice for others; logback's MDC ("mdc") has "traceId". work_N is on the stack for
+ * ("brave") trace id has 16 digits for even N, and N twice for others; logback's MDC ("mdc") has "traceId";
+ * of SkyWalking ("skywalking", with its agent) the trace id is known.trace.N. work_N is on the stack for
  * as long as it is current and nothing else is; "outside" is there while none is; while it changes, "change" is the
  * innermost of these. One span in four is not sampled, spans are nested, and what they do takes its time in
  * Java code, in native code, in allocations and in waits. Other ThreadLocals come and go beside.
@@ -198,7 +199,27 @@ public class TraceKnown {
         }
     }
 
+    /** Its own classes, which its agent has on the class path; a trace in a trace would be the same one. */
+    static class SkyWalking implements Tracing {
+        static String base64(String text) {
+            return java.util.Base64.getEncoder().encodeToString(text.getBytes(java.nio.charset.StandardCharsets.UTF_8));
+        }
+
+        public Under begin(int n) {
+            org.apache.skywalking.apm.agent.core.context.ContextCarrier carrier = new org.apache.skywalking.apm.agent.core.context.ContextCarrier();
+            for (org.apache.skywalking.apm.agent.core.context.CarrierItem item = carrier.items(); item.hasNext();) {
+                item = item.next();
+                if (item.getHeadKey().equals("sw8"))
+                    item.setHeadValue("1-" + base64("known.trace." + n) + "-" + base64("known.segment") + "-3-" + base64("a") + "-"
+                            + base64("b") + "-" + base64("/c") + "-" + base64("d:80"));
+            }
+            org.apache.skywalking.apm.agent.core.context.ContextManager.createEntrySpan("known", carrier);
+            return org.apache.skywalking.apm.agent.core.context.ContextManager::stopSpan;
+        }
+    }
+
     static Tracing tracing;
+    static int outermost; /* depth */
 
     static void change(int n, int depth) {
         Under under = tracing.begin(n + 1);
@@ -215,7 +236,7 @@ public class TraceKnown {
 
     static void loop() {
         for (;;) {
-            change(ThreadLocalRandom.current().nextInt(SPANS), 0);
+            change(ThreadLocalRandom.current().nextInt(SPANS), outermost);
             outside();
             if (ThreadLocalRandom.current().nextInt(8) == 0)
                 pause();
@@ -242,7 +263,8 @@ public class TraceKnown {
 
     public static void main(String[] args) throws Exception {
         int threads = Integer.parseInt(args[1]), virtual = Integer.parseInt(args[2]), gcMs = Integer.parseInt(args[3]);
-        tracing = args[0].equals("otel") ? new Otel() : args[0].equals("brave") ? new Brave() : new Mdc();
+        tracing = args[0].equals("otel") ? new Otel() : args[0].equals("brave") ? new Brave() : args[0].equals("mdc") ? new Mdc() : new SkyWalking();
+        outermost = tracing instanceof SkyWalking ? 3 : 0;
         for (int i = 0; i < threads + virtual; i++)
             start(i >= threads, i);
         System.out.println("READY");
