@@ -32,7 +32,7 @@ static void await_filters_go_on(struct targets *table)
 	targets_inject_next(table);
 }
 
-static void on_again(void *userdata)
+static void await_filters_on_again(void *userdata)
 {
 	struct targets *table = userdata;
 
@@ -59,7 +59,8 @@ int targets_await_filters(struct targets *table, const char *path)
 	snprintf(table->filters.path, sizeof(table->filters.path), "%s", path);
 	table->filters.until_mono_ns = clock_mono_ns() + AWAIT_S * NS_PER_S;
 	table->filters.awaited = true;
-	return loop_timer_add(table->loop, 0, AGAIN_NS, on_again, table, &table->filters.timer);
+	return loop_timer_add(table->loop, 0, AGAIN_NS, await_filters_on_again, table,
+			      &table->filters.timer);
 }
 
 bool targets_filters_note(const struct targets *table, char *buf, size_t size)
