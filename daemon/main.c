@@ -35,6 +35,7 @@ struct daemon {
 	struct notify *notify;
 	const struct options *options;
 	struct config *config; /* settings in force */
+	const char *filters; /* the socket of who reads seccomp filters; NULL = not waited for */
 	pid_t warden; /* 0 = there is none */
 	bool on_terminal;
 	bool stopping;
@@ -249,19 +250,23 @@ static int watch_signals(struct daemon *d)
 	return r < 0 ? r : loop_signal(d->loop, SIGHUP, on_hangup, d);
 }
 
-/* Under a filter, an attach goes on without having read the JVM's filter: the user has to know. */
-static void warn_of_filter(void)
+/* Under a filter, an attach goes on without having read the JVM's filter: the user has to know. The
+ * socket of who reads it, if that is a service of its own which may be about to start, or NULL. */
+static const char *find_filters(void)
 {
 	const char *path = getenv(FILTERS_SOCKET_ENV);
 
-	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER ||
-	    access(path ? path : FILTERS_SOCKET, F_OK) == 0)
-		return;
-	log_warn("daemon.filter",
-		 "error=\"kindlingd runs under a seccomp filter and therefore cannot read the "
-		 "filters of JVMs, and no kindling-inject filters answers for it at %s "
-		 "(docs/operations.md)\"",
-		 path ? path : FILTERS_SOCKET);
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
+		return NULL;
+	if (path && *path && strlen(path) < sizeof(((struct warden_settings *)0)->filters))
+		return path;
+	if (access(FILTERS_SOCKET, F_OK) < 0)
+		log_warn("daemon.filter",
+			 "error=\"kindlingd runs under a seccomp filter and therefore cannot read the "
+			 "filters of JVMs, and no kindling-inject filters answers for it at %s "
+			 "(docs/operations.md)\"",
+			 FILTERS_SOCKET);
+	return NULL;
 }
 
 /* ---- two processes -------------------------------------------------------------------------- */
@@ -296,6 +301,7 @@ static int kindlingd_separate(struct daemon *d)
 	kindlingd_find(s.programs[WARDEN_UPLOAD], sizeof(s.programs[0]), "kindling-upload");
 	snprintf(s.library, sizeof(s.library), "%s", c->agent);
 	snprintf(s.socket, sizeof(s.socket), "%s", c->socket);
+	snprintf(s.filters, sizeof(s.filters), "%s", d->filters ? d->filters : "");
 	s.file = d->options->file;
 	s.state_dir = c->state_dir;
 	s.tell = notify_report;
@@ -333,6 +339,8 @@ static int serve_until_stopped(struct daemon *d, const struct config *config, st
 
 	if (r == 0)
 		r = serve_new(host, &serve, f);
+	if (r == 0 && d->filters && targets_await_filters(host_targets(host), d->filters) < 0)
+		r = fault_set(f, ENOMEM, FAULT_INTERNAL, "wait for %s: ", d->filters);
 	if (r == 0 && d->warden)
 		r = give_up_rights(d, f);
 	if (r < 0)
@@ -390,7 +398,7 @@ int main(int argc, char **argv)
 			   * its group */
 	if (lock_fd < 0)
 		return 1;
-	warn_of_filter();
+	d.filters = find_filters();
 	d.options = &options;
 	d.config = &config;
 	r = is_separated(&config) ? kindlingd_separate(&d) : 0;

@@ -379,6 +379,7 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 	const char *note = json_text_of(json_get(engine, "kernel_stacks"), "note");
 	const char *why = json_text_of(discovery, "why");
 	const char *history = json_text_of(json_get(status, "store"), "note");
+	const char *filters = json_text_of(json_get(status, "attach"), "filters_note");
 	bool bpf = strcmp(json_text_of(discovery, "source"), "bpf") == 0;
 	double up = json_number_of(status, "uptime_s");
 	double denied = json_number_of(json_get(discovery, "denied"), "processes");
@@ -404,6 +405,8 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 		command_status_say(to, width, "%s", history);
 	if (*note)
 		command_status_say(to, width, "kernel frames: %s", note);
+	if (*filters)
+		command_status_say(to, width, "seccomp filters: %s", filters);
 	print_engine(to, engine, width);
 	print_offcpu_engine(to, json_get(status, "offcpu"), width);
 }

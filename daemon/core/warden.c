@@ -185,6 +185,15 @@ int warden_open_clock(int cpu, uint64_t period_ns)
 	return warden_fd < 0 ? warden_work_clock(cpu, 0, period_ns) : ask_for_fd(&q);
 }
 
+int warden_filters_listen(const char *path)
+{
+	struct warden_question q = { .ask = WARDEN_FILTERS };
+	int none;
+
+	return warden_fd < 0 ? warden_work_filters_listen(path)
+			     : warden_ask(&q, 0, NULL, 0, &none).result;
+}
+
 int warden_open_settings(void)
 {
 	struct warden_question q = { .ask = WARDEN_SETTINGS };

@@ -37,6 +37,7 @@ struct warden_settings {
 	unsigned children_max[WARDEN_PROGRAM_COUNT]; /* that run at the same time */
 	char library[256]; /* the agent */
 	char socket[108]; /* removed when the data process has ended */
+	char filters[108]; /* who reads seccomp filters listens there; "" = nobody does */
 	const char *file; /* of settings; NULL = none */
 	const char *state_dir;
 	/* to the service manager, for warden_report() */
@@ -83,6 +84,10 @@ int warden_open_clock(int cpu, uint64_t period_ns);
 #define WARDEN_TELL_WATCHDOG  8u
 #define WARDEN_STATUS_MAX     400
 int warden_report(unsigned what, const char *status);
+
+/* Does somebody listen at @path, that of the settings where there is a warden? Only root may
+ * connect to it. 1, 0, or -errno. */
+int warden_filters_listen(const char *path);
 
 /* The settings file, opened anew by the warden. A descriptor, -ENOENT where there is no warden, or
  * -errno. */

@@ -13,7 +13,8 @@ enum warden_ask {
 	WARDEN_KILL,
 	WARDEN_CLOCK,
 	WARDEN_SETTINGS,
-	WARDEN_TELL
+	WARDEN_TELL,
+	WARDEN_FILTERS
 };
 
 struct warden_question {
@@ -56,6 +57,7 @@ int warden_work_start(enum warden_program program, char *const argv[], const str
 		      unsigned n_fds, pid_t *ret_pid, int *ret_pidfd);
 int warden_work_reap(pid_t pid, int *ret_status, uint64_t *ret_cpu_ns);
 int warden_work_kill(pid_t pid);
+int warden_work_filters_listen(const char *path);
 int warden_work_clock(int cpu, pid_t thread, uint64_t period_ns);
 
 /* One message of SOCK_SEQPACKET and descriptors beside it; warden.c. */

@@ -121,6 +121,8 @@ static int warden_run_work(const struct warden *w, struct warden_question *q, si
 		return open_settings(w);
 	case WARDEN_TELL:
 		return warden_run_tell(w, q, args_len);
+	case WARDEN_FILTERS:
+		return warden_work_filters_listen(w->settings->filters);
 	case WARDEN_REAP:
 		return warden_run_reap(w, q->pid, a);
 	case WARDEN_KILL:

@@ -8,7 +8,9 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include "daemon/ground/mem.h"
 
@@ -107,6 +109,21 @@ int warden_work_kill(pid_t pid)
 	if (pid <= 0 || waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) < 0)
 		return -ECHILD;
 	return kill(pid, SIGKILL) < 0 ? -errno : 0;
+}
+
+/* It sees a connection without a question, which it does not answer. */
+int warden_work_filters_listen(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	CLEANUP(fd_closep)
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || !*path || strlen(path) >= sizeof(addr.sun_path))
+		return fd < 0 ? -errno : -EINVAL;
+	strcpy(addr.sun_path, path);
+	if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 || errno == EAGAIN)
+		return 1;
+	return errno == ENOENT || errno == ECONNREFUSED ? 0 : -errno;
 }
 
 int warden_work_clock(int cpu, pid_t thread, uint64_t period_ns)

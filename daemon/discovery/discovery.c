@@ -51,6 +51,8 @@ struct discovery {
 	uint32_t generation;
 	pid_t *pids; /* pids of the running scan; NULL = none */
 	uint32_t n_pids, next_pid;
+	pid_t *first; /* come first in the first scan; NULL = none, or it has begun */
+	uint32_t n_first;
 	uint64_t probes, overflow, lost;
 };
 
@@ -426,6 +428,26 @@ static void end_scan(struct discovery *d)
 	discovery_arm(d);
 }
 
+/* Those of d->first to the front, in their order. */
+static void put_first(struct discovery *d)
+{
+	uint32_t front = 0;
+
+	for (uint32_t i = 0; i < d->n_first; i++)
+		for (uint32_t k = front; k < d->n_pids; k++) {
+			pid_t pid = d->pids[k];
+
+			if (pid != d->first[i])
+				continue;
+			d->pids[k] = d->pids[front];
+			d->pids[front++] = pid;
+			break;
+		}
+	free(d->first);
+	d->first = NULL;
+	d->n_first = 0;
+}
+
 static bool begin_scan(struct discovery *d)
 {
 	uint64_t now = clock_mono_ns();
@@ -436,6 +458,7 @@ static bool begin_scan(struct discovery *d)
 		log_warn("discovery.scan", "error=%s", log_str(strerror(-r)));
 		return false;
 	}
+	put_first(d);
 	d->next_pid = 0;
 	d->generation++;
 	d->full = !d->full_scan_mono_ns || d->events ||
@@ -536,6 +559,13 @@ int discovery_new(struct loop *loop, const struct config *config, struct look *l
 	return 0;
 }
 
+void discovery_look_first(struct discovery *d, pid_t *pids, uint32_t n)
+{
+	free(d->first);
+	d->first = pids;
+	d->n_first = pids ? n : 0;
+}
+
 struct discovery *discovery_free(struct discovery *d)
 {
 	if (!d)
@@ -545,6 +575,7 @@ struct discovery *discovery_free(struct discovery *d)
 	loop_timer_free(d->due_timer);
 	processes_free(d->processes);
 	free(d->pids);
+	free(d->first);
 	fd_close(d->proc_dfd);
 	free(d);
 	return NULL;

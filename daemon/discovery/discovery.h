@@ -29,6 +29,9 @@ int discovery_new(struct loop *loop, const struct config *config, struct look *l
 		  const struct discovery_ops *ops, void *userdata, struct discovery **ret);
 struct discovery *discovery_free(struct discovery *d);
 DEFINE_FREEP(struct discovery, discovery_free);
+/* The first scan begins with these, in their order; it has to be to come yet. Takes @pids, which are
+ * malloc'ed or NULL. */
+void discovery_look_first(struct discovery *d, pid_t *pids, uint32_t n);
 /* Calls on_jvm() for @pid again, after ten seconds or more. */
 void discovery_ask_again(struct discovery *d, pid_t pid);
 /* "bpf" or "scan", and the reason why not bpf ("" with bpf) */

@@ -120,6 +120,12 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 	if (r == 0 && discover)
 		r = discovery_new(h->loop, h->config, h->look, &host_discovery_calls, h,
 				  &h->discovery);
+	if (r == 0 && discover) { /* nobody looks at them until they are attached to again */
+		uint32_t n;
+		pid_t *former = targets_former(h->targets, &n);
+
+		discovery_look_first(h->discovery, former, n);
+	}
 	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL, "open the rooms: ") : 0;
 }
 

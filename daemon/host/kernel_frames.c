@@ -49,7 +49,7 @@ static void *read_names(void *userdata)
 	return NULL;
 }
 
-static void end_reading(struct kernel_frames *k)
+static void end_names(struct kernel_frames *k)
 {
 	if (!k->reading)
 		return;
@@ -64,7 +64,7 @@ static void end_reading(struct kernel_frames *k)
  * before the first sample, so a thread reads them that ends with it. The file is opened at once:
  * the kernel shows addresses to who had the right to see them then.
  */
-static void begin_reading(struct kernel_frames *k)
+static void begin_names(struct kernel_frames *k)
 {
 	k->from = fopen("/proc/kallsyms", "re");
 	if (!k->from) {
@@ -112,7 +112,7 @@ int kernel_frames_new(struct host_engine *engine, kernel_frames_find_fn *find, v
 		free(k);
 		return r;
 	}
-	begin_reading(k);
+	begin_names(k);
 	*ret = k;
 	return 0;
 }
@@ -121,7 +121,7 @@ struct kernel_frames *kernel_frames_free(struct kernel_frames *k)
 {
 	if (!k)
 		return NULL;
-	end_reading(k);
+	end_names(k);
 	kallsyms_free(k->names);
 	free(k);
 	return NULL;
@@ -135,7 +135,7 @@ int kernel_frames_stacks_new(struct kernel_frames *k, struct kernel_stacks **ret
 void kernel_frames_drain(struct kernel_frames *k)
 {
 	if (__atomic_load_n(&k->has_read, __ATOMIC_ACQUIRE))
-		end_reading(k);
+		end_names(k);
 	host_engine_drain(k->engine);
 }
 
@@ -143,7 +143,7 @@ static const char *kernel_frames_name_of(void *userdata, uint64_t address)
 {
 	struct kernel_frames *k = userdata;
 
-	end_reading(k);
+	end_names(k);
 	return kallsyms_name(k->names, address);
 }
 

@@ -428,7 +428,7 @@ static cJSON *status_json(struct serve *s, const struct view *view)
 	cJSON *o = cJSON_CreateObject(), *part;
 	struct discovery *d = host_discovery(s->host);
 	struct store_counts c;
-	char note[STORE_NOTE_MAX];
+	char note[STORE_NOTE_MAX], filters[200];
 
 	cJSON_AddStringToObject(o, "version", KINDLING_VERSION);
 	cJSON_AddNumberToObject(o, "uptime_s",
@@ -443,6 +443,8 @@ static cJSON *status_json(struct serve *s, const struct view *view)
 	}
 	part = cJSON_AddObjectToObject(o, "attach");
 	cJSON_AddBoolToObject(part, "tmpfs_over_tmp", host_config(s->host)->tmpfs_over_tmp);
+	if (targets_filters_note(targets, filters, sizeof(filters)))
+		cJSON_AddStringToObject(part, "filters_note", filters);
 	cJSON_AddItemToObject(o, "host_engine", host_engine_json(s->host));
 	cJSON_AddItemToObject(o, "offcpu", offcpu_json(s->host));
 	cJSON_AddItemToObject(o, "blocked", blocked_json(targets));

@@ -323,6 +323,8 @@ static void begin_attempt(struct target *t)
 void target_inject(struct target *t)
 {
 	t->priv->queued = true;
+	if (t->priv->table->filters.awaited && t->state == TARGET_FOUND)
+		await_filters_explain(t->priv->table, &t->fault);
 	targets_inject_next(t->priv->table);
 }
 
@@ -331,7 +333,7 @@ void targets_inject_next(struct targets *table)
 	struct target *t;
 	uint64_t wait_ns;
 
-	while ((t = turns_next(table))) {
+	while (!table->filters.awaited && (t = turns_next(table))) {
 		wait_ns =
 			budget_wait_ns(&table->budget, table->config->attach_rate, clock_mono_ns());
 		if (wait_ns && !turns_is_former(t)) {

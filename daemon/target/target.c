@@ -127,6 +127,7 @@ struct targets *targets_free(struct targets *table)
 	loop_timer_free(table->review_timer);
 	loop_timer_free(table->left_timer);
 	loop_timer_free(table->second_timer);
+	loop_timer_free(table->filters.timer);
 	overrides_close(&table->overrides);
 	crashes_close(&table->crashes);
 	secrets_close(&table->secrets);

@@ -162,6 +162,13 @@ void target_give_up(struct target *t, const struct fault *why);
 void target_detach(struct target *t);
 /* The same for all, and none is taken in any more: the daemon's end. */
 void targets_stop(struct targets *t);
+/* The processes that a daemon before this one had attached to, malloc'ed; NULL = none. */
+pid_t *targets_former(const struct targets *t, uint32_t *ret_n);
+/* No JVM is attached to before a process answers at @path that reads seccomp filters, or ten
+ * seconds have passed; agents that are there already go on. 0 or -errno. Before the loop runs. */
+int targets_await_filters(struct targets *t, const char *path);
+/* It was waited for in vain, and is still missing: a sentence in @buf. */
+bool targets_filters_note(const struct targets *t, char *buf, size_t size);
 /*
  * The same on behalf of @uid: it stays detached, over a restart of the daemon too, until
  * target_attach() or a rule that was not there says otherwise. -ESRCH: it has ended.

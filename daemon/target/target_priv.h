@@ -7,7 +7,8 @@
  * (other settings while it runs), exit.c (how it ended), budget.c (attaches a second), left.c (what
  * was left behind), recent.c (what the agent costs now), possible.c (what its claims are held
  * against), tenants.c (who it belongs to), turns.c (whose attempt is next), secrets.c (what agents
- * are known by), labelling.c (its labels), room.c (a place in the table).
+ * are known by), labelling.c (its labels), await_filters.c (who reads seccomp
+ * filters), room.c (a place in the table).
  */
 #pragma once
 
@@ -133,6 +134,13 @@ struct targets {
 	struct loop_timer *review_timer; /* EXCLUDED ones that may be taken in later */
 	uint64_t begin_boot_s;
 	struct loop_timer *left_timer;
+	struct { /* who reads seccomp filters, see await_filters.c */
+		char path[108];
+		bool awaited; /* nobody is attached to meanwhile */
+		bool missing; /* it was waited for in vain */
+		uint64_t until_mono_ns;
+		struct loop_timer *timer; /* NULL = it is there, or nobody asked for it */
+	} filters;
 	unsigned bound; /* TARGETS_MAX */
 	uint64_t refused; /* because of it */
 	uint64_t turns; /* attempts so far */
@@ -221,6 +229,9 @@ void child_unsee(struct child **seen);
 /* Takes it; *seen as above, in the place of another one. */
 void child_let_go_and_see(struct child *c, struct child **seen);
 void children_forget(struct targets *table); /* what still runs goes on alone */
+
+/* await_filters.c: why no attempt begins yet */
+void await_filters_explain(const struct targets *table, struct fault *ret);
 
 /* inject.c */
 /* Reattach if an agent is there, else inject; FAILED with a later try when neither can be now. */

@@ -7,6 +7,8 @@
  */
 #include "daemon/target/target_priv.h"
 
+#include <stdlib.h>
+
 static bool may_begin(const struct target *t)
 {
 	return t->priv->queued && (t->state == TARGET_FOUND || t->state == TARGET_FAILED) &&
@@ -16,6 +18,18 @@ static bool may_begin(const struct target *t)
 bool turns_is_former(const struct target *t)
 {
 	return secrets_is_former(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
+}
+
+pid_t *targets_former(const struct targets *table, uint32_t *ret_n)
+{
+	const struct secrets *s = &table->secrets;
+	pid_t *pids = s->n ? calloc(s->n, sizeof(*pids)) : NULL;
+
+	*ret_n = 0;
+	for (unsigned i = 0; pids && i < s->n; i++)
+		if (s->list[i].former)
+			pids[(*ret_n)++] = s->list[i].pid;
+	return pids;
 }
 
 /* Is it @a's turn rather than @b's? */

@@ -8,8 +8,10 @@ and so are system calls, by a filter made of the unit's lists. All of the unit u
 its own, where there is no BPF: test_systemd.py."""
 import os
 import re
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -129,6 +131,37 @@ class Unit(unittest.TestCase):
             daemon.wait_state(jvm.pid, "detached")
             self.assertEqual(list(self.left(jvm.pid)), [])
             self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def filtered(self, path):
+        """A daemon with a seccomp filter, told that @path is where another process reads those of JVMs."""
+        os.environ["KINDLING_FILTERS_SOCKET"] = path
+        self.addCleanup(os.environ.pop, "KINDLING_FILTERS_SOCKET", None)
+        return Daemon(wrap=("python3", "-c", FILTER, ""))
+
+    def test_no_jvm_is_attached_to_before_who_reads_filters_is_there(self):
+        with tempfile.TemporaryDirectory() as directory, Jvm(MAJOR) as jvm:
+            path = directory + "/filters.sock"
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:  # left by a container that was killed
+                dead.bind(path)
+            with self.filtered(path) as daemon:
+                t = wait_for("why it waits", lambda: daemon.target(jvm.pid) if (daemon.target(jvm.pid) or {}).get("reason") else None)
+                self.assertEqual((t["state"], t["reason"]), ("found", "waits up to 10 s for the process that reads seccomp filters, at %s" % path))
+                self.assertIn("waits up to 10 s", daemon.cli("status").stdout)
+                with subprocess.Popen([BUILD + "/bin/kindling-inject", "filters", path]) as reader:
+                    try:
+                        daemon.wait_state(jvm.pid, "streaming")
+                        self.assertIsNone(daemon.status()["attach"].get("filters_note"))
+                        self.assertRegex(daemon.read_log(), r"daemon.filters socket=\S+\n")
+                    finally:
+                        reader.kill()
+
+    def test_who_reads_filters_is_not_waited_for_for_ever(self):
+        with tempfile.TemporaryDirectory() as directory, Jvm(MAJOR) as jvm, self.filtered(directory + "/filters.sock") as daemon:
+            begin = time.monotonic()
+            daemon.wait_state(jvm.pid, "streaming")
+            self.assertGreater(time.monotonic() - begin, 5)
+            self.assertIn("seccomp filters: nobody answers at %s/filters.sock, so JVMs are attached to without being checked" % directory,
+                          daemon.cli("status").stdout)
 
     def left(self, pid):
         """What lies in the host's /tmp of an attach to @pid."""

@@ -7,6 +7,7 @@
 
 struct found {
 	int calls;
+	pid_t order[8];
 	bool no_room;
 	pid_t pid;
 	uint64_t start_time, seen_mono_ns;
@@ -21,7 +22,7 @@ static bool on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 {
 	struct found *f = userdata;
 
-	f->calls++;
+	f->order[f->calls++ % 8] = jvm->pid;
 	f->pid = jvm->pid;
 	f->start_time = jvm->start_time;
 	f->seen_mono_ns = seen_mono_ns;
@@ -85,6 +86,22 @@ static void jvms_that_run_already_are_told_once(void **state)
 	discovery_exec(discovery, 100, "java", clock_mono_ns());
 	run_ms(50);
 	assert_int_equal(found.calls, 1);
+}
+
+static void the_first_scan_begins_with_those_that_are_named(void **state)
+{
+	const pid_t named[] = { 300, 77, 200 }, wanted[] = { 300, 200 };
+	pid_t *pids = malloc(sizeof(named));
+
+	(void)state;
+	assert_non_null(pids);
+	memcpy(pids, named, sizeof(named)); /* there is no process 77 any more */
+	discovery_look_first(discovery, pids, 3);
+	for (pid_t pid = 100; pid <= 400; pid += 100)
+		fake_process(pid, began(60), FAKE_LIBJVM, FAKE_CATCHES_QUIT);
+	run_ms(50);
+	assert_int_equal(found.calls, 4);
+	assert_memory_equal(found.order, wanted, sizeof(wanted));
 }
 
 static void a_new_java_is_looked_at_until_it_can_be_attached_to(void **state)
@@ -264,6 +281,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(jvms_that_run_already_are_told_once),
+		TEST(the_first_scan_begins_with_those_that_are_named),
 		TEST(a_new_java_is_looked_at_until_it_can_be_attached_to),
 		TEST(one_that_was_not_taken_is_told_of_again),
 		TEST(a_program_of_another_name_is_looked_at_as_well_but_less),
