@@ -30,6 +30,7 @@ static void expire_stacks(struct host *h)
 static void host_on_second(void *userdata)
 {
 	struct host *h = userdata;
+	uint64_t begin_ns;
 
 	host_expire_states(h);
 	host_sampling_tick(h->sampling);
@@ -37,7 +38,9 @@ static void host_on_second(void *userdata)
 	expire_stacks(h);
 	host_take_cpu_of_all(h);
 	host_write_gaps(h);
+	begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	live_tick(h->live, clock_real_ns());
+	targets_charge(h->targets, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 	timelines_tick(h->timelines, clock_real_ns());
 	uploads_on_second(h);
 	host_note_followed(h);

@@ -132,15 +132,12 @@ void decoding_begin(struct target *t)
 	d->spent_ns = d->bytes * BYTE_NS;
 }
 
-void decoding_pay(struct target *t, uint64_t cpu_ns, size_t bytes)
+static void decoding_spend(struct target *t, uint64_t cpu_ns)
 {
 	struct target_decoding *d = &t->priv->decoding;
 
-	cpu_ns += MESSAGE_NS;
 	d->total_ns += cpu_ns;
 	d->spent_ns += cpu_ns;
-	d->bytes += bytes;
-	d->came += bytes;
 	if (!bound_of(t->priv->table))
 		return;
 	decode_spend(&d->left_ns, &t->priv->tenant->decoding.reserve_ns, cpu_ns);
@@ -148,6 +145,31 @@ void decoding_pay(struct target *t, uint64_t cpu_ns, size_t bytes)
 		decoding_hold(t);
 	else if (d->bounded && d->came + SIP_BYTES > d->allowed)
 		d->held_mono_ns = clock_mono_ns();
+}
+
+void decoding_pay(struct target *t, uint64_t cpu_ns, size_t bytes)
+{
+	struct target_decoding *d = &t->priv->decoding;
+
+	d->bytes += bytes;
+	d->came += bytes;
+	d->uncharged += bytes;
+	decoding_spend(t, cpu_ns + MESSAGE_NS);
+}
+
+void targets_charge(struct targets *table, uint64_t cpu_ns)
+{
+	uint64_t all = 0;
+
+	for (const struct target *t = table->first; t; t = t->priv->next)
+		all += t->priv->decoding.uncharged;
+	for (struct target *t = table->first; t; t = t->priv->next) {
+		uint64_t own = t->priv->decoding.uncharged;
+
+		t->priv->decoding.uncharged = 0;
+		if (own && t->stream)
+			decoding_spend(t, (uint64_t)((double)cpu_ns * (double)own / (double)all));
+	}
 }
 
 void decoding_detach(struct target *t)

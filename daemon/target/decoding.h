@@ -22,6 +22,7 @@ struct target_decoding {
 	uint64_t part_ns; /* of a second, what it earned in the last one in which it asked */
 	bool cut; /* it wanted more: the sum of all is the bound */
 	uint64_t spent_ns, bytes; /* of late: what a byte costs */
+	uint64_t uncharged; /* bytes since the last targets_charge() */
 	/* its receiver has an allowance */
 	bool bounded;
 	uint32_t allowed; /* the last one, bytes */

@@ -128,6 +128,9 @@ struct target *targets_next(struct targets *t, const struct target *prev); /* NU
 /* The same, and those that ended up to an hour ago, of which no more than who they were is left. */
 struct target *targets_next_known(struct targets *t, const struct target *prev);
 
+/* The events of all of them took so much CPU time once more: in windows, in the journal. Each pays
+ * its part, by the bytes that came from it since the last call. */
+void targets_charge(struct targets *t, uint64_t cpu_ns);
 /* Somebody reads its events as they arrive (tail): they are passed on at once. Not so at first. */
 void target_follow(struct target *t, bool followed);
 

@@ -1,6 +1,7 @@
 #include "tests/unit/unit.h"
 #include "daemon/ground/clock.h"
 #include "daemon/target/decode_budget.h"
+#include "daemon/target/target_priv.h"
 
 static uint64_t sum_at(const uint64_t *asked, unsigned n, uint64_t level)
 {
@@ -92,6 +93,33 @@ static void more_than_may_be_kept_stays_but_does_not_grow(void **state)
 	assert_int_equal(own, 100);
 }
 
+/* A flood pays for the windows that it fills, not its neighbours. */
+static void work_for_all_is_paid_by_the_bytes_of_each(void **state)
+{
+	static const struct config config; /* without a bound: it is counted all the same */
+	struct target all[3] = { 0 };
+	struct target_priv priv[3] = { 0 };
+	struct targets table = { .first = &all[0], .config = &config };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		all[i].priv = &priv[i];
+		all[i].stream = (void *)&all[i]; /* only whether there is one is looked at */
+		priv[i].table = &table;
+		priv[i].next = i < 2 ? &all[i + 1] : NULL;
+	}
+	targets_charge(&table, NS_PER_MS);
+	assert_int_equal(target_decode_ns(&all[0]), 0);
+	priv[0].decoding.uncharged = 3000;
+	priv[1].decoding.uncharged = 1000;
+	targets_charge(&table, 4 * NS_PER_MS);
+	assert_int_equal(target_decode_ns(&all[0]), 3 * NS_PER_MS);
+	assert_int_equal(target_decode_ns(&all[1]), NS_PER_MS);
+	assert_int_equal(target_decode_ns(&all[2]), 0);
+	targets_charge(&table, NS_PER_MS); /* nothing came since */
+	assert_int_equal(target_decode_ns(&all[0]), 3 * NS_PER_MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +129,7 @@ int main(void)
 		cmocka_unit_test(who_is_new_spends_of_what_is_shared),
 		cmocka_unit_test(no_debt_is_paid_off_for_ever),
 		cmocka_unit_test(more_than_may_be_kept_stays_but_does_not_grow),
+		cmocka_unit_test(work_for_all_is_paid_by_the_bytes_of_each),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
