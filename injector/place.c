@@ -89,7 +89,7 @@ static int place_look_into(struct inject *in, int *dfd, const char *name)
 }
 
 /* The target's /tmp, in which a JVM without a socket can make one. */
-static int look_at_tmp(const struct inject *in, int *ret_dfd)
+static int place_open_tmp(const struct inject *in, int *ret_dfd)
 {
 	CLEANUP(fd_closep) int dfd = files_open_tmp(in);
 	int r = dfd < 0 ? dfd : may_write(in, dfd);
@@ -104,7 +104,7 @@ static int look_at_tmp(const struct inject *in, int *ret_dfd)
 int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_why)
 {
 	CLEANUP(fd_closep) int dfd = -1;
-	int r = look_at_tmp(in, &dfd);
+	int r = place_open_tmp(in, &dfd);
 
 	if (r < 0 && r != -ENOENT && in->may_cover) {
 		*ret_why = "not writable";

@@ -179,7 +179,7 @@ static const char *deadly_call(const struct sock_filter *code, size_t len)
 }
 
 /* Reads the filters of a thread that we have stopped. 0, or -errno: they cannot be read. */
-static int look_at_filters(pid_t tid, const char **ret_name)
+static int seccomp_check_filters(pid_t tid, const char **ret_name)
 {
 	static struct sock_filter code[INSTRUCTIONS_MAX];
 
@@ -199,7 +199,7 @@ static int look_at_filters(pid_t tid, const char **ret_name)
 }
 
 /* PTRACE_SEIZE sends no SIGSTOP, and the thread resumes by itself if this process dies. */
-static int stop_and_look(pid_t tid, const char **ret_name)
+static int seccomp_stop_and_check(pid_t tid, const char **ret_name)
 {
 	int r = -ETIMEDOUT, status = 0, signal;
 
@@ -209,7 +209,7 @@ static int stop_and_look(pid_t tid, const char **ret_name)
 		for (int ms = 0; ms < STOP_MS; ms++) {
 			if (waitpid(tid, &status, __WALL | WNOHANG) == tid) {
 				if (WIFSTOPPED(status))
-					r = look_at_filters(tid, ret_name);
+					r = seccomp_check_filters(tid, ret_name);
 				break;
 			}
 			inject_pause_ms(1);
@@ -247,7 +247,7 @@ int seccomp_read(const struct inject *in, const char **ret_name)
 	pid_t tid = find_sleeper(in);
 
 	*ret_name = NULL;
-	return tid ? stop_and_look(tid, ret_name) : -EBUSY;
+	return tid ? seccomp_stop_and_check(tid, ret_name) : -EBUSY;
 }
 
 /* @ret_name: "" = none. A process with a filter sees none of others, and asks who has none. */
