@@ -211,7 +211,7 @@ static const int calls[] = {
 };
 
 /* From here on the receiver only copies a target's bytes, for which it needs no rights. */
-static void begin_reading(int socket_fd)
+static void receive_begin_reading(int socket_fd)
 {
 	int bytes = SOCKET_BYTES;
 
@@ -280,7 +280,7 @@ int receive_attached(int socket_fd, int pipes_fd)
 	if (!take_pipes(pipes_fd, fds))
 		return 1;
 	(void)close(pipes_fd);
-	begin_reading(socket_fd);
+	receive_begin_reading(socket_fd);
 	receive_run(socket_fd, fds[0], fds[1]);
 	return 0;
 }
@@ -310,7 +310,7 @@ int receive_reattached(const struct inject *in, int socket_fd, size_t pipe_bytes
 	receive_say(&r, RECEIVE_FOUND, &answer, sizeof(answer));
 	if (answer.found != 1 || r.over)
 		return 0;
-	begin_reading(socket_fd);
+	receive_begin_reading(socket_fd);
 	receive_run(socket_fd, events_fd, control_fd);
 	return 0;
 }

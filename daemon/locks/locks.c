@@ -142,7 +142,7 @@ static struct lock_key locks_key_of(struct locks *l, const struct stream_lock *w
 }
 
 /* There may be millions of virtual threads: those without a name share a number. */
-static struct thread *thread_of(struct locks *l, uint32_t tid, uint64_t now_ns)
+static struct thread *locks_thread_of(struct locks *l, uint32_t tid, uint64_t now_ns)
 {
 	if (tid > WIRE_VIRTUAL_TID && !threads_find(&l->threads, tid))
 		tid = WIRE_VIRTUAL_TID;
@@ -203,7 +203,7 @@ static void add_ended(struct locks *l, const struct stream *s, const struct stre
 {
 	uint64_t end_ns, duration_ns = w->duration_ns;
 	struct lock_key key = locks_key_of(l, w, idle);
-	struct thread *thread = thread_of(l, w->tid, now_ns);
+	struct thread *thread = locks_thread_of(l, w->tid, now_ns);
 	struct lock_table *table;
 	struct lock_row *row;
 
@@ -243,7 +243,7 @@ static void add_open(struct locks *l, const struct stream *s, const struct strea
 {
 	struct open_wait *o = opens_put(&l->opens, w->tid, w->begin_ns);
 
-	(void)thread_of(l, w->tid, now_ns);
+	(void)locks_thread_of(l, w->tid, now_ns);
 	if (!o)
 		return;
 	if (!o->wait.begin_ns) { /* reported for the first time: from now on our own clock counts */
