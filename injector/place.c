@@ -75,7 +75,7 @@ static const char *against_copy(int dfd)
 	return (uint64_t)fs.f_bavail * fs.f_frsize < SPACE_NEEDED ? "full" : NULL;
 }
 
-/* @dfd becomes its subdirectory @name, where there is one already. */
+/* Replaces @dfd by its subdirectory @name if that exists. */
 static int place_look_into(struct inject *in, int *dfd, const char *name)
 {
 	int fd = files_open(*dfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -205,7 +205,8 @@ static int place_open_dir(struct inject *in, struct placement *p)
 				r = place_make_dirs(in, 0755, p);
 		}
 		if (r == 0 && place_lock(p)) {
-			/* what an earlier attempt made as the target goes on as the target */
+			/* an earlier attempt created it as the target, so this one continues as the
+			 * target */
 			if (fstat(p->dir_dfd, &st) == 0 && st.st_uid == in->uid) {
 				in->keeper_uid = in->uid;
 				in->keeper_gid = in->gid;
@@ -246,7 +247,7 @@ static int make_fifos(const struct inject *in, size_t pipe_bytes, uint64_t rando
 {
 	int r;
 
-	/* the pid tells whose they are when this attempt is killed */
+	/* the pid in the names identifies them if this attempt is killed */
 	snprintf(p->events, sizeof(p->events), "events-%d-%016llx", in->pid,
 		 (unsigned long long)random);
 	snprintf(p->control, sizeof(p->control), "control-%d-%016llx", in->pid,

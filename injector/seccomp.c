@@ -1,8 +1,8 @@
 /*
- * See seccomp.h. The filters are read by ptrace, which stops one thread for some 50 us: one that
- * sleeps on a futex, because that sleep goes on afterwards as if nothing had been (an epoll_wait()
- * would return EINTR). No other way shows them; and a fork() in the target, which could try the
- * calls, would copy the page tables of its whole heap.
+ * See seccomp.h. Filters are read by ptrace, which stops one thread for some 50 us: a thread that
+ * sleeps on a futex, because that sleep resumes unnoticed (an epoll_wait() would return EINTR).
+ * There is no other way to read them; a fork() in the target, which could try the calls, would copy
+ * the page tables of its whole heap.
  */
 #include "injector/seccomp.h"
 
@@ -250,7 +250,8 @@ int seccomp_read(const struct inject *in, const char **ret_name)
 	return tid ? seccomp_stop_and_check(tid, ret_name) : -EBUSY;
 }
 
-/* @ret_name: "" = none. A process with a filter sees none of others, and asks who has none. */
+/* @ret_name: "" = none. A process with a filter cannot read those of others, and asks
+ * kindling-filters. */
 static int read_or_ask(const struct inject *in, char *ret_name, size_t size)
 {
 	const char *name;
