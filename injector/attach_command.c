@@ -1,8 +1,8 @@
 /*
- * One command and its answer, over a connection of its own. Protocol 1 knows every JVM from 8 on:
- * its number, a command of up to 16 bytes and three arguments of up to 1024, each NUL-terminated; a
- * JVM closes the connection when one is longer. Protocol 2 (24 and later) says how long the whole
- * is; a JVM that has it answers `getversion`, which others do not know.
+ * One command and its answer, over a separate connection. All JVMs from 8 on know protocol 1: its
+ * number, a command of up to 16 bytes and three arguments of up to 1024, each NUL-terminated; a JVM
+ * closes the connection if one is longer. Protocol 2 (24 and later) begins with the length of the
+ * whole; JVMs that have it answer `getversion`, which others do not know.
  */
 #include "injector/inject.h"
 

@@ -90,8 +90,9 @@ static bool is_of_living(const struct inject *in, const char *text)
 	       proc_start_time(stat) == start_time;
 }
 
-/* Left by an attach of ours to this very process, or to one that has ended (in a container every
- * JVM has number 1): nobody holds its lock. That of a pod which shares the directory stays. */
+/* The file was left by an earlier attach of kindling to this process, or to one that has ended (in
+ * a container every JVM has number 1): no process holds its lock. The file of a pod that shares the
+ * directory stays. */
 static bool is_left_of_ours(const struct inject *in, int fd)
 {
 	char wanted[MARK_BYTES], text[MARK_BYTES] = "";
@@ -102,8 +103,8 @@ static bool is_left_of_ours(const struct inject *in, int fd)
 	       flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* An empty file is another tool's, or of an older version of ours. No attach uses one for that
- * long. */
+/* An empty file belongs to another tool, or to an older version of kindling. No attach uses one for
+ * that long. */
 static bool is_stale(const struct stat *st)
 {
 	return st->st_size == 0 &&
@@ -179,9 +180,9 @@ static int attach_file_busy(const struct inject *in, int dfd)
 }
 
 /*
- * A file that is there already is of an attach that runs now, of ours or of somebody else's tool,
- * to this JVM or to one of another pid namespace that shares the directory. Its end is waited for:
- * two that use one file take it away from each other.
+ * An existing file belongs to an attach in progress, by kindling or another tool, to this JVM or to
+ * one in another pid namespace that shares the directory. This attach waits until that one has
+ * ended: two attaches that use one file would delete it from under each other.
  */
 static int make_in(struct inject *in, int dfd)
 {
@@ -291,7 +292,7 @@ static bool may_look_yet(const struct inject *in, int pid)
 	return proc_read(in->proc_dfd, path, text, sizeof(text)) > 0 && has_pending_sigquit(text);
 }
 
-/* Is @name a file of ours that some process still looks for? */
+/* Is @name a file of kindling that a JVM may still look for? */
 static bool is_awaited(const struct inject *in, int dfd, const char *name)
 {
 	CLEANUP(fd_closep) int fd = files_open_seen(dfd, name, O_RDONLY, S_IFREG, FILES_ANY);

@@ -53,8 +53,8 @@ bool attach_has_socket(const struct inject *in)
 	return fd >= 0 && st.st_uid == in->uid;
 }
 
-/* A socket that is connected to the file @file_fd by that user and group. A descriptor, or -errno:
- * -ECONNREFUSED = nobody listens. */
+/* Connects to the socket file @file_fd as that user and group. Returns a descriptor, or -errno:
+ * -ECONNREFUSED = no process listens. */
 static int connect_as(int file_fd, uid_t uid, gid_t gid)
 {
 	CLEANUP(fd_closep)
@@ -242,9 +242,9 @@ static int no_socket(struct inject *in, int last)
 }
 
 /*
- * A JVM that starts takes away what has its socket's name, as left by a dead one: a moment after it
- * catches SIGQUIT. If it had made the socket for us in between it listens, but nobody finds it; at
- * the next SIGQUIT it notices, and makes another.
+ * A starting JVM deletes a file with its socket's name, left by a dead JVM, a moment after it
+ * begins to catch SIGQUIT. If it has created its socket before that, it listens but cannot be
+ * found; at the next SIGQUIT it notices, and creates another socket.
  */
 static void signal_again(struct inject *in)
 {

@@ -1,12 +1,12 @@
 /*
- * A tmpfs of ours over the target's /tmp while it is attached to: for a JVM in a read-only root
- * without any directory that it may write, which could not make its attach socket. All that an
- * attach needs lies in it: library, FIFOs, .attach_pid, and the JVM's socket. The JVM keeps what it
- * has mapped and open when it is taken off again.
+ * A tmpfs over the target's /tmp during an attach: for a JVM in a read-only root without any
+ * writable directory, which could not create its attach socket otherwise. All that an attach needs
+ * is in it: library, FIFOs, .attach_pid, and the JVM's socket. When the tmpfs is unmounted, the JVM
+ * keeps what it has mapped and open.
  *
- * One attempt at a time: who lays one holds a lock on the /tmp below and on its root. A tmpfs whose
- * lock is free was left by an attempt that was killed; who finds it goes on with it and takes it
- * away at the end. While a SIGQUIT is pending whose .attach_pid lies in it, it stays.
+ * One attempt runs at a time: it holds a lock on the /tmp below and on the root of the tmpfs. A
+ * tmpfs whose lock is free was left by a killed attempt; the attempt that finds it uses it and
+ * unmounts it at the end. It stays while a SIGQUIT is pending whose .attach_pid is in it.
  */
 #include "injector/inject.h"
 

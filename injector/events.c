@@ -1,7 +1,7 @@
 /*
- * Which events a JVM would give beside CPU samples, and why not: for a person who asks before the
- * attach. The agent decides by the same signs (agent/events/): what is said here is what it would
- * do now. Never a no: the JVM can be profiled all the same.
+ * Which events a JVM can provide besides CPU samples, and why not: for a person who asks before the
+ * attach. The agent decides by the same criteria (agent/events/), so this is what it would do now.
+ * A missing event is no reason to refuse the JVM.
  */
 #include "injector/inject.h"
 

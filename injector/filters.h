@@ -29,11 +29,12 @@ struct filters_answer {
 #define FILTERS_VERSION 1
 
 /*
- * Ask for the target of @in. Waits for two seconds at most.
+ * Asks about the target of @in. Waits two seconds at most.
  *
- * @ret_call: the call that would end it, "" = none; on success
+ * @ret_call: the call that would end it, "" = none; on success.
  *
- * Returns 0, or -errno: -EACCES where nobody answers at the socket, else why they cannot be read.
+ * Returns 0, or -errno: -EACCES if no process answers at the socket, else why the filters cannot be
+ * read.
  */
 int filters_ask(const struct inject *in, char *ret_call, size_t size);
 

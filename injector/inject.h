@@ -12,7 +12,7 @@
 
 enum runtime { RUNTIME_NONE, RUNTIME_HOTSPOT, RUNTIME_OPENJ9 };
 
-/* maps.c: what /proc/PID/maps tells. */
+/* maps.c: reads /proc/PID/maps. */
 struct maps {
 	enum runtime runtime;
 	uint64_t libjvm; /* where libjvm.so begins; 0 = not known */
@@ -27,8 +27,8 @@ struct inject {
 	uint64_t start_time;
 	uid_t uid; /* effective, as the host numbers it */
 	gid_t gid;
-	uid_t keeper_uid; /* root of the target's user namespace; the target itself where there is
-			     none */
+	uid_t keeper_uid; /* root of the target's user namespace; the target itself if that has no
+			   * root */
 	gid_t keeper_gid;
 	int pidfd;
 	int proc_dfd; /* /proc/PID */
@@ -45,7 +45,7 @@ struct inject {
 	int attach_dfd; /* where it was made; -1 = it was not */
 	int attach_fd; /* the file itself, locked */
 	bool may_cover; /* a tmpfs may be laid over its /tmp */
-	int cover_fd; /* root of the one that lies there, locked; -1 = none */
+	int cover_fd; /* root of the existing one, locked; -1 = none */
 	int covered_fd; /* what it was laid over, locked */
 	bool left; /* something had to stay, because it stands still: to be taken away later */
 	const char *found; /* what a check saw that is no reason to refuse; NULL = nothing */
@@ -68,7 +68,7 @@ int inject_open(struct inject *in); /* its descriptors. 0, or -errno + fault */
 int inject_prepare(struct inject *in); /* the same, and the preflight */
 
 /* commands.c: kindling-inject by hand. Exit statuses. */
-int commands_run(struct inject *in, char **argv); /* @argv: the words behind the pid */
+int commands_run(struct inject *in, char **argv); /* @argv: the arguments after the pid */
 int commands_help(bool wrong);
 /* What is wrong with the words, to stderr. Returns -1. */
 int commands_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -79,7 +79,7 @@ bool inject_alive(const struct inject *in);
 /* maps.c: one pass over /proc/PID/maps. 0 or -errno. */
 int maps_read(int proc_dfd, struct maps *ret);
 
-/* options.c: what the owner told the JVM. Pure. */
+/* options.c: the options that the owner gave to the JVM. Pure. */
 struct options {
 	int disable_attach; /* -XX:+/-DisableAttachMechanism: 1, 0, -1 = not given */
 	int dynamic_loading; /* -XX:+/-EnableDynamicAgentLoading */
@@ -127,15 +127,15 @@ struct check {
 	int (*run)(struct inject *in); /* 0, or -errno + fault */
 	const char *ok; /* what a yes means */
 	const char *change; /* what would change a no */
-	const char *tell; /* what would tell where it cannot be told; NULL = root could */
+	const char *tell; /* what is needed to find out; NULL = root */
 };
 extern const struct check preflight_checks[]; /* in the order in which they are asked */
 extern const size_t preflight_check_count;
 int preflight_identity(struct inject *in); /* the part that cleaning up needs too */
 
-/* check.c: the preflight for a person: every check, not only the first that says no. One line
- * (JSON: one object) each on stdout; 0, 1 = one says no, 2 = none does, but one could not be told.
- */
+/* check.c: the preflight for a person: it makes all checks, even after one has failed. One line
+ * (JSON: one object) each on stdout; 0, 1 = a check has failed, 2 = none has, but one could not be
+ * made. */
 int check_all(struct inject *in, bool json);
 void check_say_unseen(bool json, const char *name, const struct fault *f);
 
@@ -152,9 +152,9 @@ int files_open(int dfd, const char *path, int flags, mode_t mode);
  */
 #define FILES_ANY ((uid_t)-1)
 int files_open_seen(int dfd, const char *name, int flags, mode_t type, uid_t uid);
-/* /tmp of the target, O_PATH: where it is a symbolic link, what it leads to inside the root. */
+/* /tmp of the target, O_PATH; if it is a symbolic link, its destination inside the root. */
 int files_open_tmp(const struct inject *in);
-/* Owned by the target or its root, and nobody else can move things about in it. */
+/* Is it owned by the target or its root, and can no one else rename entries in it? */
 bool files_is_private(const struct inject *in, int fd, struct stat *ret);
 
 /* library.c: the agent's library, and a copy of it that can be trusted. */
@@ -167,7 +167,7 @@ int library_read(int fd, struct library *ret);
 /* Make @name in @dfd the same bytes, whatever is there now; with the ids the caller took on. */
 int library_write(int dfd, const char *name, const struct library *l);
 
-/* mount.c: the library on a tmpfs of its own. All return 0 or -errno. */
+/* mount.c: the library on a separate tmpfs. All return 0 or -errno. */
 #define MOUNT_SOURCE "kindling" /* in the first word of mount(8)'s lines */
 int mount_make(const struct library *l, const char *name, int *ret); /* detached and read-only */
 int mount_attach(const struct inject *in, int mount_fd, int dir_fd);
@@ -180,8 +180,8 @@ bool mount_is_ours(int dfd);
  * in /tmp cannot make its attach socket. Only where that was asked for: for that moment the
  * container's own /tmp cannot be seen, and can be written to.
  */
-/* Waits for another attempt's to be gone; one that a killed attempt left becomes @in's. 1 = it did,
- * 0 = none lies there, or -errno + fault. */
+/* Waits until the tmpfs of another attempt is gone; one that a killed attempt left becomes @in's. 1
+ * = it did, 0 = there is none, or -errno + fault. */
 int cover_find(struct inject *in);
 int cover_mount(struct inject *in); /* 0, or -errno + fault */
 void cover_remove(struct inject *in); /* nothing where none is @in's */
@@ -250,8 +250,8 @@ bool attach_file_is_awaited(const struct inject *in, int dir_dfd);
 void attach_file_cleanup(struct inject *in); /* of a killed attempt */
 
 /*
- * listener.c: before the directory of its socket goes, the JVM's listener ends, and the JVM is as
- * if nobody had attached. @dir_dfd: that directory, on a file system of ours.
+ * listener.c: ends the JVM's attach listener before the directory of its socket is unmounted, so
+ * that the JVM is as if never attached to. @dir_dfd: that directory, on a file system of kindling.
  */
 void attach_end_listener(struct inject *in, int dir_dfd);
 

@@ -1,6 +1,6 @@
 /*
- * What this very JDK cannot bear: the table of proto/jdk_bugs.h, asked with the version that the
- * JVM's own memory tells. A JVM whose version cannot be read passes: it is not known to be bad.
+ * Known bugs of this JDK: the table of proto/jdk_bugs.h, looked up with the version in the JVM's
+ * memory. A JVM whose version cannot be read passes, because nothing is known against it.
  */
 #include "injector/inject.h"
 
@@ -16,8 +16,9 @@
 #define SOCKETS_BYTES_MAX (4u << 20)
 #define FDS_MAX		  65536
 
-/* "<address>: <refs> <protocol> <flags> <type> <state> <inode> <path>"; the JVM gives the socket
- * its name with ".tmp" behind it, and renames it when it listens: here the old name stays. */
+/* "<address>: <refs> <protocol> <flags> <type> <state> <inode> <path>"; the JVM creates the
+ * socket with ".tmp" at the end of its name and renames it when it listens: this file keeps the
+ * old name. */
 uint64_t jdk_socket_inode(const char *line, int ns_pid)
 {
 	char wanted[40], path[128];
@@ -97,8 +98,7 @@ bool jdk_makes_sockets_again(struct inject *in)
 {
 	struct jdk_version v = { 0, 0 };
 
-	return vmflags_version(in, &v) == 0 && v.feature > 0 &&
-	       !jdk_bug_affects(JDK_BUG_SOCKET, v);
+	return vmflags_version(in, &v) == 0 && v.feature > 0 && !jdk_bug_affects(JDK_BUG_SOCKET, v);
 }
 
 static const char *version_text(struct jdk_version v, char buf[32])
@@ -132,7 +132,8 @@ int jdk_check(struct inject *in)
 		in->fault->flags |= FAULT_PERMANENT;
 		return -ENOTSUP;
 	}
-	snprintf(text, sizeof(text), "JDK %s has no known bug that makes attaching unsafe", version_text(v, is));
+	snprintf(text, sizeof(text), "JDK %s has no known bug that makes attaching unsafe",
+		 version_text(v, is));
 	in->found = text;
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* The agent's library: read once, and copied where it cannot be told from anything else. */
+/* The agent's library: read once, and copied under a name with a hash of its content. */
 #include "injector/inject.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 
 #define LIBRARY_BYTES_MAX (16u << 20)
 
-/* For the name alone: what lies there is compared. FNV-1a by eight bytes, an eighth of the time;
- * the shift lets their upper bits count in all of it. */
+/* Only for the name: an existing file is compared byte by byte. FNV-1a over eight bytes at a time
+ * takes an eighth of the time; the shift makes their upper bits count in the whole result. */
 static uint64_t library_hash_of(const uint8_t *bytes, size_t len)
 {
 	uint64_t h = 0xcbf29ce484222325ull, word;
@@ -45,7 +45,8 @@ int library_read(int fd, struct library *ret)
 	return 0;
 }
 
-/* The same bytes, and nobody but us and root can change them. */
+/* Does the file have the same bytes, and can only the owner of the directory and root change them?
+ */
 static bool is_there(int dfd, const char *name, const struct library *l)
 {
 	CLEANUP(freep) uint8_t *bytes = NULL;

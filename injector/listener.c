@@ -1,13 +1,13 @@
 /*
- * Before the name of a JVM's attach socket goes, its listener has to end. HotSpot notices at the
- * next SIGQUIT that the name is gone, ends its listener and looks for .attach_pid; where it finds
- * none it prints its threads, as it should, but takes itself to be starting a listener from then
- * on: it never prints its threads again and cannot be attached to. So the owner's `kill -3` would
- * work once (seen on 8 to 28).
+ * The listener of a JVM has to end before the name of its attach socket is removed. HotSpot notices
+ * at the next SIGQUIT that the name is gone, ends its listener and looks for .attach_pid. If there
+ * is none it prints its threads, as it should, but from then on assumes that it is starting a
+ * listener: it never prints its threads again and cannot be attached to. So the owner's `kill -3`
+ * would work only once (seen on 8 to 28).
  *
- * So the JVM is made to do all that now, with an .attach_pid, and with no file left for a new
- * socket: it gives up, and is as it was before it was attached to. What tells that it has looked is
- * the name it takes away before it makes the socket, .java_pidN.tmp: we put a file there.
+ * So this file makes the JVM do all that now, with an .attach_pid, and with no room for a new
+ * socket: the JVM gives up, and is as it was before the attach. A file named .java_pidN.tmp shows
+ * when the JVM has done so: the JVM deletes it before it creates the socket.
  */
 #include "injector/inject.h"
 

@@ -34,7 +34,7 @@ struct arguments {
 	size_t pipe_bytes;
 	bool quiet;
 	bool may_cover;
-	bool known; /* an attach of ours, of the agent that is there */
+	bool known; /* the attach that loaded the agent that is there */
 	const char *library;
 };
 
@@ -289,7 +289,7 @@ static int read_deadline(struct arguments *args, const char *word)
 	return 0;
 }
 
-/* -1 = go on with the word at optind, else the exit status. */
+/* -1 = continue with the argument at optind, else the exit status. */
 static int injector_parse_options(struct arguments *args, int argc, char **argv)
 {
 	struct command_line line = { 0 };

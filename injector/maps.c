@@ -21,7 +21,7 @@ static void injector_maps_on_line(void *userdata, char *line)
 	struct maps *m = userdata;
 
 	m->copies += copies_is_one(line);
-	/* OpenJ9 has a libjvm.so as well, before or behind this one */
+	/* OpenJ9 has a libjvm.so as well, at a lower or a higher address */
 	if (strstr(line, "/libj9vm")) {
 		m->runtime = RUNTIME_OPENJ9;
 	} else if (strstr(line, "/libjvm.so")) {

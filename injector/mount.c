@@ -1,11 +1,11 @@
 /*
- * The library on a file system of its own, for a /tmp that is noexec, full or over its quota: a
- * small tmpfs that is filled while nobody can reach it, made read-only, and only then moved into
- * the target's mount namespace. Nothing of the host's paths shows there. The JVM's mapping keeps it
- * alive, so it is taken off the tree as soon as the library is loaded.
+ * The library on a separate file system, for a /tmp that is noexec, full or over its quota: a small
+ * tmpfs that is filled while no process can reach it, made read-only, and only then moved into the
+ * target's mount namespace. It shows no path of the host. The JVM's mapping keeps it alive, so it
+ * is unmounted as soon as the library is loaded.
  *
- * move_mount and umount2 want a caller inside the namespace: a child enters it, by descriptors
- * alone, does the one call and ends. The injector's own namespaces never change.
+ * move_mount and umount2 need a caller inside the namespace: a child enters it, using descriptors
+ * only, makes the one call and ends. The injector's own namespaces never change.
  */
 #include "injector/inject.h"
 
@@ -159,8 +159,9 @@ bool mount_is_ours(int dfd)
 	struct statfs fs;
 	struct statx st;
 
-	/* the root of a mount, a tmpfs, that belongs to the host's root: in a user namespace nobody
-	 * can make one, and whoever else can (CAP_SYS_ADMIN in it) loses a mount of his own */
+	/* the root of a tmpfs mount that belongs to the host's root: in a user namespace no one can
+	 * create such a file, and others who can (with CAP_SYS_ADMIN there) only lose their own
+	 * mount */
 	if (fstatfs(dfd, &fs) < 0 || fs.f_type != TMPFS_MAGIC ||
 	    syscall(SYS_statx, dfd, "", AT_EMPTY_PATH, STATX_UID, &st) < 0)
 		return false;

@@ -1,7 +1,7 @@
 /*
- * RLIMIT_NPROC: how many threads a user may have. A JVM of 17 whose attach listener cannot start
- * ends itself. The kernel counts per user and user namespace, and shows the count to nobody; so the
- * threads of all such processes are added up here.
+ * RLIMIT_NPROC: the number of threads that a user may have. A JVM of 17 whose attach listener
+ * cannot start ends itself. The kernel counts per user and user namespace but shows the count
+ * nowhere, so this file adds up the threads of all such processes.
  */
 #include "injector/inject.h"
 

@@ -1,6 +1,7 @@
 /*
- * What the owner told the JVM, from the command line and the three variables: the second source,
- * for a JVM whose flags cannot be read in its memory (vmflags.c). The last word wins.
+ * The options that the owner gave to the JVM, from the command line and the three variables: the
+ * second source, for a JVM whose flags cannot be read in its memory (vmflags.c). The last option
+ * wins.
  */
 #include "injector/inject.h"
 

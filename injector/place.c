@@ -75,7 +75,7 @@ static const char *against_copy(int dfd)
 	return (uint64_t)fs.f_bavail * fs.f_frsize < SPACE_NEEDED ? "full" : NULL;
 }
 
-/* @dfd becomes its subdirectory @name, where there is one already. */
+/* Replaces @dfd by its subdirectory @name if that exists. */
 static int place_look_into(struct inject *in, int *dfd, const char *name)
 {
 	int fd = files_open(*dfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -89,7 +89,7 @@ static int place_look_into(struct inject *in, int *dfd, const char *name)
 }
 
 /* The target's /tmp, in which a JVM without a socket can make one. */
-static int look_at_tmp(const struct inject *in, int *ret_dfd)
+static int place_open_tmp(const struct inject *in, int *ret_dfd)
 {
 	CLEANUP(fd_closep) int dfd = files_open_tmp(in);
 	int r = dfd < 0 ? dfd : may_write(in, dfd);
@@ -104,7 +104,7 @@ static int look_at_tmp(const struct inject *in, int *ret_dfd)
 int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_why)
 {
 	CLEANUP(fd_closep) int dfd = -1;
-	int r = look_at_tmp(in, &dfd);
+	int r = place_open_tmp(in, &dfd);
 
 	if (r < 0 && r != -ENOENT && in->may_cover) {
 		*ret_why = "not writable";
@@ -205,7 +205,8 @@ static int place_open_dir(struct inject *in, struct placement *p)
 				r = place_make_dirs(in, 0755, p);
 		}
 		if (r == 0 && place_lock(p)) {
-			/* what an earlier attempt made as the target goes on as the target */
+			/* an earlier attempt created it as the target, so this one continues as the
+			 * target */
 			if (fstat(p->dir_dfd, &st) == 0 && st.st_uid == in->uid) {
 				in->keeper_uid = in->uid;
 				in->keeper_gid = in->gid;
@@ -246,7 +247,7 @@ static int make_fifos(const struct inject *in, size_t pipe_bytes, uint64_t rando
 {
 	int r;
 
-	/* the pid tells whose they are when this attempt is killed */
+	/* the pid in the names identifies them if this attempt is killed */
 	snprintf(p->events, sizeof(p->events), "events-%d-%016llx", in->pid,
 		 (unsigned long long)random);
 	snprintf(p->control, sizeof(p->control), "control-%d-%016llx", in->pid,

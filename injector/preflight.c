@@ -47,9 +47,9 @@ static void find_keeper(struct inject *in)
 }
 
 /*
- * Supplementary groups decide too about what it may write: an emptyDir of a pod with fsGroup. They
- * are this process's from here on; it needs none of its own, and must not write where only those
- * let it. Where they cannot be set nothing more is allowed than before.
+ * Supplementary groups also determine what the target may write: an emptyDir of a pod with fsGroup.
+ * This process takes them over from here on: it needs none of its own, and must not write where
+ * only those would allow it. If they cannot be set, it may write no more than before.
  */
 static void take_groups(const char *status)
 {
@@ -131,7 +131,8 @@ static int preflight_forbidden(struct inject *in, const char *sentence)
 
 static char cmdline[256 * 1024], environment[256 * 1024];
 
-/* What the words of the command line and the variables say; the flags themselves know better. */
+/* Checks the options of the command line and the variables; the flags in memory are more
+ * reliable. */
 static int read_options(struct inject *in, struct options *o)
 {
 	ssize_t n = proc_read(in->proc_dfd, "cmdline", cmdline, sizeof(cmdline));
@@ -209,8 +210,8 @@ static int check_signal(struct inject *in)
 	return -EAGAIN;
 }
 
-/* Never a no: the agent samples on a signal that nobody has (engine/cpu_timer.c). Whether we stay
- * away all the same is the daemon's to say, targets.foreign_profilers. */
+/* No reason to refuse: the agent samples with a signal that no one else uses (engine/cpu_timer.c).
+ * The daemon decides whether to stay away nevertheless (targets.foreign_profilers). */
 static int check_profilers(struct inject *in)
 {
 	static char text[PROFILERS_TEXT_SIZE + 64];
@@ -236,8 +237,8 @@ static int check_profilers(struct inject *in)
 	return 0;
 }
 
-/* What is read in its memory comes behind the signal: a JVM that has its handler has read all its
- * options, and its tables are what they will be. */
+/* Its memory is read only after the check of the signal: a JVM that has its SIGQUIT handler has
+ * read all its options, and its tables do not change any more. */
 /* clang-format off */
 const struct check preflight_checks[] = {
 	{ "process", preflight_identity, "the process runs",

@@ -1,6 +1,6 @@
 /*
- * An agent that a former daemon left behind: its FIFOs have no names any more, but are open in the
- * target, and what is open there can be opened again through /proc/PID/fd (docs/decisions/0002).
+ * An agent that a previous daemon left behind: its FIFOs have no names any more, but the target has
+ * them open, and open files can be opened again through /proc/PID/fd (docs/decisions/0002).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,8 +20,9 @@
 #define READER_NS    NS_PER_S /* the receiver of a daemon that was killed ends within it */
 
 /*
- * The FIFO behind descriptor @name of the target. What lies there is the target's to choose, so it
- * is opened O_PATH, seen to be a FIFO of the target's, and only then opened for real.
+ * Opens the FIFO behind descriptor @name of the target. The target decides what it is, so it is
+ * opened with O_PATH, checked to be a FIFO of the target, and only then opened for reading or
+ * writing.
  */
 static int open_path(uid_t uid, int fd_dfd, const char *name)
 {
@@ -158,8 +159,8 @@ static bool stays_read_from(const struct agents *a)
 	return false;
 }
 
-/* An agent that nobody reads from: its daemon was killed, and it would sleep in the target until
- * that ends. The frame is the same in every version. */
+/* Removes an agent without a reader: its daemon was killed, and the agent would sleep in the target
+ * until that ends. The frame is the same in every version. */
 static void injector_reattach_send_away(const struct fifos *f, struct receive_found *ret)
 {
 	CLEANUP(fd_closep) int fd = -1;
@@ -220,7 +221,7 @@ void reattach_find(const struct inject *in, uid_t uid, bool known, struct receiv
 	if (!injector_reattach_look(in, &agents))
 		return;
 	busy = stays_read_from(&agents);
-	/* an attach of ours has to be known of it: anybody can hold two FIFOs of these names */
+	/* its attach must be known: any process can hold two FIFOs of these names */
 	for (unsigned i = known ? 1 : 0; i < agents.n; i++)
 		injector_reattach_send_away(&agents.of[i], ret);
 	if (busy)

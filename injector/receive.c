@@ -19,8 +19,8 @@
 
 #define PIPE_BYTES_MIN	4096
 #define DRAIN_READS_MAX 512 /* no pipe holds more */
-/* Under way to a daemon that is slow: it has to take most of it before more comes, and a word of
- * its is not heard before. */
+/* Bytes on the way to a slow daemon: it has to take most of them before more are read, and its
+ * messages are read only then. */
 #define SOCKET_BYTES (2 * RECEIVE_BYTES)
 /* An agent gives up a pipe that has been full for ten seconds. */
 #define LEASE_NS (9 * NS_PER_S)
@@ -39,7 +39,7 @@ struct receiver {
 	uint64_t pipe_bytes;
 	uint64_t gather_ns; /* after a read; RECEIVE_GATHER */
 	uint64_t next_mono_ns; /* not read before; 0 = as soon as there is something */
-	uint64_t asked_mono_ns; /* the agent was told something: the answer is waited for */
+	uint64_t asked_mono_ns; /* the agent got a command, so its answer is passed on at once */
 	uint32_t allowed; /* bytes that may be passed on, RECEIVE_UNBOUNDED */
 	bool over;
 };
@@ -78,8 +78,9 @@ static void receive_drain(struct receiver *r)
 }
 
 /*
- * Has the agent given up a pipe that we did not read? A stopped daemon is no POLLERR to it. A full
- * pipe may hold half of its size only: a frame never shares a page that it does not fit into.
+ * Has the agent given up a pipe that was not read? A stopped daemon causes no POLLERR in the agent.
+ * A full pipe may hold only half of its size: a frame never shares a page that it does not fit
+ * into.
  */
 static bool lease_is_lost(struct receiver *r)
 {
@@ -211,7 +212,7 @@ static const int calls[] = {
 };
 
 /* From here on the receiver only copies a target's bytes, for which it needs no rights. */
-static void begin_reading(int socket_fd)
+static void receive_begin_reading(int socket_fd)
 {
 	int bytes = SOCKET_BYTES;
 
@@ -224,7 +225,8 @@ static void begin_reading(int socket_fd)
 
 /* ---- where the pipes come from -------------------------------------------------------------- */
 
-/* The daemon ends it, nobody's signal to a group does: its last frames are on their way. */
+/* Only the daemon ends a receiver, not a signal to a process group: its last frames are on their
+ * way. */
 static void receive_begin(void)
 {
 	(void)alarm(0);
@@ -280,7 +282,7 @@ int receive_attached(int socket_fd, int pipes_fd)
 	if (!take_pipes(pipes_fd, fds))
 		return 1;
 	(void)close(pipes_fd);
-	begin_reading(socket_fd);
+	receive_begin_reading(socket_fd);
 	receive_run(socket_fd, fds[0], fds[1]);
 	return 0;
 }
@@ -310,7 +312,7 @@ int receive_reattached(const struct inject *in, int socket_fd, size_t pipe_bytes
 	receive_say(&r, RECEIVE_FOUND, &answer, sizeof(answer));
 	if (answer.found != 1 || r.over)
 		return 0;
-	begin_reading(socket_fd);
+	receive_begin_reading(socket_fd);
 	receive_run(socket_fd, events_fd, control_fd);
 	return 0;
 }

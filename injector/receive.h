@@ -1,12 +1,12 @@
 /*
  * A receiver: the process that reads one agent's FIFOs for the daemon. A read of a pipe, a write,
- * an ioctl and even a close wait for the pipe's mutex, and who shares the pipe decides for how
- * long; no signal ends that wait. So the daemon holds no descriptor of a pipe, and talks with a
- * process that it can give up (docs/decisions/0008).
+ * an ioctl and even a close wait for the pipe's mutex; any process that shares the pipe can hold it
+ * as long as it likes, and no signal ends that wait. So the daemon holds no descriptor of a pipe,
+ * and talks to a process that it can abandon (docs/decisions/0008).
  *
- * Both sides send messages over a SOCK_SEQPACKET pair: one byte says what it is, the rest is its
- * content. The receiver ends when the daemon's end is closed, or when nobody can write into events
- * any more and all of it was passed on.
+ * Both sides send messages over a SOCK_SEQPACKET pair: the first byte is the kind, the rest is the
+ * content. The receiver ends when the daemon's end is closed, or when no process can write into
+ * `events` any more and everything has been passed on.
  */
 #pragma once
 
@@ -28,16 +28,17 @@
 /* To the receiver. */
 #define RECEIVE_WRITE 'W' /* bytes for control: at most a frame */
 #define RECEIVE_ASK   'Q'
-/* A uint32_t: so many bytes of events may be passed on, and then none until the next such word. Not
- * in force at the begin. */
+/* A uint32_t: the number of bytes of `events` that may be passed on until the next such message. At
+ * first there is no limit. */
 #define RECEIVE_ALLOW	  'B'
 #define RECEIVE_UNBOUNDED UINT32_MAX
-/* A uint32_t: for so many ms events is left alone after a read, so that what an agent says
- * meanwhile is one message. 0 at the begin. */
+/* A uint32_t: the ms between two reads of `events`, so that what an agent writes meanwhile becomes
+ * one message. 0 at first. */
 #define RECEIVE_GATHER 'G'
 
 struct receive_found {
-	int32_t found; /* 1 = it is ours now, 0 = there is none, -EBUSY = somebody reads from it */
+	int32_t found; /* 1 = it has been taken over, 0 = there is none, -EBUSY = another process
+			* reads from it */
 	char sent_away[VERSION_BYTES]; /* the version of an agent that was, "" = none */
 };
 

@@ -1,7 +1,7 @@
 /*
- * What place.c made is taken away again: by its own attempt, or by a later one or a cleanup where
- * that was killed. Attempts that share a directory hold a shared lock on it: who is the last takes
- * the library and the directories away too.
+ * Removes what place.c created: in the same attempt, or in a later one or a cleanup if that was
+ * killed. Attempts that share a directory hold a shared lock on it; the last one removes the
+ * library and the directories, too.
  */
 #include "injector/inject.h"
 
@@ -39,8 +39,8 @@ static void remove_mount(const struct inject *in, int dir_dfd, const char *name)
 	(void)unlinkat(dir_dfd, name, AT_REMOVEDIR);
 }
 
-/* The part behind "events-<pid>-" in the name of an entry of an attempt on @in; NULL = the name
- * is not of that form. */
+/* The part after "events-<pid>-" in the name of an entry of an attempt on @in; NULL = the name has
+ * another form. */
 static const char *own_suffix(const struct inject *in, const char *name)
 {
 	static const char *const kinds[] = { "events", "control", "m" };

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* One line of the text behind the first line, without control characters. */
+/* A line of the text after the first line, without control characters. */
 static void second_line(const char *reply, char *ret, size_t size)
 {
 	const char *p = strchr(reply, '\n');

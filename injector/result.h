@@ -19,7 +19,8 @@
  *
  * The same program is the receiver, with its socket as 3:
  *   ... PID START_TIME receive                       the pipes come from an injector, over stdin
- *   ... PID START_TIME reattach uid=N [pipe=1048576] [known=1]  the pipes of an agent that is there already
+ *   ... PID START_TIME reattach uid=N [pipe=1048576] [known=1]  the pipes of an agent that is there
+ * already
  */
 #pragma once
 
@@ -29,8 +30,9 @@
 enum inject_strategy {
 	INJECT_NOT_PLACED,
 	INJECT_COPY, /* a file in its /tmp */
-	INJECT_MOUNT, /* on a tmpfs of ours, mounted while it is loaded: /tmp is noexec or full */
-	INJECT_OVER, /* on a tmpfs of ours over /tmp, opt-in: the JVM may write nowhere in it */
+	INJECT_MOUNT, /* on a tmpfs that is mounted during the load, because /tmp is noexec or
+		       * full */
+	INJECT_OVER, /* on a tmpfs over /tmp, opt-in: the JVM cannot write anywhere in /tmp */
 };
 
 static inline const char *inject_strategy_name(unsigned strategy)

@@ -1,8 +1,8 @@
 /*
- * See seccomp.h. The filters are read by ptrace, which stops one thread for some 50 us: one that
- * sleeps on a futex, because that sleep goes on afterwards as if nothing had been (an epoll_wait()
- * would return EINTR). No other way shows them; and a fork() in the target, which could try the
- * calls, would copy the page tables of its whole heap.
+ * See seccomp.h. Filters are read by ptrace, which stops one thread for some 50 us: a thread that
+ * sleeps on a futex, because that sleep resumes unnoticed (an epoll_wait() would return EINTR).
+ * There is no other way to read them; a fork() in the target, which could try the calls, would copy
+ * the page tables of its whole heap.
  */
 #include "injector/seccomp.h"
 
@@ -179,7 +179,7 @@ static const char *deadly_call(const struct sock_filter *code, size_t len)
 }
 
 /* Reads the filters of a thread that we have stopped. 0, or -errno: they cannot be read. */
-static int look_at_filters(pid_t tid, const char **ret_name)
+static int seccomp_check_filters(pid_t tid, const char **ret_name)
 {
 	static struct sock_filter code[INSTRUCTIONS_MAX];
 
@@ -199,7 +199,7 @@ static int look_at_filters(pid_t tid, const char **ret_name)
 }
 
 /* PTRACE_SEIZE sends no SIGSTOP, and the thread resumes by itself if this process dies. */
-static int stop_and_look(pid_t tid, const char **ret_name)
+static int seccomp_stop_and_check(pid_t tid, const char **ret_name)
 {
 	int r = -ETIMEDOUT, status = 0, signal;
 
@@ -209,7 +209,7 @@ static int stop_and_look(pid_t tid, const char **ret_name)
 		for (int ms = 0; ms < STOP_MS; ms++) {
 			if (waitpid(tid, &status, __WALL | WNOHANG) == tid) {
 				if (WIFSTOPPED(status))
-					r = look_at_filters(tid, ret_name);
+					r = seccomp_check_filters(tid, ret_name);
 				break;
 			}
 			inject_pause_ms(1);
@@ -247,10 +247,11 @@ int seccomp_read(const struct inject *in, const char **ret_name)
 	pid_t tid = find_sleeper(in);
 
 	*ret_name = NULL;
-	return tid ? stop_and_look(tid, ret_name) : -EBUSY;
+	return tid ? seccomp_stop_and_check(tid, ret_name) : -EBUSY;
 }
 
-/* @ret_name: "" = none. A process with a filter sees none of others, and asks who has none. */
+/* @ret_name: "" = none. A process with a filter cannot read those of others, and asks
+ * kindling-filters. */
 static int read_or_ask(const struct inject *in, char *ret_name, size_t size)
 {
 	const char *name;

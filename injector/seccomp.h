@@ -34,9 +34,9 @@ bool seccomp_is_deadly(uint32_t action);
 int seccomp_read(const struct inject *in, const char **ret_name);
 
 /*
- * Refuse a target whose filters end it at a call that our agent makes: filters are inherited by the
- * agent's thread. Where this process has a filter itself, filters.h is asked. Where the filters
- * cannot be read (a kernel without them, a debugger on it, nobody to ask) there is nothing to say.
- * Returns 0, or -EPERM + fault.
+ * Refuses a target whose filters would kill it at a call that the agent makes: the agent's thread
+ * inherits filters. If this process has a filter itself, it asks filters.h. If the filters cannot
+ * be read (an old kernel, a debugger on the target, no answer) the target passes. Returns 0, or
+ * -EPERM + fault.
  */
 int seccomp_check(struct inject *in);

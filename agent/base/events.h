@@ -17,7 +17,8 @@ struct events {
 	uint32_t on; /* bits 1 << enum wire_event, of sources: CPU is the engine's */
 	uint64_t lock_min_ns;
 	bool idle_apart; /* waits for want of work are counted apart and reported in sums */
-	/* application threads that may touch the ring or our buffers; on a cache line of its own */
+	/* number of application threads that may touch the ring or the agent's buffers; on a
+	 * separate cache line */
 	uint32_t inside __attribute__((aligned(64)));
 };
 extern struct events events;
@@ -39,8 +40,8 @@ static inline bool events_on(enum wire_event event)
 	return __atomic_load_n(&events.on, __ATOMIC_ACQUIRE) & 1u << event;
 }
 
-/* Application threads. false = the event is off: nothing of ours may be touched. true: call
- * events_leave() afterwards. */
+/* Application threads. false = the event is off: they must not touch anything of the agent. true:
+ * call events_leave() afterwards. */
 bool events_enter(enum wire_event event);
 void events_leave(void);
 /* Agent's thread, after an event was switched off: waits until no thread is inside. false = one
@@ -51,8 +52,8 @@ bool events_wait_until_left(void);
 struct events_source {
 	const char *step; /* of its NOTE */
 	enum wire_event event; /* is on in START as long as the source is */
-	/* Begin, or go on with what another START says. "" or, in *note, what the owner should
-	 * know: a sentence that stays valid. < 0: the source is off. */
+	/* Starts, or applies the settings of another START. "" or, in *note, a sentence for the
+	 * owner that stays valid. < 0: the source is off. */
 	int (*begin)(const struct wire_start *start, const char **note);
 	void (*end)(void);
 	/* Something to do from time to time: returns when next, UINT64_MAX = never. NULL = nothing.

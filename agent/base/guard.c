@@ -51,8 +51,8 @@ int guard_init(bool with_hook)
 	return r == -EBUSY ? 0 : r; /* the kernel is asked then */
 }
 
-/* A runtime that comes later (Go, for one) stands in front of us and takes a fault on its own
- * threads for one of its own: while that is so there must be none. */
+/* A runtime loaded later (Go, for example) installs its handler in front of this hook and claims
+ * all faults on its threads: while that is so, no load may fault. */
 void guard_refresh(void)
 {
 	bool front =

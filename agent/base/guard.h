@@ -1,12 +1,11 @@
 /*
- * Loads from memory that may be gone: a Method of an unloaded class, a code blob just freed, a word
- * of the stack that only looked like a pointer. A fault of such a load, and of no other
- * instruction, is taken by our hook in front of the JVM's handlers for SIGSEGV and SIGBUS; every
- * other goes on to them with the context untouched (implicit null checks, safepoint polls, stack
- * banging).
+ * Loads from memory that may be gone: a Method of an unloaded class, a freed code blob, a word of
+ * the stack that only looks like a pointer. A hook in front of the JVM's handlers for SIGSEGV and
+ * SIGBUS handles a fault of the one load instruction used here; it passes all other faults on with
+ * an unchanged context (implicit null checks, safepoint polls, stack banging).
  *
- * Without the hook (-Xcheck:jni prints a complaint about a handler that is not the JVM's) the
- * kernel is asked before the first load from a page in each walk.
+ * Without the hook (-Xcheck:jni prints a warning about foreign handlers) the kernel is asked before
+ * the first load from a page in each walk.
  */
 #pragma once
 
@@ -21,13 +20,14 @@
 
 /* Agent's thread. @hook false: ask the kernel. May be called again. 0, or -errno. */
 int guard_init(bool hook);
-/* Now and then: with another's handler in front of ours the kernel is asked. */
+/* Call it now and then: while another handler is in front of the hook, the kernel is asked
+ * instead. */
 void guard_refresh(void);
 /* Put the JVM's handlers back where ours are still in front; else ours stay and pass everything on.
  * @quiescent: no walk is under way and none will begin; without that nothing is touched. */
 void guard_deinit(bool quiescent);
 
-/* A walk begins, and has ended: in between what handlers read of ours is not freed. */
+/* A walk begins; it has ended. In between, the agent frees nothing that handlers read. */
 void guard_enter_sig(void);
 void guard_leave_sig(void);
 /* Agent's thread: no walk is under way now, so that what was replaced before may be freed. */

@@ -13,7 +13,7 @@ struct outlet {
 	/* A sentence for the owner, under @step; "" takes the last one back. false = not written.
 	 */
 	bool (*note)(const char *step, const char *text);
-	/* One event that no counter counts: a wait that goes on, or its end. false = dropped. */
+	/* Sends an event that is not counted: a wait in progress, or its end. false = dropped. */
 	bool (*uncounted)(const struct ring_sample *s);
 	/* A wall-clock sample with the stack of an earlier one, of the epoch that is now; @turn: as
 	 * wall_written() was told. */

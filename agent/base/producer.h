@@ -14,8 +14,8 @@ void producer_take_sig(const struct ring_sample *s);
 void producer_drop_sig(const struct ring_sample *s, enum wire_drop cause);
 /* Puts @s, which was taken, into the ring and counts it. false = the ring is full: dropped. */
 bool producer_put_sig(const struct ring_sample *s, const struct walk_frame *frames);
-/* The agent's thread shall read the ring. While it rests (rest.h) only what is @urgent, or a ring that
- * fills up, wakes it. */
+/* The agent's thread shall read the ring. While it rests (rest.h) only what is @urgent, or a ring
+ * that fills up, wakes it. */
 void producer_wake_sig(bool urgent);
 
 /* ---- application threads and the agent's ---- */

@@ -34,7 +34,7 @@ struct ring_sample {
 	uint8_t event; /* enum wire_event, or RING_NAME */
 	uint8_t wait, flags; /* LOCK, as in wire_lock */
 	uint8_t status; /* OFFCPU: enum wire_offcpu_status */
-	/* What a tracer had under way: the trace id and the span id, each with its NUL. A push
+	/* The trace id and the span id of the tracer's active span, each NUL-terminated. A push
 	 * copies the text behind the frames. */
 	uint16_t context_bytes; /* 0 = none */
 	const char *context;

@@ -82,7 +82,7 @@ static bool find_names(int fd, const ElfW(Shdr) * strings, struct sought *s)
 	return true;
 }
 
-static void look_at_symbol(const struct sought *s, const ElfW(Sym) * symbol, uint64_t *ret)
+static void libjvm_hidden_take(const struct sought *s, const ElfW(Sym) * symbol, uint64_t *ret)
 {
 	for (uint32_t i = 0; i < s->n; i++)
 		if (symbol->st_name == s->at[i] && symbol->st_shndx != SHN_UNDEF)
@@ -102,7 +102,7 @@ static bool libjvm_hidden_find_values(int fd, const ElfW(Shdr) * symbols, const 
 		if (!read_at(fd, window, n, symbols->sh_offset + at))
 			return false;
 		for (size_t i = 0; i < n / sizeof(*list); i++)
-			look_at_symbol(s, &list[i], ret);
+			libjvm_hidden_take(s, &list[i], ret);
 	}
 	return true;
 }

@@ -454,7 +454,7 @@ static bool session_every(uint64_t *next_ns, uint64_t now, uint64_t period)
 }
 
 /* Handles threads that were started, ended or renamed; with thousands of threads, less often. */
-static void session_look_at_threads(uint64_t now)
+static void session_follow_threads(uint64_t now)
 {
 	uint64_t took_ns = 0;
 	bool names;
@@ -529,7 +529,7 @@ static enum writer_result look_around(uint64_t now)
 	uint64_t begin_ns = thread_cpu_ns(0);
 	bool quiet = !session.ledger_due && session_taken() == session.taken_at_ledger;
 
-	session_look_at_threads(now);
+	session_follow_threads(now);
 	walker_refresh();
 	tell_left_out();
 	agent.housekeeping_ns += thread_cpu_ns(0) - begin_ns;

@@ -149,7 +149,7 @@ static int add_stack(struct answer *a, uint64_t stack, uint32_t node)
 	return 0;
 }
 
-static int take_stack(struct answer *a)
+static int answer_take_stack(struct answer *a)
 {
 	uint64_t stack;
 	uint32_t node = 0;
@@ -421,7 +421,7 @@ int clickhouse_profile(const struct clickhouse_answers *from, struct clickhouse_
 		return -ENOMEM;
 	r = take_rows(a, from, CLICKHOUSE_PROCESSES, take_process);
 	if (r == 0)
-		r = take_rows(a, from, CLICKHOUSE_STACKS, take_stack);
+		r = take_rows(a, from, CLICKHOUSE_STACKS, answer_take_stack);
 	if (a->n_stacks)
 		qsort(a->stacks, a->n_stacks, sizeof(*a->stacks), answer_by_stack);
 	if (r == 0)

@@ -107,7 +107,7 @@ static const char *const event_names[WIRE_EVENT_COUNT] = {
 #undef X
 };
 
-/* false: there is none called so. */
+/* false: no field has this name. */
 static bool config_collect(struct reading *r, const char *event)
 {
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++) {
@@ -159,7 +159,7 @@ static int take_list(struct reading *r)
 	return n < 0 ? config_refuse(r, "%s", why) : 0;
 }
 
-/* `events: [cpu, lock]`, from behind the begin of the list to its end. */
+/* `events: [cpu, lock]`, after the list's start event up to its end event. */
 static int take_events(struct reading *r)
 {
 	yaml_event_t event;

@@ -59,7 +59,8 @@ struct config {
 	 * lock */
 	unsigned events;
 	uint64_t cpu_interval_ns; /* events.cpu.interval: 10ms */
-	bool cpu_interval_given; /* not a field: the file says it, and nothing makes it longer */
+	bool cpu_interval_given; /* not a field: true if the file sets it, and then nothing extends
+				  * it */
 	unsigned max_cpu_permille; /* events.cpu.max_cpu: 1% of the target's own CPU time = 10 */
 	bool kernel_stacks; /* events.cpu.kernel: with the host engine */
 	bool host_engine; /* events.cpu.host_engine: clocks on every CPU and BPF, not timers */
@@ -103,12 +104,12 @@ struct config {
 	unsigned n_labels, n_label_rules;
 	struct config_label labels[CONFIG_LABELS_MAX]; /* labels.set */
 	struct config_label_rule label_rules[LABEL_RULES_MAX]; /* labels.rules */
-	bool attach_all; /* not a field: record without a daemon attaches only what it was told */
+	bool attach_all; /* not a field: `record` without a daemon attaches only to its target */
 };
 
 /*
- * Fill in the embedded defaults; paths relative to the running program. The environment's
- * KINDLING_SOCKET, which clients know too, is the default of `socket` where it is set.
+ * Fills in the built-in defaults; paths are relative to the running program. KINDLING_SOCKET in the
+ * environment, which clients use too, becomes the default of `socket` if it is set.
  */
 void config_defaults(struct config *c);
 /*

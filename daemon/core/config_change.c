@@ -12,7 +12,7 @@ const char *const config_when_names[CONFIG_WHEN_COUNT] = {
 	[CONFIG_RESTART] = "restart",
 };
 
-/* read where they are used, or told to the agents by a START of their own */
+/* read where they are used, or passed to the agents by another START */
 static const char *const at_once[] = {
 	CONFIG_EVENTS,
 	CONFIG_RULES,

@@ -51,7 +51,7 @@ static int config_labels_key(struct reading *r, char key[LABEL_KEY_SIZE], bool *
 	return n;
 }
 
-/* What stands behind the key. */
+/* The value after the key. */
 static int config_labels_value(struct reading *r, char *buf, size_t size)
 {
 	yaml_event_t event;
@@ -204,7 +204,7 @@ static int config_labels_where(struct reading *r, struct config_label_rule *rule
 	return n;
 }
 
-/* A word of a rule with what belongs to it, or the rule's end. */
+/* A key of a rule with its value, or the rule's end. */
 static int config_labels_rule_part(struct reading *r, struct config_label_rule *rule,
 				   bool *ret_whole, bool *ret_end)
 {
@@ -280,7 +280,7 @@ int config_take_label_rules(struct reading *r)
 
 /* ---- as they are written ------------------------------------------------------------------- */
 
-/* As config_quoted() writes it, behind the @n bytes of @buf; returns the new length. */
+/* Appends it to the @n bytes of @buf, in the form of config_quoted(); returns the new length. */
 static size_t config_labels_put(char *buf, size_t size, size_t n, const char *before,
 				const char *key, const char *value)
 {

@@ -33,7 +33,7 @@ int config_refuse(struct reading *r, const char *fmt, ...) __attribute__((format
 int config_next_event(struct reading *r, yaml_event_t *ret); /* 0, or refused: it is no YAML */
 /* The next event must be of @type, else it is refused with @sentence. */
 int config_need_event(struct reading *r, yaml_event_type_t type, const char *sentence);
-int config_take_rules(struct reading *r); /* from behind the begin of the list to its end */
+int config_take_rules(struct reading *r); /* after the list's start event up to its end event */
 int config_take_labels(struct reading *r); /* likewise, of the map */
 int config_take_label_rules(struct reading *r);
 /* In double quotes, as YAML has them; twice the length of the longest text fits. */

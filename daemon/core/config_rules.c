@@ -179,7 +179,7 @@ static int take_condition(struct reading *r, struct config_rule *rule, bool *ret
 	return n;
 }
 
-/* "allow" or "deny" and its conditions, from behind the map's begin to its end. */
+/* "allow" or "deny" and its conditions, after the map's start event up to its end event. */
 static int take_rule(struct reading *r, struct config_rule *rule)
 {
 	static const char shape[] =

@@ -244,7 +244,7 @@ static int sink_add_word(struct reading *r, struct config_sink *s, const char *w
 	return 0;
 }
 
-/* From behind the begin of the list to its end. */
+/* After the list's start event up to its end event. */
 static int sink_take_words(struct reading *r, struct config_sink *s, const struct sink_key *k)
 {
 	bool events = strcmp(k->name, "events") == 0, end = false;
@@ -322,7 +322,7 @@ static int sink_take_pairs(struct reading *r, struct config_pair *pairs, unsigne
 
 /* ---- one sink -------------------------------------------------------------------------------- */
 
-/* From behind @key to behind its value. */
+/* The value of @key. */
 static int sink_take_value(struct reading *r, struct config_sink *s, const struct sink_key *k)
 {
 	bool headers = strcmp(k->name, "headers") == 0;
@@ -396,8 +396,8 @@ static int sink_need(struct reading *r, const struct config_sink *s, const char 
 	return config_refuse(r, "a sink of type %s needs %s", sink_type_names[s->type], key);
 }
 
-/* What a format is for whom, the sink says when kindling-upload starts; here what needs no more
- * than words. */
+/* kindling-upload checks at its start which formats a sink supports; only the spelling is checked
+ * here. */
 static int sink_check_type(struct reading *r, const struct config_sink *s)
 {
 	bool secret = s->secret_key_file[0] || s->secret_key_env[0];

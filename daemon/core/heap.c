@@ -1,7 +1,7 @@
 /* See heap.h. Elsewhere than in glibc there is nothing to do. */
 #include "daemon/core/heap.h"
 
-#include <features.h> /* says whether it is glibc */
+#include <features.h> /* defines __GLIBC__ if the C library is glibc */
 
 #ifdef __GLIBC__
 #include <malloc.h>

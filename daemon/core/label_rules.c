@@ -58,7 +58,7 @@ static unsigned long label_rules_repeats(const char *regex)
 	return product;
 }
 
-/* A backslash and a digit: what looks for the same text again may take for ever. */
+/* A backslash and a digit: matching a back-reference may take exponential time. */
 static bool label_rules_looks_back(const char *regex)
 {
 	for (const char *p = strchr(regex, '\\'); p && p[1]; p = strchr(p + 2, '\\'))
@@ -92,7 +92,7 @@ int label_rules_check_regex(const char *regex, char *why, size_t why_size)
 	return 0;
 }
 
-/* @len more bytes behind the @n of @buf, as many as fit. */
+/* Appends @len bytes to the @n of @buf, as many as fit. */
 static size_t label_rules_append(char buf[LABEL_VALUE_SIZE], size_t n, const char *text, size_t len)
 {
 	if (len > LABEL_VALUE_SIZE - 1 - n)
@@ -122,7 +122,7 @@ static size_t label_rules_expand(char buf[LABEL_VALUE_SIZE], size_t n, const cha
 	return n;
 }
 
-/* The first place where it fits becomes what the rule says. */
+/* Replaces the first match by the text of the rule. */
 static void label_rules_replace(const struct config_label_rule *rule, struct labels *labels)
 {
 	char value[LABEL_VALUE_SIZE], made[LABEL_VALUE_SIZE];

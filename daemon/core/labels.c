@@ -51,7 +51,7 @@ bool labels_next_text(const char **text, char key[LABEL_KEY_SIZE], char value[LA
 	return true;
 }
 
-static bool label_is_called(const struct label *label, const char *key)
+static bool label_has_key(const struct label *label, const char *key)
 {
 	return strlen(key) == label->key_len && memcmp(key, label->key, label->key_len) == 0;
 }
@@ -61,7 +61,7 @@ const char *labels_find(const char *text, const char *key, size_t *ret_len)
 	struct label label;
 
 	while (labels_next(&text, &label)) {
-		if (!label_is_called(&label, key))
+		if (!label_has_key(&label, key))
 			continue;
 		*ret_len = label.value_len;
 		return label.value;
@@ -105,7 +105,7 @@ static size_t labels_place(const struct labels *l, const char *key, size_t *ret_
 		size_t n = strlen(key) < label.key_len ? strlen(key) : label.key_len;
 		int order = memcmp(key, label.key, n);
 
-		if (label_is_called(&label, key))
+		if (label_has_key(&label, key))
 			*ret_len = (size_t)(p - line);
 		else if (order > 0 || (order == 0 && strlen(key) > n)) {
 			line = p;

@@ -19,13 +19,13 @@ struct label {
 	size_t key_len, value_len;
 };
 
-/* What stands behind @*text, which is moved past it; false at the end. */
+/* The next label of @*text, which is moved past it; false at the end. */
 bool labels_next(const char **text, struct label *ret);
 /* The same, both as texts of their own. */
 bool labels_next_text(const char **text, char key[LABEL_KEY_SIZE], char value[LABEL_VALUE_SIZE]);
 /* The value of @key, of *ret_len bytes in @text; NULL = it has none. */
 const char *labels_find(const char *text, const char *key, size_t *ret_len);
-/* The same as a text of its own, "" = it has none; returns @buf. */
+/* The same, copied to @buf, "" = there is no such label; returns @buf. */
 const char *labels_get(const char *text, const char *key, char buf[LABEL_VALUE_SIZE]);
 /* Is the value of @key exactly @value? */
 bool labels_is(const char *text, const char *key, const char *value);

@@ -40,7 +40,7 @@ struct loop {
 	struct loop_source *signal_source;
 	struct loop_source *dead;
 	struct loop_timer *timers;
-	struct loop_timer *next_timer; /* where run_timers() goes on */
+	struct loop_timer *next_timer; /* where run_timers() continues */
 	uint64_t first_mono_ns; /* no timer is due before; with many targets there are many */
 	bool stopped;
 	int result;

@@ -1,7 +1,8 @@
 /*
- * Rights that the data process gives up once everything is open that needs them: it goes on as a
- * user of its own without capabilities, may become nothing else, and may not call what such a
- * process never needs (rights_filter.c). docs/security.md says who has which.
+ * The rights that the data process gives up once everything is open that needs them: it switches to
+ * a separate user without capabilities, cannot become another user, and cannot make system calls
+ * that such a process never needs (rights_filter.c). docs/security.md lists the rights of each
+ * process.
  */
 #pragma once
 
@@ -33,15 +34,15 @@ int rights_find(const char *account, struct rights *ret, struct fault *f);
  * -errno and @f.
  */
 int rights_prepare(const char *account, const char *dir, struct rights *ret, struct fault *f);
-/* As root: the directory @path, made where it is missing, and all below it become @r's files, as
- * above. 0 or -errno. */
+/* As root: creates the directory @path if it is missing, and makes it and everything below it @r's
+ * files, as above. 0 or -errno. */
 int rights_give(const char *path, const struct rights *r);
 /* As root: the directory @name, however deep beneath the directory @top, and what is below it, as
  * above; those between the two stay whose they are. 0; -ELOOP or -EXDEV: a symbolic link is on the
  * way, or it leads elsewhere; -errno. */
 int rights_give_beneath(const char *top, const char *name, const struct rights *r);
-/* For all threads of this process. @parent: it ends when that has. 0 or -errno and @f: it is not to
- * go on. */
+/* For all threads of this process. @parent: this process ends when that one does. 0, or -errno and
+ * @f: the process must not continue. */
 int rights_drop(const struct rights *r, pid_t parent, struct fault *f);
 
 /* What is not for the data process gets EPERM; rights_filter.c. 0 or -errno. */

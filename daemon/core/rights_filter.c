@@ -1,9 +1,9 @@
 /*
- * What the data process and kindling-upload may not call. Not a list of what it may: libraries and
- * the C library differ from host to host in what they call, and a profiler that ends because of
- * that helps nobody. Without a capability most of these are refused by the kernel anyway; the
- * filter keeps its doors shut that are open to every user: programs, other processes, namespaces,
- * networks, BPF, io_uring.
+ * The system calls that the data process and kindling-upload must not make. The filter is not a
+ * list of allowed calls: libraries and the C library make different calls on different hosts, and a
+ * profiler that is killed for that helps no one. Without a capability the kernel refuses most of
+ * these calls anyway; the filter closes what is open to every user: programs, other processes,
+ * namespaces, networks, BPF, io_uring.
  */
 #include "daemon/core/rights.h"
 

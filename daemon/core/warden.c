@@ -13,7 +13,7 @@
 #include "daemon/ground/log.h"
 #include "daemon/ground/mem.h"
 
-static int warden_fd = -1; /* -1: there is none */
+static int warden_fd = -1; /* -1: there is no warden */
 static uint64_t refused;
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -74,8 +74,9 @@ ssize_t warden_receive(int fd, void *p, size_t size, int *ret_fds, unsigned *ret
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-/* @ret_fd: the descriptor that comes with the answer, or -1. Without a warden nothing can go on: it
- * takes the data process with it, and this is only the moment in between. */
+/* @ret_fd: the descriptor that comes with the answer, or -1. Without a warden the data process
+ * cannot continue: the warden's end also ends it, and this code runs in the moment between the
+ * two. */
 static struct warden_answer warden_ask(const struct warden_question *q, size_t args_len,
 				       const int *fds, unsigned n_fds, int *ret_fd)
 {

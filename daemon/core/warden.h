@@ -2,15 +2,15 @@
  * kindlingd is two processes (docs/decisions/0014). The one that is started keeps root's rights and
  * becomes the warden: it starts the programs that work on JVMs, opens clocks of the kernel, and
  * passes signals on. It reads nothing that comes from a container. The other, the data process,
- * does everything else and gives its rights up (rights.h); what still needs them it asks the warden
- * for, by the functions of this file.
+ * does everything else and gives up its rights (rights.h); for what still needs them it asks the
+ * warden, by the functions of this file.
  *
- * The warden believes the data process as little as it can: it starts only the programs that it was
- * given, with words of a fixed form, so that whoever takes the data process over can have JVMs
- * profiled and released, and no more.
+ * The warden trusts the data process as little as possible: it starts only the programs that it was
+ * configured with, with arguments of a fixed form, so that an attacker in the data process can have
+ * JVMs attached to and detached from, and no more.
  *
- * Where there is no warden (tests; `user: root`) the same functions do the work themselves. They
- * are called from one thread.
+ * Without a warden (tests; `user: root`) the same functions do the work themselves. They are called
+ * from one thread.
  */
 #pragma once
 
@@ -59,8 +59,8 @@ int warden_start(enum warden_program program, char *const argv[], const struct w
 		 unsigned n_fds, pid_t *ret_pid, int *ret_pidfd);
 /* How often there were too many since the start. */
 uint64_t warden_refused(void);
-/* Has it ended? 1: yes, *ret_status is as from wait(2), and its CPU time; the pid is nobody's any
- * more. 0: not yet. -ECHILD: no such child. Both results may be NULL. */
+/* Has it ended? 1: yes, *ret_status is as from wait(2), with its CPU time; the pid is free again.
+ * 0: not yet. -ECHILD: no such child. Both results may be NULL. */
 int warden_reap(pid_t pid, int *ret_status, uint64_t *ret_cpu_ns);
 /* SIGKILL for a child that warden_reap() has not taken. */
 void warden_kill(pid_t pid);
@@ -89,6 +89,6 @@ int warden_report(unsigned what, const char *status);
  * connect to it. 1, 0, or -errno. */
 int warden_filters_listen(const char *path);
 
-/* The settings file, opened anew by the warden. A descriptor, -ENOENT where there is no warden, or
+/* The settings file, opened again by the warden. A descriptor, -ENOENT without a warden, or
  * -errno. */
 int warden_open_settings(void);

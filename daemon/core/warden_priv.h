@@ -42,7 +42,7 @@ struct warden_answer {
 /* In the warden: serves @fd until the data process @data has ended; its exit status. */
 int warden_run(int fd, pid_t data, const struct warden_settings *settings);
 
-/* The words of the question, @len bytes, which lie in it; false = it is not a question. */
+/* The arguments in the request, @len bytes in all; false = it is malformed. */
 bool warden_take_args(struct warden_question *q, size_t len, char *argv[WARDEN_ARGS_MAX + 1]);
 /* May the data process have that started? warden_check.c */
 int warden_check(const struct warden_settings *s, enum warden_program program, char *const argv[]);
@@ -52,7 +52,7 @@ bool warden_children_full(const struct warden_settings *s, enum warden_program p
 void warden_children_add(pid_t pid, enum warden_program program);
 void warden_children_remove(pid_t pid); /* it was waited for; others are left alone */
 
-/* The work, for whoever has the rights: warden_work.c. */
+/* The work itself, for the process that has the rights: warden_work.c. */
 int warden_work_start(enum warden_program program, char *const argv[], const struct warden_fd *fds,
 		      unsigned n_fds, pid_t *ret_pid, int *ret_pidfd);
 int warden_work_reap(pid_t pid, int *ret_status, uint64_t *ret_cpu_ns);

@@ -217,7 +217,7 @@ int warden_run(int fd, pid_t data, const struct warden_settings *settings)
 	sigaddset(&set, SIGCHLD);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	signals_fd = signalfd(-1, &set, SFD_CLOEXEC);
-	/* a data process that does not read its answers keeps nobody waiting */
+	/* the warden does not wait for a data process that does not read its answers */
 	if (signals_fd < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
 		return 1;
 	polled[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
@@ -226,8 +226,8 @@ int warden_run(int fd, pid_t data, const struct warden_settings *settings)
 	while (status < 0) {
 		if (poll(polled, 2, -1) < 0)
 			continue;
-		/* a closed end says nothing yet: it is about to end, or ends by what it does next
-		 */
+		/* a closed end alone means little: the data process is about to end, or ends at its
+		 * next request */
 		if (polled[0].revents && !warden_run_answer_one(&w))
 			polled[0].fd = -1;
 		if (polled[1].revents)

@@ -1,4 +1,4 @@
-/* What the warden does for the data process, by whoever has the rights to. */
+/* The work of the warden, or of a single process that has the rights for it. */
 #include "daemon/core/warden_priv.h"
 
 #include <errno.h>
@@ -78,7 +78,7 @@ int warden_work_start(enum warden_program program, char *const argv[], const str
 			      ret_pid);
 	if (r < 0)
 		return r;
-	/* it is a child that nobody has waited for yet, so the pid is still its own */
+	/* it is a child that has not been waited for yet, so the pid is still its own */
 	*ret_pidfd = (int)syscall(SYS_pidfd_open, *ret_pid, 0);
 	if (*ret_pidfd >= 0)
 		return 0;
@@ -105,7 +105,7 @@ int warden_work_kill(pid_t pid)
 {
 	siginfo_t si;
 
-	/* a pid that is no child of ours, or was waited for, may be anybody's */
+	/* a pid that is not a child, or that has been waited for, may belong to any process */
 	if (pid <= 0 || waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) < 0)
 		return -ECHILD;
 	return kill(pid, SIGKILL) < 0 ? -errno : 0;

@@ -32,7 +32,7 @@ static int jvm_read_stat(int pid_dfd, struct proc_stat *ret)
 	return is_dead(ret->state) ? -ESRCH : 0;
 }
 
-static int read_status(int pid_dfd, struct proc_status *ret)
+static int jvm_read_status(int pid_dfd, struct proc_status *ret)
 {
 	char text[8192];
 	ssize_t n = proc_read(pid_dfd, "status", text, sizeof(text));
@@ -80,7 +80,7 @@ static int jvm_describe(int proc_dfd, int pid_dfd, const struct jvm_library *lib
 	struct proc_status status;
 	int r;
 
-	r = read_status(pid_dfd, &status);
+	r = jvm_read_status(pid_dfd, &status);
 	if (r < 0)
 		return r;
 	jvm->ns_pid = status.ns_pid ? status.ns_pid : jvm->pid;

@@ -7,6 +7,6 @@
 /* Writes the real path of <directory of the program>/@relative, if that exists and fits. false =
  * @dst is as it was. */
 bool beside_find(char *dst, size_t size, const char *relative);
-/* The same for a program of ours: in the same directory (a build tree), or in ../bin (kindlingd is
- * installed into sbin). */
+/* The same for a program of kindling: in the same directory (a build tree), or in ../bin (kindlingd
+ * is installed into sbin). */
 bool beside_find_program(char *dst, size_t size, const char *name);

@@ -1,7 +1,7 @@
 /*
- * What a process of ours gives up before it looks at what strangers write: capabilities, its user,
- * and all system calls that it does not need. Each process does that itself, once it has what it
- * needed rights for; nothing brings them back.
+ * Drops what a process of kindling does not need before it reads strangers' data: capabilities, its
+ * user, and all unneeded system calls. Each process does that itself once it has used its rights;
+ * they cannot be regained.
  */
 #pragma once
 
@@ -25,8 +25,8 @@
 #define CONFINE_CAP(name) (1ull << CAP_##name)
 #define CONFINE_NOBODY	  65534
 
-/* Whom a program becomes: accounts of these names, or these numbers; see RIGHTS_UID. No two have
- * the same: who has another's may send signals to it. */
+/* The account that each program switches to, by these names or numbers; see RIGHTS_UID. No two
+ * programs share one: processes of one account can signal each other. */
 #define CONFINE_LOOK	"kindling-look", 70708
 #define CONFINE_SYMBOLS "kindling-symbols", 70709
 
@@ -40,9 +40,9 @@ int confine_capabilities(uint64_t keep);
  * change their user, the calling one alone keeps a capability. */
 int confine_become(uid_t uid, gid_t gid, const char *account, uint64_t keep);
 /*
- * The same, and root becomes the account @name of /etc/passwd, where there is none @uid, and in a
- * user namespace that has no such number nobody: without capabilities root would still own the
- * host's files. One of the pairs above.
+ * The same, and root switches to the account @name of /etc/passwd, or to @uid if there is no such
+ * account, or to nobody in a user namespace without that number: even without capabilities root
+ * would still own the host's files. @name and @uid: one of the pairs above.
  */
 int confine_user(const char *name, uid_t uid, uint64_t keep);
 

@@ -12,7 +12,7 @@
 #define FAULT_STEPS(X) \
 	X(NONE, "none") \
 	X(INTERNAL, "internal") \
-	X(PREFLIGHT, "preflight") /* something about the target says no before it is touched */ \
+	X(PREFLIGHT, "preflight") /* a check refuses the target before it is touched */ \
 	X(IDENTITY, "identity") /* the pid is gone or another process now */ \
 	X(NAMESPACE, "namespace") \
 	X(CREDENTIALS, "credentials") \

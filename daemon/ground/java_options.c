@@ -22,8 +22,8 @@ static bool java_options_takes_value(const char *word)
 }
 
 /*
- * Where the words for the JVM end and those for the application begin. Only java's own launcher is
- * known; of another one every word counts. @cmdline is NUL-terminated.
+ * Where the options of the JVM end and the arguments of the application begin. Only java's own
+ * launcher is known; for other launchers all words count as options. @cmdline is NUL-terminated.
  */
 static size_t options_end(const char *cmdline, size_t len)
 {

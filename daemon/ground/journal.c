@@ -97,7 +97,7 @@ static const char *journal_value(struct journal_text *t, const char *field, cons
 			journal_put_value(t, *s);
 	}
 	if (field && t->len == begin + strlen(field) + 1)
-		t->len = begin; /* an empty one says nothing */
+		t->len = begin; /* an empty field is left out */
 	else if (field)
 		journal_put(t, '\n');
 	return quoted && *s ? s + 1 : s;

@@ -1,7 +1,7 @@
 /*
  * Log lines with fields, for journald: its native protocol, systemd.io/JOURNAL_NATIVE_PROTOCOL.
- * What a line says as key=value becomes fields, so `journalctl KINDLING_PID=4711` finds all that
- * concerns a JVM.
+ * Each key=value of a line becomes a field, so `journalctl KINDLING_PID=4711` finds everything
+ * about a JVM.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
-/* Connects; before rights are given up. 0 or -errno: then lines go to stderr as before. */
+/* Connects; call it before rights are dropped. 0, or -errno: then lines still go to stderr. */
 int journal_open(const char *path);
 void journal_close(void);
 /*

@@ -15,7 +15,8 @@
 
 static enum log_level max_level = LOG_LEVEL_INFO;
 
-/* journald says whose stream it is, systemd.exec(5): a child may have got another stderr since. */
+/* journald gives the identity of its stream, systemd.exec(5): a child may have a different
+ * stderr. */
 static bool goes_to_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -63,7 +64,7 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 		return;
 	line[len++] = '\n';
 	if (write(STDERR_FILENO, line, len) < 0)
-		return; /* nobody listens: nothing to be done about it */
+		return; /* no reader: nothing can be done about it */
 }
 
 void log_to_journal(void)

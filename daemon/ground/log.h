@@ -13,7 +13,7 @@ enum log_level {
 	LOG_LEVEL_DEBUG = 7
 };
 
-/* If stderr is journald's: lines have fields from now on. Before rights are given up. */
+/* If stderr is journald's, lines have fields from now on. Call it before rights are dropped. */
 void log_to_journal(void);
 void log_set_level(enum log_level level);
 bool log_wanted(enum log_level level); /* are lines of @level written? */

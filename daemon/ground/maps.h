@@ -8,11 +8,11 @@
 typedef void (*maps_fn)(void *userdata, char *line);
 
 /*
- * Hand each line of it to @fn; those longer than any path makes them are left out.
+ * Passes each line to @fn, except lines that are too long for any path.
  *
  * @pid_dfd: directory of /proc/PID
  *
- * Returns 0, also where it is too long and its end is missing; -errno = it cannot be read.
+ * Returns 0, also if the file is too long and its end is missing; -errno = it cannot be read.
  */
 int maps_each(int pid_dfd, maps_fn fn, void *userdata);
 

@@ -1,4 +1,4 @@
-/* The word of an application's owner, in its environment: no to kindling. */
+/* The setting by which an application's owner refuses kindling, in the environment. */
 #pragma once
 
 #include <stdbool.h>

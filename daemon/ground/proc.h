@@ -41,8 +41,8 @@ struct proc_status {
 /* /proc/PID/status. false = one of the lines is missing that every kernel has. */
 bool proc_parse_status(const char *text, struct proc_status *ret);
 /*
- * What stands behind @key ("Uid:", "Max processes") at the beginning of a line of status, limits or
- * memory.stat, without the blanks before it, cut to @size with its NUL. false = no such line.
+ * The text after @key ("Uid:", "Max processes") at the beginning of a line of status, limits or
+ * memory.stat, without leading blanks, cut to @size with its NUL. false = no such line.
  */
 bool proc_field(const char *text, const char *key, char *ret, size_t size);
 /* Signals as bits, bit N - 1 for signal N: "SigCgt:" of status; 0 = no such line. */

@@ -13,7 +13,7 @@
 #include "daemon/ground/proc.h"
 
 #define WORD_ENDS    " \t\n'\"" /* and NUL, which strchr finds too */
-#define NAME_BYTES   256 /* of a library or jar: longer ones are nobody's */
+#define NAME_BYTES   256 /* of a library or jar: no known profiler has a longer one */
 #define CMDLINE_MAX  (256u * 1024)
 #define ENVIRON_MAX  (256u * 1024)
 #define PATTERNS_MAX 3

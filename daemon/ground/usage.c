@@ -64,7 +64,7 @@ enum usage_result usage_parse(const struct usage *u, int argc, char **argv, bool
 	int c;
 
 	usage_tables(u, in_order, shorts, longs);
-	optind = 0; /* anew, also when somebody parsed before */
+	optind = 0; /* start again, even after an earlier parse */
 	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
 		const struct usage_row *row = usage_row_of(u, c);
 

@@ -18,7 +18,7 @@ enum usage_kind {
 	USAGE_VERSION, /* --version */
 	USAGE_ELSEWHERE, /* is shown, and read by who calls usage_parse() before that */
 	USAGE_HIDDEN, /* as USAGE_TEXT, and is shown nowhere: our own programs give it */
-	USAGE_WORD, /* no option: a word of the command, such as `check FILE` */
+	USAGE_WORD, /* not an option: an argument of the command, such as `check FILE` */
 };
 
 struct usage_row {
@@ -45,7 +45,8 @@ struct usage {
 	const char *examples; /* lines; NULL = none */
 };
 
-/* The offset of @member, if it is of @kind: else a warning says that two pointers differ. */
+/* The offset of @member; if it is not of @kind, the compiler warns that two pointer types
+ * differ. */
 #define USAGE_MEMBER(type, member, kind) \
 	(offsetof(type, member) + 0 * sizeof(&((type *)NULL)->member == (kind *)NULL))
 #define OPTION_FLAG(letter, name, type, member, help)                                              \

@@ -1,5 +1,5 @@
-/* Names of the folders below /tmp/kindling in a target: versions of the agent. They are the
- * target's to choose: what is none is not followed, and not printed. */
+/* Names of the folders below /tmp/kindling in a target: versions of the agent. The target can
+ * create any names there: one that is not a version is neither followed nor printed. */
 #pragma once
 
 #include <stdbool.h>

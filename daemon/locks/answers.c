@@ -93,11 +93,11 @@ struct asking {
 	bool idle;
 };
 
-static struct place answers_place_of(uint32_t frame, uint32_t node, uint64_t ns)
+static struct site answers_site_of(uint32_t frame, uint32_t node, uint64_t ns)
 {
 	uint32_t us = ns / 1000 > UINT32_MAX ? UINT32_MAX : (uint32_t)(ns / 1000);
 
-	return (struct place){ frame, node, us, us };
+	return (struct site){ frame, node, us, us };
 }
 
 static void add_open_row(void *userdata, const struct open_wait *o)
@@ -112,8 +112,8 @@ static void add_open_row(void *userdata, const struct open_wait *o)
 	row.longest_ns = o->wait.begin_ns < a->now_ns ? a->now_ns - o->wait.begin_ns : 0;
 	tid_set_add(&row.waiters, o->wait.tid, row.total_ns);
 	tid_set_add(&row.owners, open_now(a->locks, o, a->now_ns).owner_tid, row.total_ns);
-	row.waiting.places[0] = answers_place_of(o->frame, w.node, row.total_ns);
-	row.holding.places[0] = answers_place_of(o->owner_frame, w.owner_node, row.total_ns);
+	row.waiting.sites[0] = answers_site_of(o->frame, w.node, row.total_ns);
+	row.holding.sites[0] = answers_site_of(o->owner_frame, w.owner_node, row.total_ns);
 	add_rows(a->locks, a->table, &row, 1, a->idle);
 }
 
@@ -126,22 +126,22 @@ static int most_first(const void *a, const void *b)
 
 static int answers_longest_first(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct site *x = a, *y = b;
 
 	return x->us < y->us ? 1 : x->us > y->us ? -1 : 0;
 }
 
-static uint32_t give_places(const struct locks *l, struct place_set *from, struct locks_place *to)
+static uint32_t give_sites(const struct locks *l, struct site_set *from, struct locks_site *to)
 {
 	uint32_t n = 0;
 
-	qsort(from->places, LOCKS_PLACES, sizeof(*from->places), answers_longest_first);
-	for (uint32_t i = 0; i < LOCKS_PLACES; i++)
-		if (from->places[i].frame)
-			to[n++] = (struct locks_place){
-				.frame = places_name(&l->places, from->places[i].frame),
-				.node = from->places[i].node,
-				.ns = from->places[i].us * 1000ull,
+	qsort(from->sites, LOCKS_SITES, sizeof(*from->sites), answers_longest_first);
+	for (uint32_t i = 0; i < LOCKS_SITES; i++)
+		if (from->sites[i].frame)
+			to[n++] = (struct locks_site){
+				.frame = sites_name(&l->sites, from->sites[i].frame),
+				.node = from->sites[i].node,
+				.ns = from->sites[i].us * 1000ull,
 			};
 	return n;
 }
@@ -169,8 +169,8 @@ static void give_row(const struct locks *l, struct lock_row *from, struct locks_
 	};
 	memcpy(to->waiters, from->waiters.tids, sizeof(to->waiters));
 	memcpy(to->owners, from->owners.tids, sizeof(to->owners));
-	to->n_waiting = give_places(l, &from->waiting, to->waiting);
-	to->n_holding = give_places(l, &from->holding, to->holding);
+	to->n_waiting = give_sites(l, &from->waiting, to->waiting);
+	to->n_holding = give_sites(l, &from->holding, to->holding);
 }
 
 static int answers_by_total(const void *a, const void *b)

@@ -45,7 +45,7 @@ struct locks *locks_free(struct locks *l)
 	opens_deinit(&l->opens);
 	threads_deinit(&l->threads);
 	classes_deinit(&l->classes);
-	places_deinit(&l->places);
+	sites_deinit(&l->sites);
 	free(l->known);
 	free(l);
 	return NULL;
@@ -65,17 +65,17 @@ void locks_session(struct locks *l)
 
 void locks_reset(struct locks *l)
 {
-	places_forget_nodes(&l->places);
+	sites_forget_nodes(&l->sites);
 	l->opens.epoch = l->threads.epoch = ++l->epoch;
 }
 
 size_t locks_bytes(const struct locks *l)
 {
-	size_t bytes = sizeof(*l) + l->classes.bytes + l->places.names.bytes + l->threads.bytes +
+	size_t bytes = sizeof(*l) + l->classes.bytes + l->sites.names.bytes + l->threads.bytes +
 		       opens_bytes(&l->opens);
 
 	bytes += l->known ? KNOWN_CLASSES * sizeof(*l->known) : 0;
-	bytes += l->places.cache ? PLACES_CACHE * sizeof(*l->places.cache) : 0;
+	bytes += l->sites.cache ? SITES_CACHE * sizeof(*l->sites.cache) : 0;
 	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
 		if (l->slices[i].table)
 			bytes += lock_table_bytes(l->slices[i].table);
@@ -142,19 +142,19 @@ static struct lock_key locks_key_of(struct locks *l, const struct stream_lock *w
 }
 
 /* There may be millions of virtual threads: those without a name share a number. */
-static struct thread *thread_of(struct locks *l, uint32_t tid, uint64_t now_ns)
+static struct thread *locks_thread_of(struct locks *l, uint32_t tid, uint64_t now_ns)
 {
 	if (tid > WIRE_VIRTUAL_TID && !threads_find(&l->threads, tid))
 		tid = WIRE_VIRTUAL_TID;
 	return threads_get(&l->threads, tid, now_ns);
 }
 
-static struct place locks_place_of(struct locks *l, const struct stream *s, uint32_t node,
-				   uint64_t ns)
+static struct site locks_site_of(struct locks *l, const struct stream *s, uint32_t node,
+				 uint64_t ns)
 {
 	uint32_t us = ns / 1000 > UINT32_MAX ? UINT32_MAX : (uint32_t)(ns / 1000);
 
-	return (struct place){ places_frame(&l->places, s, node), node, us, us };
+	return (struct site){ sites_frame(&l->sites, s, node), node, us, us };
 }
 
 static bool is_within(uint64_t ns, const struct stream_lock *w)
@@ -182,14 +182,14 @@ static uint32_t owner_node(const struct locks *l, const struct stream_lock *w,
 	return 0;
 }
 
-static void add_places(struct locks *l, struct lock_row *row, const struct stream *s,
-		       const struct stream_lock *w)
+static void add_sites(struct locks *l, struct lock_row *row, const struct stream *s,
+		      const struct stream_lock *w)
 {
-	struct place place = locks_place_of(l, s, w->node, w->duration_ns);
+	struct site site = locks_site_of(l, s, w->node, w->duration_ns);
 
-	place_set_add(&row->waiting, &place);
-	place = locks_place_of(l, s, owner_node(l, w, row->key.class_number), w->duration_ns);
-	place_set_add(&row->holding, &place);
+	site_set_add(&row->waiting, &site);
+	site = locks_site_of(l, s, owner_node(l, w, row->key.class_number), w->duration_ns);
+	site_set_add(&row->holding, &site);
 }
 
 static void seen_idle(struct locks_counts *to, const struct stream_lock *w)
@@ -203,7 +203,7 @@ static void add_ended(struct locks *l, const struct stream *s, const struct stre
 {
 	uint64_t end_ns, duration_ns = w->duration_ns;
 	struct lock_key key = locks_key_of(l, w, idle);
-	struct thread *thread = thread_of(l, w->tid, now_ns);
+	struct thread *thread = locks_thread_of(l, w->tid, now_ns);
 	struct lock_table *table;
 	struct lock_row *row;
 
@@ -221,7 +221,7 @@ static void add_ended(struct locks *l, const struct stream *s, const struct stre
 			row->longest_ns = duration_ns;
 		tid_set_add(&row->waiters, w->tid, duration_ns);
 		tid_set_add(&row->owners, w->owner_tid, duration_ns);
-		add_places(l, row, s, w);
+		add_sites(l, row, s, w);
 		if ((w->owner_tid || w->wait == WIRE_WAIT_ENTER) && end_ns >= row->last_ns) {
 			row->last_tid = w->tid;
 			row->last_ns = end_ns;
@@ -243,7 +243,7 @@ static void add_open(struct locks *l, const struct stream *s, const struct strea
 {
 	struct open_wait *o = opens_put(&l->opens, w->tid, w->begin_ns);
 
-	(void)thread_of(l, w->tid, now_ns);
+	(void)locks_thread_of(l, w->tid, now_ns);
 	if (!o)
 		return;
 	if (!o->wait.begin_ns) { /* reported for the first time: from now on our own clock counts */
@@ -252,8 +252,8 @@ static void add_open(struct locks *l, const struct stream *s, const struct strea
 			o->wait.begin_ns = w->begin_ns ? w->begin_ns : 1;
 	}
 	o->class_number = locks_class_number_of(l, w);
-	o->frame = places_frame(&l->places, s, w->node);
-	o->owner_frame = places_frame(&l->places, s, owner_node(l, w, o->class_number));
+	o->frame = sites_frame(&l->sites, s, w->node);
+	o->owner_frame = sites_frame(&l->sites, s, owner_node(l, w, o->class_number));
 	o->wait.owner_tid = w->owner_tid;
 	o->wait.wait = w->wait;
 	o->wait.flags = w->flags;

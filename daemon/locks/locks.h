@@ -28,7 +28,7 @@
 #define LOCKS_THREAD_BYTES_MAX (24u << 20)
 #define LOCKS_VIRTUAL_ROWS     64u /* kinds of virtual threads that are counted separately */
 #define LOCKS_TIDS	       6u /* waiters and owners listed by name for each lock */
-#define LOCKS_PLACES	       3u /* methods listed for them */
+#define LOCKS_SITES	       3u /* methods listed for them */
 
 struct locks;
 
@@ -77,7 +77,7 @@ struct locks_tid {
 };
 
 /* A method of the application, such as "org.shop.Main.sell". */
-struct locks_place {
+struct locks_site {
 	const char *frame;
 	uint32_t node; /* the stack of the longest wait there; 0 = no longer available */
 	uint64_t ns;
@@ -100,7 +100,7 @@ struct locks_row {
 	struct locks_tid waiters[LOCKS_TIDS], owners[LOCKS_TIDS]; /* the longest first */
 	uint32_t n_waiters, n_owners;
 	bool more_waiters, more_owners; /* there were more */
-	struct locks_place waiting[LOCKS_PLACES], holding[LOCKS_PLACES]; /* the longest first */
+	struct locks_site waiting[LOCKS_SITES], holding[LOCKS_SITES]; /* the longest first */
 	uint32_t n_waiting, n_holding;
 };
 

@@ -28,33 +28,33 @@ uint32_t classes_number(struct classes *c, const char *name);
 const char *classes_name(const struct classes *c, uint32_t number);
 void classes_deinit(struct classes *c);
 
-/* ---- places.c: methods in which threads waited ---- */
+/* ---- sites.c: methods in which threads waited ---- */
 
-#define PLACES_CACHE 1024u
+#define SITES_CACHE 1024u
 
-struct places {
+struct sites {
 	struct classes names; /* of methods */
 	struct {
 		uint32_t node, frame;
-	} * cache; /* PLACES_CACHE; NULL = empty */
+	} * cache; /* SITES_CACHE; NULL = empty */
 };
 /* The method in which the application waits, by number; 0 = unknown. */
-uint32_t places_frame(struct places *p, const struct stream *s, uint32_t node);
-const char *places_name(const struct places *p, uint32_t frame);
-void places_forget_nodes(struct places *p);
-void places_deinit(struct places *p);
+uint32_t sites_frame(struct sites *p, const struct stream *s, uint32_t node);
+const char *sites_name(const struct sites *p, uint32_t frame);
+void sites_forget_nodes(struct sites *p);
+void sites_deinit(struct sites *p);
 
-struct place {
+struct site {
 	uint32_t frame; /* 0 = free */
 	uint32_t node; /* of the longest wait there; 0 = none, or of an epoch that has ended */
 	uint32_t us, longest_us;
 };
-struct place_set {
-	struct place places[LOCKS_PLACES];
+struct site_set {
+	struct site sites[LOCKS_SITES];
 };
-void place_set_add(struct place_set *s, const struct place *p);
-void place_set_join(struct place_set *to, const struct place_set *from);
-void place_set_forget_nodes(struct place_set *s);
+void site_set_add(struct site_set *s, const struct site *p);
+void site_set_join(struct site_set *to, const struct site_set *from);
+void site_set_forget_nodes(struct site_set *s);
 
 /* ---- slices.c: ended waits by lock ---- */
 
@@ -75,7 +75,7 @@ struct lock_row {
 	struct lock_key key;
 	uint64_t waits, open, total_ns, longest_ns;
 	struct tid_set waiters, owners;
-	struct place_set waiting, holding; /* methods of its waiters and owners */
+	struct site_set waiting, holding; /* methods of its waiters and owners */
 	uint32_t last_tid; /* the last thread that got it, and when */
 	uint32_t locks; /* of a class's row in an answer, */
 	bool more_locks; /* and whether there are more */
@@ -137,7 +137,7 @@ struct thread {
 };
 
 struct threads {
-	struct thread **places; /* hash table by tid */
+	struct thread **buckets; /* hash table by tid */
 	struct thread *retired;
 	struct thread other; /* for times without room; tid 0 */
 	uint32_t n, n_virtual, seed, epoch;
@@ -179,8 +179,8 @@ struct open_wait {
 };
 
 struct opens {
-	struct open_wait **places;
-	uint32_t n, n_places, seed, epoch;
+	struct open_wait **buckets;
+	uint32_t n, n_buckets, seed, epoch;
 	uint64_t refused;
 };
 int opens_init(struct opens *o);
@@ -232,7 +232,7 @@ struct virtuals {
 struct locks {
 	uint64_t first_ns; /* nothing is known before that moment */
 	struct classes classes;
-	struct places places;
+	struct sites sites;
 	struct known_class *known; /* KNOWN_CLASSES; NULL = none so far */
 	struct locks_counts counted; /* of this session, as last reported */
 	struct slice slices[LOCKS_SLICES];

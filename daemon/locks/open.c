@@ -7,13 +7,13 @@
 
 #include <errno.h>
 
-#define PLACES_FIRST 64u /* a power of two; grows with its content */
+#define BUCKETS_FIRST 64u /* a power of two; grows with its content */
 
 int opens_init(struct opens *o)
 {
-	o->n_places = PLACES_FIRST;
-	o->places = calloc(o->n_places, sizeof(struct open_wait *));
-	return o->places ? 0 : -ENOMEM;
+	o->n_buckets = BUCKETS_FIRST;
+	o->buckets = calloc(o->n_buckets, sizeof(struct open_wait *));
+	return o->buckets ? 0 : -ENOMEM;
 }
 
 static bool is_many(uint32_t tid)
@@ -21,14 +21,14 @@ static bool is_many(uint32_t tid)
 	return tid == WIRE_VIRTUAL_TID;
 }
 
-static struct open_wait **locks_open_place_of(const struct opens *o, uint32_t tid,
-					      uint64_t begin_ns)
+static struct open_wait **locks_open_bucket_of(const struct opens *o, uint32_t tid,
+					       uint64_t begin_ns)
 {
 	uint32_t hash = locks_hash(tid, o->seed);
 
 	if (is_many(tid))
 		hash = locks_hash(begin_ns ^ hash, o->seed);
-	return &o->places[hash & (o->n_places - 1)];
+	return &o->buckets[hash & (o->n_buckets - 1)];
 }
 
 static bool locks_open_is_it(const struct open_wait *w, uint32_t tid, uint64_t begin_ns)
@@ -39,7 +39,7 @@ static bool locks_open_is_it(const struct open_wait *w, uint32_t tid, uint64_t b
 /* The pointer that leads to it, or to NULL. */
 static struct open_wait **locks_open_find(const struct opens *o, uint32_t tid, uint64_t begin_ns)
 {
-	struct open_wait **link = locks_open_place_of(o, tid, begin_ns);
+	struct open_wait **link = locks_open_bucket_of(o, tid, begin_ns);
 
 	while (*link && !locks_open_is_it(*link, tid, begin_ns))
 		link = &(*link)->next;
@@ -57,22 +57,22 @@ static void unlink_wait(struct opens *o, struct open_wait **link)
 
 void opens_clear(struct opens *o)
 {
-	for (uint32_t i = 0; o->n && i < o->n_places; i++)
-		while (o->places[i])
-			unlink_wait(o, &o->places[i]);
+	for (uint32_t i = 0; o->n && i < o->n_buckets; i++)
+		while (o->buckets[i])
+			unlink_wait(o, &o->buckets[i]);
 }
 
 void opens_deinit(struct opens *o)
 {
-	if (o->places)
+	if (o->buckets)
 		opens_clear(o);
-	free(o->places);
-	o->places = NULL;
+	free(o->buckets);
+	o->buckets = NULL;
 }
 
 size_t opens_bytes(const struct opens *o)
 {
-	return o->n_places * sizeof(*o->places) + o->n * sizeof(struct open_wait);
+	return o->n_buckets * sizeof(*o->buckets) + o->n * sizeof(struct open_wait);
 }
 
 /* Without memory chains get longer. */
@@ -80,21 +80,21 @@ static void locks_open_grow(struct opens *o)
 {
 	struct opens bigger = *o;
 
-	bigger.n_places = 2 * o->n_places;
-	bigger.places = calloc(bigger.n_places, sizeof(*bigger.places));
-	if (!bigger.places)
+	bigger.n_buckets = 2 * o->n_buckets;
+	bigger.buckets = calloc(bigger.n_buckets, sizeof(*bigger.buckets));
+	if (!bigger.buckets)
 		return;
-	for (uint32_t i = 0; i < o->n_places; i++)
-		while (o->places[i]) {
-			struct open_wait *w = o->places[i];
-			struct open_wait **place =
-				locks_open_place_of(&bigger, w->wait.tid, w->key_ns);
+	for (uint32_t i = 0; i < o->n_buckets; i++)
+		while (o->buckets[i]) {
+			struct open_wait *w = o->buckets[i];
+			struct open_wait **bucket =
+				locks_open_bucket_of(&bigger, w->wait.tid, w->key_ns);
 
-			o->places[i] = w->next;
-			w->next = *place;
-			*place = w;
+			o->buckets[i] = w->next;
+			w->next = *bucket;
+			*bucket = w;
 		}
-	free(o->places);
+	free(o->buckets);
 	*o = bigger;
 }
 
@@ -120,7 +120,7 @@ static bool locks_open_takes(struct open_wait *w, uint64_t begin_ns)
 
 struct open_wait *opens_put(struct opens *o, uint32_t tid, uint64_t begin_ns)
 {
-	struct open_wait *w = *locks_open_find(o, tid, begin_ns), **place;
+	struct open_wait *w = *locks_open_find(o, tid, begin_ns), **bucket;
 
 	if (w && !locks_open_takes(w, begin_ns))
 		return NULL;
@@ -130,13 +130,13 @@ struct open_wait *opens_put(struct opens *o, uint32_t tid, uint64_t begin_ns)
 			o->refused++;
 			return NULL;
 		}
-		if (o->n >= o->n_places)
+		if (o->n >= o->n_buckets)
 			locks_open_grow(o);
 		w->wait.tid = tid;
 		w->key_ns = begin_ns;
-		place = locks_open_place_of(o, tid, begin_ns);
-		w->next = *place;
-		*place = w;
+		bucket = locks_open_bucket_of(o, tid, begin_ns);
+		w->next = *bucket;
+		*bucket = w;
 		o->n++;
 	}
 	w->epoch = o->epoch;
@@ -174,8 +174,8 @@ const struct open_wait *opens_of(const struct opens *o, uint32_t tid)
 uint32_t opens_each(const struct opens *o, void (*each)(void *userdata, const struct open_wait *w),
 		    void *userdata)
 {
-	for (uint32_t i = 0; o->n && i < o->n_places; i++)
-		for (const struct open_wait *w = o->places[i]; w; w = w->next)
+	for (uint32_t i = 0; o->n && i < o->n_buckets; i++)
+		for (const struct open_wait *w = o->buckets[i]; w; w = w->next)
 			each(userdata, w);
 	return o->n;
 }

@@ -39,8 +39,8 @@ void lock_row_add(struct lock_row *to, const struct lock_row *from)
 		tid_set_add(&to->waiters, from->waiters.tids[i].tid, from->waiters.tids[i].ns);
 	for (uint32_t i = 0; i < from->owners.n; i++)
 		tid_set_add(&to->owners, from->owners.tids[i].tid, from->owners.tids[i].ns);
-	place_set_join(&to->waiting, &from->waiting);
-	place_set_join(&to->holding, &from->holding);
+	site_set_join(&to->waiting, &from->waiting);
+	site_set_join(&to->holding, &from->holding);
 	to->waiters.more |= from->waiters.more;
 	to->owners.more |= from->owners.more;
 }
@@ -203,8 +203,8 @@ size_t lock_table_bytes(const struct lock_table *t)
 static void rows_forget_nodes(struct lock_row *rows, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		place_set_forget_nodes(&rows[i].waiting);
-		place_set_forget_nodes(&rows[i].holding);
+		site_set_forget_nodes(&rows[i].waiting);
+		site_set_forget_nodes(&rows[i].holding);
 	}
 }
 

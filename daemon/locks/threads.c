@@ -8,20 +8,20 @@
 #include <errno.h>
 #include <string.h>
 
-#define PLACES	1024u /* a power of two */
+#define BUCKETS 1024u /* a power of two */
 #define KEEP_NS (LOCKS_SLICES * LOCKS_SLICE_NS)
 
 int threads_init(struct threads *t)
 {
-	t->places = calloc(PLACES, sizeof(struct thread *));
+	t->buckets = calloc(BUCKETS, sizeof(struct thread *));
 	t->other.times = calloc(LOCKS_SLICES, sizeof(*t->other.times));
 	t->other.n_times = LOCKS_SLICES;
-	return t->places && t->other.times ? 0 : -ENOMEM;
+	return t->buckets && t->other.times ? 0 : -ENOMEM;
 }
 
-static struct thread **locks_threads_place_of(const struct threads *t, uint32_t tid)
+static struct thread **locks_threads_bucket_of(const struct threads *t, uint32_t tid)
 {
-	return &t->places[locks_hash(tid, t->seed) & (PLACES - 1)];
+	return &t->buckets[locks_hash(tid, t->seed) & (BUCKETS - 1)];
 }
 
 static struct thread *in_epoch(const struct threads *t, struct thread *thread)
@@ -34,7 +34,7 @@ static struct thread *in_epoch(const struct threads *t, struct thread *thread)
 
 struct thread *threads_find(const struct threads *t, uint32_t tid)
 {
-	struct thread *thread = *locks_threads_place_of(t, tid);
+	struct thread *thread = *locks_threads_bucket_of(t, tid);
 
 	while (thread && thread->tid != tid)
 		thread = thread->next;
@@ -62,14 +62,14 @@ static void locks_threads_drop(struct threads *t, struct thread **link)
 
 void threads_deinit(struct threads *t)
 {
-	for (uint32_t i = 0; t->places && i < PLACES; i++)
-		while (t->places[i])
-			locks_threads_drop(t, &t->places[i]);
+	for (uint32_t i = 0; t->buckets && i < BUCKETS; i++)
+		while (t->buckets[i])
+			locks_threads_drop(t, &t->buckets[i]);
 	while (t->retired)
 		locks_threads_drop(t, &t->retired);
-	free(t->places);
+	free(t->buckets);
 	free(t->other.times);
-	t->places = NULL;
+	t->buckets = NULL;
 	t->other.times = NULL;
 }
 
@@ -106,8 +106,8 @@ static void sweep_chain(struct threads *t, struct thread **link, enum pressure p
 static void locks_threads_sweep(struct threads *t, enum pressure pressure, uint64_t now_ns)
 {
 	sweep_chain(t, &t->retired, pressure, now_ns);
-	for (uint32_t i = 0; i < PLACES; i++)
-		sweep_chain(t, &t->places[i], pressure, now_ns);
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		sweep_chain(t, &t->buckets[i], pressure, now_ns);
 }
 
 /*
@@ -144,7 +144,7 @@ static bool locks_threads_has_room(struct threads *t, size_t bytes, bool virtual
 
 struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
 {
-	struct thread *thread = threads_find(t, tid), **place;
+	struct thread *thread = threads_find(t, tid), **bucket;
 	bool virtual = tid >= WIRE_VIRTUAL_TID;
 
 	if (thread) {
@@ -164,9 +164,9 @@ struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
 	thread->flags = virtual ? WIRE_THREAD_VIRTUAL : 0;
 	thread->heard_ns = now_ns;
 	thread->epoch = t->epoch;
-	place = locks_threads_place_of(t, tid);
-	thread->next = *place;
-	*place = thread;
+	bucket = locks_threads_bucket_of(t, tid);
+	thread->next = *bucket;
+	*bucket = thread;
 	t->n++;
 	t->n_virtual += virtual;
 	t->bytes += sizeof(*thread);
@@ -176,7 +176,7 @@ struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
 /* The number is another thread's now: the ended one keeps its times without a number. */
 static void locks_threads_retire(struct threads *t, struct thread *thread)
 {
-	struct thread **link = locks_threads_place_of(t, thread->tid);
+	struct thread **link = locks_threads_bucket_of(t, thread->tid);
 
 	while (*link != thread)
 		link = &(*link)->next;
@@ -225,16 +225,16 @@ void threads_reported(struct threads *t, const struct wire_thread *w, const char
 
 void threads_end_all(struct threads *t)
 {
-	for (uint32_t i = 0; i < PLACES; i++)
-		for (struct thread *thread = t->places[i]; thread; thread = thread->next)
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		for (struct thread *thread = t->buckets[i]; thread; thread = thread->next)
 			thread->flags |= WIRE_THREAD_ENDED;
 }
 
 void threads_each(const struct threads *t,
 		  void (*each)(void *userdata, const struct thread *thread), void *userdata)
 {
-	for (uint32_t i = 0; i < PLACES; i++)
-		for (const struct thread *thread = t->places[i]; thread; thread = thread->next)
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		for (const struct thread *thread = t->buckets[i]; thread; thread = thread->next)
 			each(userdata, thread);
 	for (const struct thread *thread = t->retired; thread; thread = thread->next)
 		each(userdata, thread);

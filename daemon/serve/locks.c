@@ -66,19 +66,19 @@ static void tids_text(struct text_out *to, const struct target *t, const struct 
 }
 
 /* The methods of the application where they were, with stacks if requested. */
-static void places_text(struct question *q, const struct target *t, const char *key,
-			const struct locks_place *places, uint32_t n)
+static void sites_text(struct question *q, const struct target *t, const char *key,
+			const struct locks_site *sites, uint32_t n)
 {
 	struct text_out *to = &q->out;
 
 	text_printf(to, ",\"%s\":[", key);
 	for (uint32_t i = 0; i < n; i++) {
 		text_put(to, i ? ",{\"frame\":" : "{\"frame\":");
-		text_json(to, places[i].frame);
-		text_number(to, "ns", places[i].ns);
+		text_json(to, sites[i].frame);
+		text_number(to, "ns", sites[i].ns);
 		if (q->stacks) {
 			text_put(to, ",\"stack\":");
-			event_stack(to, q->request->serve->host, t, t->stream ? places[i].node : 0);
+			event_stack(to, q->request->serve->host, t, t->stream ? sites[i].node : 0);
 		}
 		text_put(to, "}");
 	}
@@ -113,10 +113,10 @@ static void serve_locks_row_text(struct question *q, const struct target *t, con
 	text_number(to, "longest_ns", r->longest_ns);
 	tids_text(to, t, l, "waiters", r->waiters, r->n_waiters);
 	text_bool(to, "more_waiters", r->more_waiters);
-	places_text(q, t, "waiters_at", r->waiting, r->n_waiting);
+	sites_text(q, t, "waiters_at", r->waiting, r->n_waiting);
 	tids_text(to, t, l, "owners", r->owners, r->n_owners);
 	text_bool(to, "more_owners", r->more_owners);
-	places_text(q, t, "owners_at", r->holding, r->n_holding);
+	sites_text(q, t, "owners_at", r->holding, r->n_holding);
 	text_put(to, "}");
 }
 

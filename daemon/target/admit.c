@@ -87,7 +87,7 @@ void target_take_in(struct target *t)
 	t->priv->kept = KEEP_NOT;
 	t->priv->leave = false;
 	if (t->priv->looking)
-		return; /* what it finds says how it goes on */
+		return; /* its result decides what follows */
 	t->priv->timer = loop_timer_free(t->priv->timer);
 	target_set_state(t, TARGET_FOUND, NULL);
 	t->attempts = 0;

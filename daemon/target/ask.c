@@ -1,8 +1,8 @@
 /*
- * What is asked about targets (discovery/look.h): a process may keep whoever looks at its memory
- * waiting for ever. What is known of one is kept, so that who asks for an attach has an answer at
- * once; an environment does not change. It is looked at anew before every attempt, when the rules
- * have changed, and now and then while it streams: other profilers come at any time.
+ * Questions about targets (discovery/look.h): a process may block the reader of its memory forever.
+ * Answers are kept, so that a request for an attach is answered at once; an environment does not
+ * change. A target is examined again before every attempt, when the rules have changed, and now and
+ * then while it streams, because other profilers come at any time.
  */
 #include "daemon/target/target_priv.h"
 
@@ -12,7 +12,7 @@
 #include "daemon/ground/log.h"
 #include "daemon/target/rules.h"
 
-/* A descriptor of its own of the rules in force, for whoever looks. */
+/* A separate descriptor of the current rules, for kindling-look. */
 static int rules_file(struct targets *table)
 {
 	uint64_t id = rules_hash(table->config);

@@ -19,7 +19,7 @@ struct child {
 	struct loop_source *source;
 	bool owned; /* somebody will call child_kill(): it stays till then */
 	bool ended; /* and was waited for */
-	struct child **seen; /* who wants to know that it lives still; NULL = nobody */
+	struct child **seen; /* the owner, to be told of its end; NULL = none */
 	pid_t target; /* that it cleans up; 0 = it does something else */
 	uint64_t target_start_time;
 };

@@ -29,7 +29,8 @@ static void crash_owner(const struct jvm *jvm, char ret[COHORT_OWNER])
 		snprintf(ret, COHORT_OWNER, "uid %u", jvm->uid);
 }
 
-/* "of uid 0 in prod/shop"; behind what it is, which may be cut before it is. */
+/* "of uid 0 in prod/shop"; comes after the kind of JVM, which is cut first if the text is too
+ * long. */
 static void crash_whose(const struct jvm *jvm, char *ret, size_t size)
 {
 	const char *container = jvm->container[0] ? jvm->container : jvm->container_id;

@@ -1,14 +1,14 @@
 /*
- * The circuit breaker: a JVM that crashes soon after an attach keeps us away from those like it,
- * its cohort: the same image by its digest (by its name and build of libjvm where no file of the
- * runtime's has one; on the host: the same main class, libjvm and build of it), JDK and version of
- * ours, of the same uid and owner. Never from the whole host. Kept in a file: a daemon that starts
- * again knows it too.
+ * The circuit breaker: after a JVM has crashed soon after an attach, kindling stays away from
+ * similar ones, its cohort: the same image by its digest (by its name and build of libjvm if no
+ * file of the runtime has a digest; on the host: the same main class, libjvm and build of it), the
+ * same JDK and version of kindling, the same uid and owner. It never blocks the whole host. The
+ * cohorts are kept in a file, so that a restarted daemon knows them.
  *
- * The owner is the namespace and the name of the container, its name where there is no pod, else
- * its id: a container that is made again is blocked as well. What crashes can be an invention, so
- * it says nothing about what others run, and takes no place of theirs in the table: who has
- * COHORTS_OWN replaces one of its own.
+ * The owner is the namespace and the name of the container, its name if there is no pod, else its
+ * id: a recreated container is blocked as well. A crash can be faked, so it has no effect on other
+ * owners, and takes no slot of theirs in the table: an owner with COHORTS_OWN cohorts replaces one
+ * of its own.
  */
 #pragma once
 

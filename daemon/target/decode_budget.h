@@ -12,7 +12,7 @@ void decode_earn(int64_t *left_ns, uint64_t earned_ns, uint64_t most_ns);
  */
 void decode_spend(int64_t *own_ns, int64_t *shared_ns, uint64_t spent_ns);
 /*
- * The highest level at which the sum of all min(asked, level) is not above @bound: who asks for
- * less gets it, the others get the same. UINT64_MAX: all get what they ask for.
+ * The highest level at which the sum of all min(asked, level) is not above @bound: small demands
+ * are met in full, the others get the level. UINT64_MAX: all get what they ask for.
  */
 uint64_t decode_level(const uint64_t *asked, unsigned n, uint64_t bound);

@@ -6,10 +6,10 @@
 #include "daemon/target/decode_budget.h"
 #include "daemon/target/target_priv.h"
 
-/* Earned in a second: without any CPU time of its own, ... */
+/* Earned in a second: by a process that uses no CPU time, ... */
 #define BASE_NS	    (5 * NS_PER_MS / 2)
 #define WALL_NS	    (50 * NS_PER_MS) /* ... while threads are looked at that may all wait, */
-#define CPU_PART    50 /* and of each second of its own a fiftieth, */
+#define CPU_PART    50 /* and a fiftieth of each second of CPU time that it uses, */
 #define RECORDED_NS 10000 /* more in a recording: for each sample that may come. */
 #define RESERVE_NS  (5 * NS_PER_MS) /* A tenant's reserve */
 /* Kept is at most what all may spend in a second, twice that in a reserve; where there are more
@@ -17,7 +17,8 @@
 #define KEPT_S	      1
 #define KEPT_TARGETS  10
 #define KEPT_EARNED_S 2
-/* For what lies in the pipe, beside all that is left: a LEDGER and a BYE behind much else, ... */
+/* For the rest of the pipe, besides the remaining budget: a LEDGER and a BYE after much other data,
+ * ... */
 #define DETACH_NS  (300 * NS_PER_MS)
 #define END_NS	   (20 * NS_PER_MS) /* ... the last samples of a process. */
 #define MESSAGE_NS 10000 /* of the receiver and of epoll, not measured each time */
@@ -182,7 +183,7 @@ void decoding_detach(struct target *t)
 		decoding_allow(t, decoding_affordable(d));
 }
 
-/* A receiver hears nothing while it drains: it is told before how far. */
+/* A receiver reads no messages while it drains, so it gets the limit before. */
 void decoding_drain(struct target *t)
 {
 	struct target_decoding *d = &t->priv->decoding;

@@ -42,8 +42,8 @@ void decoding_new_tenant(struct target *t); /* the first of its tenant */
 void decoding_begin(struct target *t); /* a session begins */
 /* A message of so many bytes took so much CPU time. The session may have ended by it. */
 void decoding_pay(struct target *t, uint64_t cpu_ns, size_t bytes);
-/* Its agent was told to end (its process has ended): what lies in the pipe may cost something,
- * whatever is left. */
+/* Its agent has been told to end (its process has ended): decoding the rest of the pipe may cost
+ * something, whatever budget is left. */
 void decoding_detach(struct target *t);
 void decoding_drain(struct target *t);
 void decoding_end(struct target *t); /* it is gone; its tenant pays what it owes */

@@ -1,7 +1,7 @@
 /*
- * How a JVM ended, and what follows from it: the circuit breaker. BPF tells the status; without it
- * only the file is known that HotSpot writes into its working directory, and where neither is,
- * nobody can tell a crash from an end: then nothing is blocked.
+ * How a JVM ended, and the consequence: the circuit breaker. BPF reports the exit status. Without
+ * BPF only the file that HotSpot writes into its working directory shows a crash, and without both
+ * nothing is blocked.
  */
 #include "daemon/target/target_priv.h"
 

@@ -15,7 +15,7 @@ struct targets;
 struct target_gathering {
 	bool followed; /* target_follow() */
 	unsigned messages; /* with events, in this second */
-	uint32_t told_ms; /* what its receiver was told; 0 at its begin */
+	uint32_t told_ms; /* the value last sent to its receiver; 0 at first */
 };
 
 /* How long all of them gather from now on, ms: @busy targets speak steadily, and it was @now_ms. */

@@ -12,11 +12,11 @@
 
 #define STOPPING_NS (20 * NS_PER_MS)
 #define CLEANING_NS (15 * NS_PER_S)
-#define AXE_NS	    (5 * NS_PER_S) /* behind the injector's own deadline */
+#define AXE_NS	    (5 * NS_PER_S) /* longer than the injector's own deadline */
 
 /*
- * The process ended. Its injector sees that too, and takes away what it placed by the descriptors
- * that it holds: nobody else can find that root or working directory any more.
+ * The process has ended. Its injector notices that too, and removes what it placed by the
+ * descriptors that it holds: no other process can find that root or working directory any more.
  */
 void target_inject_let_go(struct target *t)
 {

@@ -29,7 +29,7 @@ static const char *labelling_first(const char *const *texts, size_t n)
 	return texts[i];
 }
 
-/* What nobody in the container has a say in. */
+/* The labels that no one in the container can influence. */
 static void labelling_place(const struct jvm *jvm, const struct config *config, struct labels *ret)
 {
 	const char *slash = strchr(jvm->pod, '/');

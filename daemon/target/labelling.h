@@ -15,6 +15,5 @@ struct target;
  */
 void labelling_make(const struct jvm *jvm, const struct declared *declared,
 		    const struct config *config, struct labels *ret);
-/* Those of @t are made anew from what is known of it now; whoever keeps them is told of a change.
- */
+/* Computes the labels of @t again from what is known now; their users are informed of a change. */
 void labelling_renew(struct target *t);

@@ -1,5 +1,5 @@
-/* See overrides.h. The file is one line a override; it is written anew, and renamed, when one
- * changes. */
+/* See overrides.h. The file has one line for each override; a change rewrites it and renames it
+ * into place. */
 #include "daemon/target/overrides.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * An agent that is there already, of a daemon before this one: a receiver looks for it, because
- * what lies behind a target's descriptors may keep whoever looks waiting (docs/decisions/0008).
+ * An agent that a previous daemon loaded: a receiver looks for it, because the files behind a
+ * target's descriptors may block their reader (docs/decisions/0008).
  */
 #include "daemon/target/target_priv.h"
 
@@ -19,7 +19,7 @@ static void target_reattach_begin_again(struct target *t)
 
 	if (secret)
 		memcpy(t->priv->secret, secret, sizeof(t->priv->secret));
-	t->priv->session = 0; /* not the former daemon's: the agent begins anew */
+	t->priv->session = 0; /* not that of the previous daemon: the agent begins again */
 	len = session_frame(t, frame, c->cpu_interval_ns, false);
 	TARGET_LOG(INFO, t, "target.reattach", "pid=%d", t->jvm.pid);
 	session_open(t);

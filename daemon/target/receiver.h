@@ -1,8 +1,8 @@
 /*
  * The daemon's side of a receiver, the process that reads a target's pipe (injector/receive.h,
- * docs/decisions/0008). One that no longer answers is given up: it is killed, which a process that
- * waits for a pipe does not notice, and it is counted until it has ended. While it lives its target
- * is not tried again, and when as many of one container do, none of that container is.
+ * docs/decisions/0008). One that no longer answers is abandoned: it is killed, which has no effect
+ * while it waits for a pipe, and it is counted until it has ended. Meanwhile its target is not
+ * tried again, and if one container has too many such receivers, none of its JVMs is.
  */
 #pragma once
 

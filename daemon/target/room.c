@@ -1,8 +1,8 @@
 /*
- * TARGETS_MAX places in the table. While there are enough, who comes gets one. Then those that
- * ended make room, and then the tenant that has the most: until it has no more than one that the
- * newcomer's tenant does not have. One of its that streams is detached first, so that takes until
- * the newcomer is told of again.
+ * TARGETS_MAX slots in the table. While there are enough, each newcomer gets one. After that ended
+ * targets make room, and then the tenant with the most, until it has at most one more than the
+ * newcomer's tenant. If its target streams it is detached first, so the newcomer gets the slot when
+ * discovery reports it again.
  */
 #include "daemon/target/target_priv.h"
 
@@ -27,7 +27,7 @@ static const struct tenant *room_greediest(const struct targets *table)
 	return most;
 }
 
-/* Nothing of ours is in it, or on its way. */
+/* No agent is in it, or on its way. */
 static bool room_is_idle(const struct target *t)
 {
 	return t->state == TARGET_FOUND || t->state == TARGET_FAILED ||

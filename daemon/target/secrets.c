@@ -17,7 +17,7 @@
 #include "daemon/ground/proc.h"
 #include "daemon/ground/replace.h"
 
-#define LINES_MAX 4096 /* then it is written anew, without those that ended */
+#define LINES_MAX 4096 /* then it is rewritten without ended processes */
 #define LINE_MAX  160
 #define HEX_BYTES (2 * WIRE_SECRET_BYTES)
 

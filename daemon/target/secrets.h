@@ -33,7 +33,8 @@ void secrets_open(struct secrets *s, const char *dir);
 void secrets_close(struct secrets *s); /* frees; the file stays */
 /* A new one for a process that is about to be attached to, in place of its last. 0 or -errno. */
 int secrets_make(struct secrets *s, pid_t pid, uint64_t start_time, uint8_t ret[WIRE_SECRET_BYTES]);
-/* WIRE_SECRET_BYTES until the next call of another function; NULL = nobody attached to it. */
+/* WIRE_SECRET_BYTES, valid until the next call of another function; NULL = no attach to it is
+ * known. */
 const uint8_t *secrets_find(const struct secrets *s, pid_t pid, uint64_t start_time);
 /* A daemon before this one attached to it, and this one has not. */
 bool secrets_is_former(const struct secrets *s, pid_t pid, uint64_t start_time);

@@ -303,7 +303,7 @@ static void target_session_feed(struct target *t, const uint8_t *buf, size_t len
 
 static void on_late(struct target *t)
 {
-	struct fault f = { .flags = FAULT_RETRY_SOON }; /* it sleeps until it is told */
+	struct fault f = { .flags = FAULT_RETRY_SOON }; /* it sleeps until a command comes */
 
 	fault_set(&f, ETIMEDOUT, FAULT_STREAM,
 		  "the daemon did not read for so long that the agent paused itself");
@@ -329,8 +329,8 @@ static void on_closed(void *userdata)
 	target_session_end_session(t, &f);
 }
 
-/* The receiver ended: nobody can write into the pipe any more, and all of it was read. Most often
- * the process is ending: its pidfd says so in a moment. */
+/* The receiver has ended: no process can write into the pipe any more, and all of it has been read.
+ * Usually the process is ending, which its pidfd will report in a moment. */
 static void target_session_on_end(struct target *t)
 {
 	struct target_priv *p = t->priv;

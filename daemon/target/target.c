@@ -151,7 +151,7 @@ static struct target *oldest_remembered(struct targets *table)
 	return oldest;
 }
 
-/* It asked its questions by now who knew its threads; what remains is a row in `status --all`. */
+/* Users of its threads have had time to read them; what remains is a row in `status --all`. */
 static void remember_only(struct target *t)
 {
 	struct targets *table = t->priv->table;

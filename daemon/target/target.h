@@ -152,7 +152,7 @@ bool target_owners_note(const struct target *t, char *buf, size_t size);
 unsigned target_events(const struct target *t);
 /* "host", "cpu-timer"; "" before HELLO */
 const char *target_engine(const struct target *t);
-/* What whoever reads shares of its CPU time should know of that engine; "" = nothing. */
+/* A note for readers of shares of its CPU time about that engine; "" = none. */
 #define TARGET_TIMERS_NOTE                                                                      \
 	"sampled by CPU timers, which follow the kernel's tick: shares of runs shorter than a " \
 	"tick may be off, by up to 8 points in tests"
@@ -192,7 +192,7 @@ void targets_exited(struct targets *t, pid_t pid, int status);
 /* A kind of JVM that is left alone since one of it crashed; NULL = there is no number @index. */
 const struct cohort *targets_cohort(const struct targets *t, unsigned index);
 uint64_t targets_crashes(const struct targets *t); /* soon after an attach, since the start */
-/* Readers of pipes that were given up: those that live still, and all since the start. */
+/* Abandoned receivers: those that are still alive, and all since the start. */
 unsigned targets_stuck(const struct targets *t, uint64_t *ret_total);
 /* CPU time of the daemon for what @t said, since it was found. */
 uint64_t target_decode_ns(const struct target *t);

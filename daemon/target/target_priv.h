@@ -90,7 +90,8 @@ struct target_priv {
 	struct child *receiver; /* NULL = none runs */
 	int socket_fd; /* to it */
 	struct loop_source *socket_source;
-	unsigned quiet_s, unanswered_s; /* seconds without a word of it, and since it was asked */
+	unsigned quiet_s, unanswered_s; /* seconds since its last message, and since the daemon
+					 * asked it */
 	bool asked;
 	struct child *stuck; /* a receiver that was killed and has not ended yet */
 	uint64_t stuck_mono_ns; /* when it was */
@@ -114,7 +115,7 @@ struct target_priv {
 struct targets {
 	struct loop *loop;
 	const struct config *config;
-	struct look *look; /* borrowed; NULL = who asks looks itself */
+	struct look *look; /* borrowed; NULL = examine the process directly */
 	bool no_offcpu; /* see targets_no_offcpu() */
 	int rules_fd; /* facts_rules_file() of the rules with rules_id, or -1 */
 	uint64_t rules_id;
@@ -145,7 +146,7 @@ struct targets {
 	uint64_t refused; /* because of it */
 	uint64_t turns; /* attempts so far */
 	struct loop_timer *second_timer;
-	uint64_t stuck_total; /* receivers that were given up */
+	uint64_t stuck_total; /* abandoned receivers */
 	uint64_t decoded_mono_ns; /* decoding_on_second(), the last time */
 	unsigned streams; /* as it saw then */
 	uint32_t gather_ms; /* of gathering.c */
@@ -176,7 +177,7 @@ void targets_review_soon(struct targets *table, uint64_t delay_ns);
 void targets_on_review(void *userdata); /* of the table: limits and blocks that have passed */
 void targets_on_rate(void *userdata);
 
-/* ask.c: what only a look at the process tells */
+/* ask.c: facts that only reading the process gives */
 void facts_ask(struct target *t, enum facts_for what);
 void facts_cancel(struct target *t);
 /* As far as it is known for the rules in force. */
@@ -220,7 +221,8 @@ struct child;
 /* posix_spawn of @argv with @fds as 0, 3 and 4 (-1 = none). 0 or -errno. With @ret the caller owns
  * it until child_kill(); NULL = nobody does. */
 int child_start(struct targets *table, char *const argv[], const int fds[3], struct child **ret);
-void child_cleans(struct child *c, const struct target *t); /* left.c is told what it could not */
+void child_cleans(struct child *c, const struct target *t); /* left.c gets what it could not
+							     * remove */
 void child_kill(struct child *c); /* takes it; kills it unless it has ended */
 void child_let_go(struct child *c); /* takes it; it ends by itself */
 /* child_kill(), and *seen is the child until it has ended, then NULL; what it was is forgotten. */
@@ -228,7 +230,7 @@ void child_kill_and_see(struct child *c, struct child **seen);
 void child_unsee(struct child **seen);
 /* Takes it; *seen as above, in the place of another one. */
 void child_let_go_and_see(struct child *c, struct child **seen);
-void children_forget(struct targets *table); /* what still runs goes on alone */
+void children_forget(struct targets *table); /* processes that still run continue alone */
 
 /* await_filters.c: why no attempt begins yet */
 void await_filters_explain(const struct targets *table, struct fault *ret);

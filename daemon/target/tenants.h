@@ -23,6 +23,6 @@ struct tenant {
 	struct tenant_decoding decoding;
 };
 
-/* The tenant of @jvm in *@list, made where there is none; NULL without memory. */
+/* The tenant of @jvm in *@list, created if it is missing; NULL without memory. */
 struct tenant *tenant_ref(struct tenant **list, const struct jvm *jvm);
 void tenant_unref(struct tenant **list, struct tenant *t); /* the last frees it */

@@ -1,9 +1,9 @@
 /*
- * Whose attempt is next. An attempt takes a moment, but a process that only looks like a JVM can
- * make it last until its deadline: no tenant has more than half of the places, and among tenants it
- * is the turn of the one whose last attempt is the longest ago. JVMs
- * that a daemon before this one had attached to come before all others and do not count for
- * targets.attach_rate: nobody looks at them until they are attached to again.
+ * Chooses the next attempt. An attempt takes a moment, but a process that only looks like a JVM can
+ * make it last until its deadline: so no tenant has more than half of the slots, and the tenant
+ * whose last attempt is the longest ago comes first. JVMs that the previous daemon had attached to
+ * precede all others and do not count for targets.attach_rate, because they are without a profile
+ * until they are attached to again.
  */
 #include "daemon/target/target_priv.h"
 

@@ -27,7 +27,7 @@ LIMITS = {"includes that climb": 0, "rooms in a circle": 0, "shared names, %": 1
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 # a definition in this code base: the return type begins its line, the body's brace has a line of its own
 FUNCTION = re.compile(r"^(?!#|typedef|struct \w+ \{|enum|union)[A-Za-z_][\w\s\*]*?\b(\w+)\([^;{}]*\)\s*\n\{", re.M)
-NOT_OURS = {"main", "LLVMFuzzerTestOneInput"}
+NOT_OURS = {"main", "LLVMFuzzerTestOneInput", "BPF_PROG"}
 
 
 def sources():

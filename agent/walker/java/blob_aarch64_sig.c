@@ -90,7 +90,7 @@ static bool is_before_frame(const struct hot *h)
 }
 
 /* A word is certainly the return address if the call before it leads into this blob. */
-static bool is_called_by(const struct blob *b, uint64_t pc)
+static bool blob_aarch64_calls(const struct blob *b, uint64_t pc)
 {
 	uint64_t target;
 
@@ -165,7 +165,7 @@ static bool has_frame(const struct hot *h, const struct blob *b)
 	if (!hot_on_stack(h, fp) || fp < h->at.sp || fp - h->at.sp > FP_DISTANCE_MAX ||
 	    blob_aarch64_fp_is_interpreted(h))
 		return false;
-	return pc == h->link || (is_called_by(b, pc) && !is_called_by(b, h->link));
+	return pc == h->link || (blob_aarch64_calls(b, pc) && !blob_aarch64_calls(b, h->link));
 }
 
 /* c2i lowers sp for the arguments after it has saved it. i2c lowers sp below an interpreted frame,
@@ -222,7 +222,7 @@ static bool blob_aarch64_leave_leaf_stub(struct hot *h, const struct blob *b)
 		return unwind_by_fp(h, b);
 	if (has_frame(h, b) && unwind_by_fp(h, b))
 		return true;
-	if (is_called_by(b, h->link) || b->kind == BLOB_STUBS || b->frame_words <= 1)
+	if (blob_aarch64_calls(b, h->link) || b->kind == BLOB_STUBS || b->frame_words <= 1)
 		return unwind_by_link(h, b, sp) || unwind_by_saved_link(h) || unwind_by_fp(h, b);
 	return blob_aarch64_leave_by_size(h, b) || unwind_by_fp(h, b) || unwind_by_link(h, b, sp) ||
 	       unwind_by_saved_link(h);

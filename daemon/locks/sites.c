@@ -12,7 +12,7 @@
 #define DEPTH_MAX 256 /* frames from the leaf; below them everything is assumed to be the JDK's */
 #define NAME_MAX  512
 
-static bool places_is_of_the_jdk(const char *class_name)
+static bool sites_is_of_the_jdk(const char *class_name)
 {
 	static const char *const prefixes[] = { "java.", "jdk.", "sun." };
 
@@ -22,7 +22,7 @@ static bool places_is_of_the_jdk(const char *class_name)
 	return false;
 }
 
-static void places_put_name(const struct stream_frame *f, char *buf)
+static void sites_put_name(const struct stream_frame *f, char *buf)
 {
 	snprintf(buf, NAME_MAX, "%s.%s", f->class_name, f->method);
 }
@@ -37,24 +37,24 @@ static void application_frame(const struct stream *s, uint32_t node, char *buf)
 	for (int i = 0; i < DEPTH_MAX && stream_node(s, node, &f, &parent); i++, node = parent) {
 		if (!wire_kind_is_method(f.kind) || !f.class_name[0])
 			continue;
-		if (!places_is_of_the_jdk(f.class_name)) {
-			places_put_name(&f, buf);
+		if (!sites_is_of_the_jdk(f.class_name)) {
+			sites_put_name(&f, buf);
 			return;
 		}
 		if (!buf[0])
-			places_put_name(&f, buf);
+			sites_put_name(&f, buf);
 	}
 }
 
-uint32_t places_frame(struct places *p, const struct stream *s, uint32_t node)
+uint32_t sites_frame(struct sites *p, const struct stream *s, uint32_t node)
 {
-	uint32_t at = node % PLACES_CACHE;
+	uint32_t at = node % SITES_CACHE;
 	char name[NAME_MAX];
 
 	if (!node || !s)
 		return 0;
 	if (!p->cache)
-		p->cache = calloc(PLACES_CACHE, sizeof(*p->cache));
+		p->cache = calloc(SITES_CACHE, sizeof(*p->cache));
 	if (!p->cache) {
 		application_frame(s, node, name);
 		return classes_number(&p->names, name);
@@ -67,39 +67,39 @@ uint32_t places_frame(struct places *p, const struct stream *s, uint32_t node)
 	return p->cache[at].frame;
 }
 
-const char *places_name(const struct places *p, uint32_t frame)
+const char *sites_name(const struct sites *p, uint32_t frame)
 {
 	return frame == CLASSES_OTHER ? "[other methods]" : classes_name(&p->names, frame);
 }
 
-void places_forget_nodes(struct places *p)
+void sites_forget_nodes(struct sites *p)
 {
 	free(p->cache);
 	p->cache = NULL;
 }
 
-void places_deinit(struct places *p)
+void sites_deinit(struct sites *p)
 {
-	places_forget_nodes(p);
+	sites_forget_nodes(p);
 	classes_deinit(&p->names);
 }
 
 /* ---- of one row ---- */
 
-static uint32_t places_add_us(uint32_t a, uint32_t b)
+static uint32_t sites_add_us(uint32_t a, uint32_t b)
 {
 	return a > UINT32_MAX - b ? UINT32_MAX : a + b;
 }
 
-void place_set_add(struct place_set *s, const struct place *p)
+void site_set_add(struct site_set *s, const struct site *p)
 {
-	struct place *least = s->places;
+	struct site *least = s->sites;
 
 	if (!p->frame)
 		return;
-	for (struct place *q = s->places; q < s->places + LOCKS_PLACES; q++) {
+	for (struct site *q = s->sites; q < s->sites + LOCKS_SITES; q++) {
 		if (q->frame == p->frame) {
-			q->us = places_add_us(q->us, p->us);
+			q->us = sites_add_us(q->us, p->us);
 			if (p->node && (!q->node || p->longest_us > q->longest_us)) {
 				q->node = p->node;
 				q->longest_us = p->longest_us;
@@ -114,14 +114,14 @@ void place_set_add(struct place_set *s, const struct place *p)
 		*least = *p;
 }
 
-void place_set_join(struct place_set *to, const struct place_set *from)
+void site_set_join(struct site_set *to, const struct site_set *from)
 {
-	for (uint32_t i = 0; i < LOCKS_PLACES; i++)
-		place_set_add(to, &from->places[i]);
+	for (uint32_t i = 0; i < LOCKS_SITES; i++)
+		site_set_add(to, &from->sites[i]);
 }
 
-void place_set_forget_nodes(struct place_set *s)
+void site_set_forget_nodes(struct site_set *s)
 {
-	for (uint32_t i = 0; i < LOCKS_PLACES; i++)
-		s->places[i].node = s->places[i].longest_us = 0;
+	for (uint32_t i = 0; i < LOCKS_SITES; i++)
+		s->sites[i].node = s->sites[i].longest_us = 0;
 }
