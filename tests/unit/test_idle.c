@@ -1,84 +1,13 @@
-#include "tests/unit/unit.h"
-#include <stdio.h>
+#include "tests/unit/stacks.h"
 #include "daemon/profile/idle.h"
-
-static uint8_t buf[WIRE_FRAME_MAX];
-static uint64_t sequence;
-static uint32_t next_id;
-
-static struct wire_str str(const char *s)
-{
-	return (struct wire_str){ s, (uint32_t)strlen(s) };
-}
-
-static void feed(struct stream *s, struct wire_writer *w)
-{
-	struct fault f = { 0 };
-	uint32_t len = wire_end(w, ++sequence);
-
-	assert_int_equal(stream_feed(s, buf, len, &f), 0);
-}
-
-static uint32_t string(struct stream *s, const char *text)
-{
-	struct wire_string record = { ++next_id, str(text) };
-	struct wire_writer w;
-
-	wire_begin(&w, buf, WIRE_STRING);
-	assert_true(wire_put_string(&w, &record));
-	feed(s, &w);
-	return next_id;
-}
-
-/* A frame of "java/lang/Thread.run"; without a dot a label. */
-static uint32_t frame(struct stream *s, uint32_t parent, const char *name)
-{
-	struct wire_node node = { .parent = parent, .kind = WIRE_KIND_STUB, .line = -1 };
-	const char *dot = strrchr(name, '.');
-	struct wire_writer w;
-
-	if (dot) {
-		char class_name[200];
-		struct wire_method m;
-
-		snprintf(class_name, sizeof(class_name), "%.*s", (int)(dot - name), name);
-		m.class_id = string(s, class_name);
-		m.name_id = string(s, dot + 1);
-		m.sig_id = string(s, "()V");
-		m.file_id = 0;
-		m.id = node.ref = ++next_id;
-		wire_begin(&w, buf, WIRE_METHOD);
-		assert_true(wire_put_method(&w, &m));
-		feed(s, &w);
-		node.kind = WIRE_KIND_C2;
-	} else {
-		node.ref = string(s, name);
-	}
-	node.id = ++next_id;
-	wire_begin(&w, buf, WIRE_NODE);
-	assert_true(wire_put_node(&w, &node));
-	feed(s, &w);
-	return node.id;
-}
 
 /* Frames from the root, NULL last. */
 static bool is_idle(const char *const *frames)
 {
-	struct wire_hello h = { .protocol = WIRE_PROTOCOL };
-	struct stream_ops ops = { 0 };
-	struct wire_writer w;
-	struct stream *s;
-	uint32_t node = 0;
-	bool idle;
+	uint32_t node;
+	struct stream *s = stacks_stream(frames, &node);
+	bool idle = idle_stack(s, node);
 
-	sequence = next_id = 0;
-	assert_int_equal(stream_new(&ops, NULL, &s), 0);
-	wire_begin(&w, buf, WIRE_HELLO);
-	assert_true(wire_put_hello(&w, &h));
-	feed(s, &w);
-	for (; *frames; frames++)
-		node = frame(s, node, *frames);
-	idle = idle_stack(s, node);
 	assert_int_equal(idle_stack(s, node), idle); /* as remembered */
 	stream_free(s);
 	return idle;

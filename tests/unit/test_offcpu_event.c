@@ -1,67 +1,7 @@
 /* Why a thread was off the CPU: from the kernel's class, the JVM's status and the frames. */
-#include "tests/unit/unit.h"
-#include <stdio.h>
+#include "tests/unit/stacks.h"
 #include <sys/syscall.h>
 #include "daemon/profile/offcpu_event.h"
-
-static uint8_t buf[WIRE_FRAME_MAX];
-static uint64_t sequence;
-static uint32_t next_id;
-
-static struct wire_str str(const char *s)
-{
-	return (struct wire_str){ s, (uint32_t)strlen(s) };
-}
-
-static void feed(struct stream *s, struct wire_writer *w)
-{
-	struct fault f = { 0 };
-	uint32_t len = wire_end(w, ++sequence);
-
-	assert_int_equal(stream_feed(s, buf, len, &f), 0);
-}
-
-static uint32_t string(struct stream *s, const char *text)
-{
-	struct wire_string record = { ++next_id, str(text) };
-	struct wire_writer w;
-
-	wire_begin(&w, buf, WIRE_STRING);
-	assert_true(wire_put_string(&w, &record));
-	feed(s, &w);
-	return next_id;
-}
-
-/* A frame of "java/lang/Thread.run"; without a dot a label. */
-static uint32_t frame(struct stream *s, uint32_t parent, const char *name)
-{
-	struct wire_node node = { .parent = parent, .kind = WIRE_KIND_STUB, .line = -1 };
-	const char *dot = strrchr(name, '.');
-	struct wire_writer w;
-
-	if (dot) {
-		char class_name[200];
-		struct wire_method m;
-
-		snprintf(class_name, sizeof(class_name), "%.*s", (int)(dot - name), name);
-		m.class_id = string(s, class_name);
-		m.name_id = string(s, dot + 1);
-		m.sig_id = string(s, "()V");
-		m.file_id = 0;
-		m.id = node.ref = ++next_id;
-		wire_begin(&w, buf, WIRE_METHOD);
-		assert_true(wire_put_method(&w, &m));
-		feed(s, &w);
-		node.kind = WIRE_KIND_C2;
-	} else {
-		node.ref = string(s, name);
-	}
-	node.id = ++next_id;
-	wire_begin(&w, buf, WIRE_NODE);
-	assert_true(wire_put_node(&w, &node));
-	feed(s, &w);
-	return node.id;
-}
 
 /* Frames from the root, NULL last. */
 static struct offcpu_event explain(unsigned kernel_class, uint8_t status, const char *const *frames)
@@ -72,18 +12,8 @@ static struct offcpu_event explain(unsigned kernel_class, uint8_t status, const 
 		.has_stack = *frames != NULL,
 		.syscall_nr = -1,
 	};
-	struct wire_hello h = { .protocol = WIRE_PROTOCOL };
-	struct stream_ops ops = { 0 };
-	struct wire_writer w;
-	struct stream *s;
+	struct stream *s = stacks_stream(frames, &e.node);
 
-	sequence = next_id = 0;
-	assert_int_equal(stream_new(&ops, NULL, &s), 0);
-	wire_begin(&w, buf, WIRE_HELLO);
-	assert_true(wire_put_hello(&w, &h));
-	feed(s, &w);
-	for (; *frames; frames++)
-		e.node = frame(s, e.node, *frames);
 	offcpu_event_explain(&e, s, "main");
 	e.node = 0;
 	stream_free(s);
