@@ -1,7 +1,8 @@
 """
-What kindling costs an application with its defaults, CPU samples and lock events: operations of a deterministic
-workload (tests/harness/java/Work.java), or with --tomcat the answers of a server (programs/ServletLoop.java), with
-the agent in it, against the same JVM without. With --rival also async-profiler 4.6, event=cpu at the same interval,
+What kindling costs an application, with CPU samples and lock events or with the --events that are named: operations
+of a deterministic workload (tests/harness/java/Work.java), with --tomcat the answers of a server
+(programs/ServletLoop.java), with --handoff of threads that switch all the time (programs/HandOff.java), with the
+agent in it, against the same JVM without. With --rival also async-profiler 4.6, event=cpu at the same interval,
 in turns in the same JVM.
 
 One JVM does all the work. Two JVMs of the same program differ by several percent (what the JIT inlined,
@@ -58,13 +59,14 @@ class Application(Jvm):
 
 
 @contextlib.contextmanager
-def tomcat(args):
+def program(args, main, *words, jars=()):
+    """One of programs/, compiled."""
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
-    path = [tempfile.mkdtemp(prefix="kindling-throughput-"), *map(stacks.maven, stacks.JARS)]
+    path = [tempfile.mkdtemp(prefix="kindling-throughput-"), *map(stacks.maven, jars)]
     subprocess.run([java_home(args.jdk) + "/bin/javac", "-nowarn", "-cp", ":".join(path), "-d", path[0],
-                    here + "/ServletLoop.java"], check=True, stderr=subprocess.DEVNULL)
+                    "%s/%s.java" % (here, main)], check=True, stderr=subprocess.DEVNULL)
     try:
-        with Application(args.jdk, "ServletLoop", options=("-Xms256m", "-Xmx256m"), path=":".join(path)) as jvm:
+        with Application(args.jdk, main, *words, options=("-Xms256m", "-Xmx256m"), path=":".join(path)) as jvm:
             yield jvm
     finally:
         shutil.rmtree(path[0])
@@ -72,7 +74,9 @@ def tomcat(args):
 
 def application(args):
     if args.tomcat:
-        return tomcat(args)
+        return program(args, "ServletLoop", jars=stacks.JARS)
+    if args.handoff:
+        return program(args, "HandOff", "4")
     return Application(args.jdk, "Work", str(args.threads), options=("-Xms256m", "-Xmx256m", "-XX:+AlwaysPreTouch"))
 
 
@@ -200,7 +204,7 @@ def report(got, args):
         print("  before the first attach against off: %+.2f %% by CPU time" % (
             100 * (got["before_first_attach"][1] / off[1] - 1)))
     print("  %d pairs of %g s blocks, %s, %d samples, %d pairs thrown away" % (
-        len(got["pairs"]), args.block, "Tomcat" if args.tomcat else "%d threads" % args.threads, got["samples"],
+        len(got["pairs"]), args.block, "Tomcat" if args.tomcat else "threads that switch" if args.handoff else "%d threads" % args.threads, got["samples"],
         got["spoiled"]))
 
 
@@ -212,6 +216,8 @@ def main():
     p.add_argument("--warmup", type=float, default=20, metavar="SECONDS", help="before the first block (20)")
     p.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 2) - 2), help="workers (CPUs - 2)")
     p.add_argument("--tomcat", action="store_true", help="a server and its clients instead of the workload")
+    p.add_argument("--handoff", action="store_true", help="threads that switch all the time instead of the workload")
+    p.add_argument("--events", default="cpu,lock", metavar="LIST", help="what the daemon collects (cpu,lock)")
     p.add_argument("--rival", action="store_true", help="also async-profiler's event=cpu")
     args = bench.begin(p)
     if args.rival and not stacks.rival():
@@ -219,11 +225,12 @@ def main():
     with application(args) as jvm:
         time.sleep(args.warmup)
         jvm.untouched = jvm.block(2 * args.block)
-        with Daemon(bench.settings(args)) as daemon:
+        more = ["  %s: {}" % e for e in args.events.split(",") if e != "cpu"]
+        with Daemon(bench.settings(args, *more)) as daemon:
             daemon.wait_state(jvm.pid, "streaming", bench.FOREVER)
             time.sleep(args.settle)
             got = run(args, daemon, jvm)
-    print("throughput, JDK %s, every %s" % (args.jdk, args.interval))
+    print("throughput, JDK %s, %s every %s" % (args.jdk, args.events, args.interval))
     report(got, args)
     bench.finish("throughput", args, dict(got, threads=args.threads, block_s=args.block))
     return 0
