@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from bundle import BUILD
+import wire  # noqa: E402
 from kindling import Lateness  # noqa: E402
 
 RESULT_SIZE = 128 + 4 + 4 + 124
@@ -36,7 +37,7 @@ def record(key, value):
 
 def start_frame():
     # protocol, interval, flags: no budget, session
-    return frame(START, record(1, 1) + record(2, 5_000_000) + record(3, 1) + record(6, 4711))
+    return frame(START, record(1, wire.PROTOCOL) + record(2, 5_000_000) + record(3, 1) + record(6, 4711))
 
 
 class Result:

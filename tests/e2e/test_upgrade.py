@@ -18,6 +18,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import versions  # noqa: E402
+import wire  # noqa: E402
 from kindling import BUILD, ONLY_MINE, Contention, Daemon, Jvm, agent_copies, accounts_balance, thread_names, timers, wait_for  # noqa: E402
 
 ARGS = None
@@ -214,7 +215,7 @@ class Protocols(Case):
                 hello = wait_for("HELLO", lambda: read_some(events))
             os.close(events)
             self.assertEqual(hello[4], 1)
-            self.assertEqual(hello[16:19], bytes((1, 1, 1)))
+            self.assertEqual(hello[16:19], bytes((1, 1, wire.PROTOCOL)))
             daemon.start()
             self.assertEqual(all_sampled(daemon, [jvm])[0]["attempts"], 0)  # of ours it is
             self.assertEqual(daemon.stop(), 0)

@@ -15,9 +15,10 @@ import time
 import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import wire  # noqa: E402
 from kindling import BUILD, wait_for  # noqa: E402
 
-EVENTS = 4  # WIRE_EVENT_COUNT
+EVENTS = len(wire.EVENTS)
 WINDOW_S = 10
 TICK, TEST = 0, 1  # enum upload_ask
 STATUS, TESTED = 0, 1  # enum upload_say
