@@ -15,9 +15,9 @@ struct outlet {
 	bool (*note)(const char *step, const char *text);
 	/* Sends an event that is not counted: a wait in progress, or its end. false = dropped. */
 	bool (*uncounted)(const struct ring_sample *s);
-	/* A wall-clock sample with the stack of an earlier one, of the epoch that is now; @turn: as
-	 * wall_written() was told. */
-	void (*wall_again)(const struct wire_sample *record, uint32_t turn);
+	/* A wall-clock sample with the stack of an earlier one, of the epoch that is now;
+	 * @generation: as wall_written() was told. */
+	void (*wall_repeat_sample)(const struct wire_sample *record, uint32_t generation);
 	/* Changes when all ids are forgotten; 0 = no id is good now. */
 	uint32_t (*epoch)(void);
 	/* The full name of a thread, by its number on the wire. @id: Thread.getId(). */

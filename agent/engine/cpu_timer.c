@@ -1,4 +1,5 @@
-/* See cpu_timer.h. Timers by raw syscalls: the unversioned timer_create of glibc is an old ABI. */
+/* See cpu_timer.h. Timers are made by raw system calls, because glibc's unversioned timer_create
+ * has an old ABI. */
 #include "agent/engine/cpu_timer.h"
 #include "agent/engine/old_copy.h"
 
@@ -15,12 +16,12 @@
 
 #define PAGE_BYTES 4096u
 
-static uint64_t phase; /* of the last thread's first expiry, in 1/2^64 of an interval */
+static uint64_t phase; /* phase of the last thread's first expiry, in 1/2^64 of an interval */
 
-/* Below @n, evenly spread from thread to thread: each is a golden section further than the one
- * before. Of threads shorter than the interval, about as many are met as should be, where chance
- * would miss by the square root of their number. */
-static uint64_t spread_below(uint64_t n)
+/* A number below @n. Successive numbers are spread evenly (golden-section steps), so that of
+ * threads shorter than the interval the right share gets a sample; random numbers would miss that
+ * by the square root of the number of threads. */
+static uint64_t phase_spread_below(uint64_t n)
 {
 	uint64_t x = __atomic_add_fetch(&phase, 0x9e3779b97f4a7c15ull, __ATOMIC_RELAXED);
 
@@ -29,7 +30,7 @@ static uint64_t spread_below(uint64_t n)
 
 /* ---- slots ------------------------------------------------------------------------------ */
 
-static void note_claimed(const struct slot *s)
+static void slots_raise_end(const struct slot *s)
 {
 	uint32_t end = __atomic_load_n(&engine.slots_end, __ATOMIC_RELAXED);
 	uint32_t next = (uint32_t)(s - engine.slots) + 1;
@@ -52,7 +53,7 @@ struct slot *slot_claim(uint32_t tid)
 
 		if (__atomic_compare_exchange_n(&s->state, &free_state, SLOT_CLAIMED, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-			note_claimed(s);
+			slots_raise_end(s);
 			s->tid = tid;
 			s->in_handler = 0;
 			s->accounted_ns = 0;
@@ -95,12 +96,12 @@ static void timer_arm(struct slot *s, uint64_t used_ns)
 	struct itimerspec spec;
 	uint64_t now = thread_cpu_ns(s->tid), since_ns, wait_ns;
 
-	/* a thread that begins has run for a while already: that is part of its first interval */
+	/* a new thread has used some CPU time already: that is part of its first interval */
 	since_ns = now != UINT64_MAX && now > used_ns ? now - used_ns : 0;
 	s->interval_ns = engine.interval_ns;
-	/* uniform over one interval: the expected number of expiries is then CPU time / interval
-	 * exactly, however short the thread lives */
-	s->first_ns = 1 + spread_below(s->interval_ns);
+	/* spread uniformly over one interval: then the expected number of expiries is CPU time /
+	 * interval exactly, however short the thread lives */
+	s->first_ns = 1 + phase_spread_below(s->interval_ns);
 	s->armed_cpu_ns = used_ns == UINT64_MAX ? 0 : used_ns;
 	s->accounted_ns = 0;
 	wait_ns = s->first_ns > since_ns ? s->first_ns - since_ns : 1;
@@ -131,7 +132,7 @@ int slot_arm(struct slot *s, uint64_t used_ns)
 		return r;
 	}
 	s->interval_ns = engine.interval_ns;
-	/* before arming: the first expiry may be due at once */
+	/* before it is armed, as the first expiry may be due at once */
 	__atomic_store_n(&s->state, SLOT_TIMED, __ATOMIC_RELEASE);
 	timer_arm(s, used_ns);
 	return 0;
@@ -156,9 +157,9 @@ bool slot_take(struct slot *s)
 					   __ATOMIC_RELAXED);
 }
 
-/* ---- a thread about itself -------------------------------------------------------------- */
+/* ---- in the thread itself --------------------------------------------------------------- */
 
-/* Between the two our memory stays: engine_stop() waits. */
+/* Between cpu_timer_enter() and cpu_timer_leave() engine_stop() waits, so the memory stays. */
 static bool cpu_timer_enter(void)
 {
 	__atomic_fetch_add(&engine.inside, 1, __ATOMIC_SEQ_CST);
@@ -175,19 +176,20 @@ void engine_thread_begin(void)
 	struct slot *s;
 
 	if (cpu_timer_enter()) {
-		/* a scan was faster, or a thread with the same number died unseen: begin anew */
+		/* a scan has found this thread already, or an earlier thread with this tid ended
+		 * unseen */
 		s = slot_find_sig(thread_id());
 		if (s && slot_take(s))
 			slot_release(s);
 		s = slot_claim(thread_id());
 		if (s)
-			(void)slot_arm(s, 0); /* all of its clock is ours to account for */
+			(void)slot_arm(s, 0); /* all of its CPU time is to be accounted for */
 	}
 	cpu_timer_leave();
 }
 
-/* What a thread that ends has used, and no signal has told. */
-static uint64_t rest_of(const struct slot *s, uint32_t state)
+/* The CPU time of an ending thread that no signal has covered. */
+static uint64_t slot_uncovered_ns(const struct slot *s, uint32_t state)
 {
 	uint64_t used = thread_cpu_ns(0), due_ns;
 
@@ -200,7 +202,7 @@ static uint64_t rest_of(const struct slot *s, uint32_t state)
 	return due_ns > s->accounted_ns ? due_ns - s->accounted_ns : 0;
 }
 
-static void engine_account_rest(const struct slot *s, uint32_t state)
+static void engine_account_uncovered(const struct slot *s, uint32_t state)
 {
 	char name[COMM_BYTES] = "";
 	uint64_t rest_ns;
@@ -210,7 +212,7 @@ static void engine_account_rest(const struct slot *s, uint32_t state)
 		host_thread_end(s, name);
 		return;
 	}
-	rest_ns = rest_of(s, state);
+	rest_ns = slot_uncovered_ns(s, state);
 	if (!rest_ns)
 		return;
 	if (state == SLOT_UNTIMED) {
@@ -221,9 +223,9 @@ static void engine_account_rest(const struct slot *s, uint32_t state)
 	engine_account_sig(s->tid, name, rest_ns, ENGINE_EXITED);
 }
 
-/* All of the thread is accounted for; until the kernel takes it away a scan would count it once
- * more. */
-static void note_end(void)
+/* All CPU time of the ending thread is accounted for. Without this entry a scan that still sees the
+ * thread would account for it again. */
+static void ended_add(void)
 {
 	uint32_t i = __atomic_fetch_add(&engine.ended_next, 1, __ATOMIC_RELAXED) & (ENDED_MAX - 1);
 	struct ended *e = &engine.ended[i];
@@ -240,13 +242,13 @@ void engine_thread_end(void)
 	uint32_t state;
 
 	if (cpu_timer_enter()) {
-		note_end();
+		ended_add();
 		s = slot_find_sig(thread_id());
 		state = s ? s->state : SLOT_FREE;
 		if (s && slot_take(s)) {
 			last = *s;
 			slot_release(s);
-			engine_account_rest(&last, state);
+			engine_account_uncovered(&last, state);
 		}
 	}
 	cpu_timer_leave();
@@ -267,16 +269,16 @@ bool engine_has_signal(void)
 	return handler_is_ours(engine.signo);
 }
 
-/* What a JVM without a profiler never has handlers for. */
+/* Signals for which a JVM without a profiler has no handler. */
 static const int candidates[] = { SIGPROF, SIGVTALRM, SIGSTKFLT, SIGPWR };
 #define N_CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
 
-/* @ret_now: what is to be there again when ours goes. */
+/* @ret_now: what engine_restore_signal() has to put back. */
 static bool cpu_timer_is_free(int signo, struct sigaction *ret_now)
 {
 	if (sigaction(signo, NULL, ret_now) < 0)
 		return false;
-	if (!old_copy_has_left(ret_now))
+	if (!old_copy_has_ended(ret_now))
 		return !(ret_now->sa_flags & SA_SIGINFO) && ret_now->sa_handler == SIG_DFL;
 	*ret_now = (struct sigaction){ .sa_handler = SIG_DFL };
 	return true;
@@ -293,7 +295,7 @@ bool engine_is_alone(void)
 	return true;
 }
 
-/* SIGPROF while nobody has it or wants it, else the next that nobody uses. */
+/* Takes SIGPROF if it is free and not reserved, else the next signal that is free. */
 static int install_handler(void)
 {
 	struct sigaction old, action;
@@ -315,9 +317,9 @@ static int install_handler(void)
 	return -EBUSY;
 }
 
-/* One of ours may be pending in a thread that blocks it, and SIG_DFL would end the process: what is
- * ignored is thrown away first, sigaction(2). A host's signal may still be held back in the kernel:
- * then ours stays. */
+/* A signal of ours may be pending in a thread that blocks it, and SIG_DFL would then end the
+ * process. Ignoring the signal first discards pending ones, sigaction(2). The kernel may still
+ * delay a signal of the host engine; then our handler stays. */
 void engine_restore_signal(void)
 {
 	struct sigaction ignore;
@@ -362,7 +364,7 @@ void engine_free(void)
 
 	if (!slots)
 		return;
-	/* a signal that is still pending finds no slot: "not ours" */
+	/* a signal that is still pending finds no slot and is not taken for ours */
 	__atomic_store_n(&engine.slots, NULL, __ATOMIC_SEQ_CST);
 	munmap(slots, SLOTS_MAX * sizeof(struct slot));
 	munmap(scratch[0].frames, SCRATCH_BUFFERS * WALK_FRAMES_MAX * sizeof(struct walk_frame));
@@ -377,7 +379,7 @@ uint64_t engine_bytes(void)
 
 	if (!engine.slots)
 		return 0;
-	/* pages that a thread has ever had a slot in */
+	/* counts the pages in which a slot has ever been used */
 	for (uint32_t i = 0; i < slots_end(); i += in_page)
 		for (uint32_t k = i; k < i + in_page && k < SLOTS_MAX; k++)
 			if (engine.slots[k].tid) {
@@ -422,7 +424,8 @@ int engine_start(uint64_t interval_ns, bool host, const char **why)
 
 	if (r < 0)
 		return r;
-	phase = mono_ns() * 0x9e3779b97f4a7c15ull; /* each session begins elsewhere */
+	/* so that each session begins at another phase */
+	phase = mono_ns() * 0x9e3779b97f4a7c15ull;
 	engine.host = host;
 	engine.host_ever |= host;
 	engine.pool_ns = 0;
@@ -456,7 +459,7 @@ bool engine_stop(void)
 			break;
 		nanosleep(&pause, NULL);
 	}
-	/* threads that were just beginning may have got a timer meanwhile */
+	/* threads that were just starting may have got a timer meanwhile */
 	for (uint32_t i = 0; i < slots_end(); i++)
 		if (slot_take(&engine.slots[i]))
 			slot_release(&engine.slots[i]);
@@ -469,8 +472,8 @@ void engine_set_interval(uint64_t interval_ns)
 	for (uint32_t i = 0; i < slots_end(); i++) {
 		struct slot *s = &engine.slots[i];
 
-		/* held while it is armed anew, so that its thread's end cannot free it under us;
-		 * a tick of the thread meanwhile is ignored, once */
+		/* the slot is claimed while its timer is rearmed, so that the thread's end cannot
+		 * release it; one tick of the thread may be ignored meanwhile */
 		if (s->state == SLOT_TIMED && slot_take(s)) {
 			timer_arm(s, thread_cpu_ns(s->tid));
 			__atomic_store_n(&s->state, SLOT_TIMED, __ATOMIC_RELEASE);

@@ -1,18 +1,20 @@
 /*
- * The CPU engine. Its signals come from one of two sources, chosen when it starts:
- *   timers  one POSIX timer per thread on that thread's CPU clock, never finer than the kernel's
- *           tick. A sample's weight is (1 + overrun) * interval.
- *   host    the daemon's clock events (daemon/bpf/host_engine.h). No timers; host.h says what a
- *           sample weighs.
- * Every sample's weight is the CPU time it stands for. What no signal delivers is accounted for
- * without a stack, so that the weights add up to the CPU time of the process:
- *   "[exited between ticks]"  timers: a thread ended with CPU time that no tick delivered; the
- * writer puts it under what threads of that name run (roots.h)
- *   "[no signal]"             host: far more CPU time since the last sample than the interval; the
- *                             thread blocks the signal, or nobody sent one
- *   "[found late]"            CPU used by a thread, born after the engine started, before a scan
- *                             found it
- *   "[no timer]"              CPU used by threads that got no timer (RLIMIT_SIGPENDING)
+ * The CPU engine: takes CPU samples. Its signals come from one of two sources, chosen when it
+ * starts:
+ *   timers  one POSIX timer per thread on that thread's CPU clock. It expires at most once per
+ *           kernel tick. A sample's weight is (1 + overrun) * interval.
+ *   host    the daemon's clock events (daemon/bpf/host_engine.h), without timers. host.h explains a
+ *           sample's weight.
+ * A sample's weight is the CPU time that it stands for. Samples without a stack account for CPU
+ * time that no signal covers, so that the weights add up to the CPU time of the process:
+ *   "[exited between ticks]"  timers: a thread ended with CPU time that no expiry covered; the
+ *                             writer attributes it to the usual stack of threads with that name
+ *                             (roots.h)
+ *   "[no signal]"             host: the thread has used far more CPU time than one interval since
+ *                             its last sample, because it blocks the signal or nobody sent one
+ *   "[found late]"            CPU time of a thread that began after the engine started, up to the
+ *                             scan that found it
+ *   "[no timer]"              CPU time of threads that got no timer (RLIMIT_SIGPENDING)
  */
 #pragma once
 
@@ -25,111 +27,118 @@
 
 enum slot_state {
 	SLOT_FREE,
-	SLOT_CLAIMED, /* being filled in or torn down: not for others */
+	/* one thread is filling it in or tearing it down; all others leave it alone */
+	SLOT_CLAIMED,
 	SLOT_TIMED,
-	SLOT_UNTIMED, /* no timer to be had */
-	SLOT_HOST, /* the daemon sends its signals */
+	SLOT_UNTIMED, /* the kernel refused a timer */
+	SLOT_HOST, /* the daemon sends this thread's signals */
 };
 
-/* One thread. A timer's cookie points here; for a signal from the host the handler looks it up. */
+/* One thread. A timer's signal carries the slot's address; for a signal of the host engine the
+ * handler finds the slot by tid. */
 struct slot {
 	uint32_t state; /* enum slot_state */
 	uint32_t tid;
 	int32_t timer_id;
 	uint32_t in_handler; /* only the thread itself */
 	uint64_t interval_ns;
-	uint64_t armed_cpu_ns; /* the thread's clock from which on it is sampled */
-	uint64_t first_ns; /* first expiry after that */
-	uint64_t accounted_ns; /* weight delivered since; written by the thread itself */
-	uint64_t seen_cpu_ns; /* host: the thread's clock up to where it is accounted for; by CAS */
-	int64_t missing_ns; /* host: that clock less the weights; only the thread itself */
-	uint32_t scan; /* last scan that saw the thread */
-	uint32_t named; /* 1 = a sample carried its name; only the thread itself */
+	uint64_t armed_cpu_ns; /* the thread's CPU clock when sampling of it began */
+	uint64_t first_ns; /* CPU time from then to the first expiry */
+	/* weight of its samples since then; only the thread itself writes it */
+	uint64_t accounted_ns;
+	uint64_t seen_cpu_ns; /* host: the CPU time that is accounted for already; changed by CAS */
+	/* host: CPU time accounted for, less the weights of its samples; only the thread itself
+	 * uses it */
+	int64_t missing_ns;
+	uint32_t scan; /* the last scan that found the thread */
+	uint32_t named; /* 1 = a sample has carried its name; only the thread itself uses it */
 };
 
-#define ENDED_MAX 256u /* threads that said their end and may still be seen; power of two */
+#define ENDED_MAX 256u /* recently ended threads, which may still be in /proc; power of two */
 struct ended {
 	uint32_t tid;
-	uint64_t mono_ns; /* when; long ago = another thread has its number */
-	uint64_t cpu_ns; /* its clock then; who has used less is another too */
+	uint64_t mono_ns; /* when it ended; if that is long ago, a new thread has the same tid */
+	uint64_t cpu_ns; /* its CPU time then; a thread with less is a new one */
 };
 
 struct engine {
-	struct slot *slots; /* SLOTS_MAX, a hash table by tid */
-	uint32_t
-		slots_end; /* the first of those that nobody ever had: most, and not even touched */
-	uint32_t running; /* handlers ignore signals when 0 */
-	uint32_t
-		inside; /* handlers, and threads at their begin or end, that may touch our memory */
+	struct slot *slots; /* SLOTS_MAX entries, a hash table by tid */
+	uint32_t slots_end; /* slots from this one on were never used, their pages never touched */
+	uint32_t running; /* 0 = handlers ignore signals */
+	uint32_t inside; /* handlers and starting or ending threads that may touch our memory now */
 	uint32_t host; /* 1 = signals come from the host engine */
 	uint32_t host_ever;
-	uint32_t offcpu; /* 1 = its signals also end times off the CPU, which are events */
-	int64_t pool_ns; /* host: CPU time of threads that ended, less their weights */
+	/* 1 = the host engine's signals also report times off the CPU, as events of their own */
+	uint32_t offcpu;
+	int64_t pool_ns; /* host: CPU time of ended threads, less the weights of their samples */
 	uint64_t interval_ns;
-	uint64_t handler; /* address of ours, for the host engine */
-	uint64_t started_ticks; /* as field 22 of /proc/PID/stat counts */
+	uint64_t handler; /* address of our signal handler, which the daemon checks */
+	uint64_t started_ticks; /* clock ticks since boot, as in field 22 of /proc/PID/stat */
 	int signo; /* 0 = none yet */
-	bool spare_sigprof; /* leave it to the JVM */
+	bool spare_sigprof; /* true = do not use SIGPROF: the JVM wants it */
 	struct sigaction previous; /* the handler before ours */
-	int timer_error; /* -errno of the last timer that was refused */
+	int timer_error; /* -errno of the last timer that the kernel refused */
 	int32_t timers; /* how many exist */
 	int32_t hosted; /* threads with SLOT_HOST */
-	int32_t timers_max; /* half of what RLIMIT_SIGPENDING left us */
+	int32_t timers_max; /* half of the room that RLIMIT_SIGPENDING leaves */
 	int32_t untimed;
-	int32_t no_slot; /* threads of the last scan that found no slot */
+	int32_t no_slot; /* threads without a slot at the last scan */
 	uint32_t scan;
 	uint32_t agent_tid; /* never sampled */
 	uint32_t ended_next;
-	struct ended ended[ENDED_MAX]; /* a ring: a scan must not find them anew */
+	/* a ring, so that a scan does not take ended threads for new ones */
+	struct ended ended[ENDED_MAX];
 };
 
 extern struct engine engine;
 
-/* Agent's thread. engine_start: 0, or -errno with a static sentence. */
+/* Agent's thread. @interval_ns: CPU time between two samples; @host: the daemon sends the signals.
+ * Returns 0, or -errno with a static sentence in *why. */
 int engine_start(uint64_t interval_ns, bool host, const char **why);
-/* The handler alone, for signals of others than the timers: wall.h. As engine_start(). */
+/* Only allocates memory and installs the handler, for the signals of wall.h. Returns as
+ * engine_start(). */
 int engine_hold_signal(const char **why);
-/* No timer is left, and nobody is inside: true. false = a handler hangs (a page that does not
- * come): the ring may still be written to. */
+/* Deletes all timers and waits up to half a second for handlers to finish. false = a handler hangs,
+ * for example in a page fault that does not end: it may still write to the ring. */
 bool engine_stop(void);
-/* After engine_stop() said true: give the memory back. */
+/* Returns the memory; only after engine_stop() returned true. */
 void engine_free(void);
-/* After that: the signal as it was, where nothing of ours can come any more. */
+/* After engine_free(): puts back the earlier handler if none of our signals can come any more. */
 void engine_restore_signal(void);
-void engine_set_interval(uint64_t interval_ns); /* arms all timers anew */
-/* Look for threads that began or ended without us; returns what it took, in ns. */
+void engine_set_interval(uint64_t interval_ns); /* rearms all timers */
+/* Finds threads that began or ended unnoticed. Returns the time that it took, in ns. */
 uint64_t engine_scan(void);
-bool engine_has_signal(void); /* false = another profiler has taken the handler over */
-bool engine_is_alone(void); /* false = a signal that profilers use is another's */
+bool engine_has_signal(void); /* false = another profiler has replaced our handler */
+bool engine_is_alone(void); /* false = somebody else handles a signal that profilers use */
 uint32_t engine_threads(void);
 uint64_t engine_bytes(void);
 
-/* Any thread, about itself: begin and end of its samples. */
+/* Called by a thread about itself, when it begins and when it ends. */
 void engine_thread_begin(void);
 void engine_thread_end(void);
 
-struct slot *slot_find_sig(uint32_t tid); /* also from a handler; NULL = unknown */
+struct slot *slot_find_sig(uint32_t tid); /* signal-safe; NULL = the thread has no slot */
 #define ENGINE_EXITED "[exited between ticks]"
-#define COMM_BYTES    16 /* of a thread's name in the kernel, prctl(2) */
-/* A sample without a stack but one label. @name: of the thread, COMM_BYTES, or NULL. */
+#define COMM_BYTES    16 /* of a thread's name in the kernel, PR_GET_NAME in prctl(2) */
+/* Records a sample whose stack is only @label. @name: the thread's name, COMM_BYTES, or NULL. */
 void engine_account_sig(uint32_t tid, const char *name, uint64_t weight_ns, const char *label);
 
-/* thread_start.c: libjvm's own calls of pthread_create() go through us. */
+/* thread_start.c: redirects libjvm's calls of pthread_create() to us, and back. */
 void thread_start_hook(void);
 void thread_start_unhook(void);
 
 /* cpu_timer_sig.c */
 void engine_handler_sig(int signo, siginfo_t *info, void *ucontext);
 struct ring_sample;
-/* In the handler: one sample of the interrupted thread into the counters and the ring. @head: all
- * but the stack and the time. @slot: says the thread's name once; NULL = its name is known. */
+/* In the handler: counts one sample of the interrupted thread and puts it into the ring. @head:
+ * everything but the stack and the time. @slot: its first sample carries the thread's name; NULL =
+ * no name is needed. */
 void engine_sample_sig(struct ring_sample *head, struct slot *slot, void *ucontext);
-/* The same with two samples of one stack: @also may be NULL. */
+/* The same for two samples with one stack; @also may be NULL. */
 void engine_sample_both_sig(struct ring_sample *head, struct ring_sample *also, struct slot *slot,
 			    void *ucontext);
 
-/* Buffers that handlers walk into: more threads interrupted at once than these = drop.no_scratch.
- */
+/* Stack buffers of handlers. A sample is dropped as no_scratch when all of them are in use. */
 #define SCRATCH_BUFFERS 8
 struct scratch {
 	uint32_t busy;

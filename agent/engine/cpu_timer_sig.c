@@ -24,8 +24,8 @@ struct engine engine;
 struct handler_cost handler_cost;
 struct scratch scratch[SCRATCH_BUFFERS];
 
-/* Tids come one after the other and wander: a few pages serve most JVMs, the rest of the table is
- * touched when there is no room in the part before it. */
+/* Tids are given out in sequence, so a few pages of the table serve most JVMs. A larger part is
+ * touched only when there is no room in the part before it. */
 struct slot *slot_probe_sig(uint32_t tid, uint32_t i)
 {
 	static const uint32_t parts[] = { SLOTS_MAX / 16, SLOTS_MAX / 4, SLOTS_MAX };
@@ -70,7 +70,7 @@ static uint64_t mono_ns_sig(void)
 	return clock_ns_sig(CLOCK_MONOTONIC);
 }
 
-static void add_sig(uint64_t *counter, uint64_t n)
+static void counters_add_sig(uint64_t *counter, uint64_t n)
 {
 	__atomic_fetch_add(counter, n, __ATOMIC_SEQ_CST);
 }
@@ -95,7 +95,7 @@ void engine_account_sig(uint32_t tid, const char *name, uint64_t weight_ns, cons
 	(void)producer_put_sig(&head, &frame);
 }
 
-/* Is the signal one of our timers', for the thread it interrupts? */
+/* The slot of a signal from one of our timers; NULL for other signals. */
 static struct slot *slot_of_sig(const siginfo_t *info)
 {
 	uintptr_t p = (uintptr_t)info->si_value.sival_ptr;
@@ -115,11 +115,12 @@ static void cpu_timer_forward_sig(int signo, siginfo_t *info, void *ucontext)
 	} else if (engine.previous.sa_handler != SIG_DFL && engine.previous.sa_handler != SIG_IGN) {
 		engine.previous.sa_handler(signo);
 	}
-	/* SIG_DFL would end the process: a late signal of ours, or a stranger's, is swallowed */
+	/* SIG_DFL would end the process, so a late signal of ours, or somebody else's, is
+	 * ignored */
 }
 
-/* A thread says its own name: when the writer comes round it may be gone. */
-static void name_sig(struct slot *slot, char *name)
+/* The thread reads its own name now: it may have ended when the writer reads the sample. */
+static void slot_name_sig(struct slot *slot, char *name)
 {
 	name[0] = '\0';
 	if (!slot->named)
@@ -127,23 +128,23 @@ static void name_sig(struct slot *slot, char *name)
 	slot->named = 1;
 }
 
-/* The same stack, thread and moment as @head. */
-static void push_also_sig(struct ring_sample *also, const struct ring_sample *head,
-			  const struct walk_frame *frames)
+/* Pushes a second sample of the same stack, thread and moment as @head. */
+static void engine_push_second_sig(struct ring_sample *also, const struct ring_sample *head,
+				   const struct walk_frame *frames)
 {
 	struct ring_sample copy = *head;
 
 	copy.event = also->event;
 	copy.weight = also->weight;
 	copy.status = also->status;
-	copy.name[0] = head->virtual_id ? copy.name[0] : '\0'; /* one of them says it */
+	copy.name[0] = head->virtual_id ? copy.name[0] : '\0'; /* the other sample carries it */
 	(void)producer_put_sig(&copy, frames);
 }
 
-static void push_sig(struct ring_sample *head, struct ring_sample *also, struct slot *slot,
-		     void *ucontext)
+static void engine_push_sig(struct ring_sample *head, struct ring_sample *also, struct slot *slot,
+			    void *ucontext)
 {
-	bool is_new = slot && !slot->named; /* its name may soon be gone */
+	bool is_new = slot && !slot->named; /* the writer should resolve its name before it ends */
 	struct scratch *s = scratch_claim_sig();
 	char context[RING_CONTEXT_BYTES];
 	struct walk walk;
@@ -162,17 +163,17 @@ static void push_sig(struct ring_sample *head, struct ring_sample *also, struct 
 	if (walk.virtual_id)
 		__builtin_memcpy(head->name, walk.virtual_name, sizeof(head->name));
 	else if (slot)
-		name_sig(slot, head->name);
+		slot_name_sig(slot, head->name);
 	if (guard_begin_sig(&((ucontext_t *)ucontext)->uc_sigmask))
 		trace_into_sig(0, head, context);
 	if (head->event == WIRE_EVENT_OFFCPU)
 		head->status = thread_status_sig(head->mono_ns - head->weight, head->mono_ns);
 	if (walk.broken && (also || head->event == WIRE_EVENT_CPU))
-		add_sig(&agent.counters.broken, 1);
+		counters_add_sig(&agent.counters.broken, 1);
 	if (producer_put_sig(head, walk.frames))
 		producer_wake_sig(is_new);
 	if (also)
-		push_also_sig(also, head, walk.frames);
+		engine_push_second_sig(also, head, walk.frames);
 	__atomic_store_n(&s->busy, 0, __ATOMIC_RELEASE);
 }
 
@@ -182,7 +183,7 @@ void handler_took_sig(uint64_t ns)
 
 	__atomic_store_n(&handler_cost.took_ns[i & (HANDLER_RECENT - 1)],
 			 ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX, __ATOMIC_RELAXED);
-	add_sig(&agent.counters.handler_time[wire_time_bucket(ns)], 1);
+	counters_add_sig(&agent.counters.handler_time[wire_time_bucket(ns)], 1);
 }
 
 void engine_sample_both_sig(struct ring_sample *head, struct ring_sample *also, struct slot *slot,
@@ -196,7 +197,7 @@ void engine_sample_both_sig(struct ring_sample *head, struct ring_sample *also, 
 	if (also)
 		producer_take_sig(also);
 	head->mono_ns = mono_ns_sig();
-	push_sig(head, also, slot, ucontext);
+	engine_push_sig(head, also, slot, ucontext);
 	if (timed)
 		handler_took_sig(clock_ns_sig(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
@@ -263,7 +264,7 @@ void engine_handler_sig(int signo, siginfo_t *info, void *ucontext)
 	else
 		ours = host_on_signal_sig(info, ucontext) || wall_on_signal_sig(info, ucontext);
 	__atomic_fetch_sub(&engine.inside, 1, __ATOMIC_SEQ_CST);
-	if (!ours) /* another's handler may never return: we are not inside any more */
+	if (!ours) /* not counted as inside: another program's handler may never return */
 		cpu_timer_forward_sig(signo, info, ucontext);
 	errno = saved_errno;
 }

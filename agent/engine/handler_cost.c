@@ -3,9 +3,10 @@
 
 #include "agent/base/agent.h"
 
-#define LONGEST 16u /* one in so many is held to the length of the others */
+#define LONGEST 16u /* the longest one in so many is capped */
 
-/* Sorted into place: there are few, and this runs once a second at most. */
+/* Sorts the recent times into @sorted by insertion: they are few, and this runs at most once a
+ * second. */
 static uint32_t handler_cost_recent(uint32_t *sorted)
 {
 	uint32_t n = __atomic_load_n(&handler_cost.n, __ATOMIC_ACQUIRE);
@@ -31,7 +32,7 @@ uint64_t handler_sample_ns(void)
 		return 0;
 	longest = n - 1 - (n + LONGEST - 1) / LONGEST;
 	if (n < LONGEST)
-		longest = n / 2; /* too few to tell: their median at most */
+		longest = n / 2; /* too few to know which are outliers: at most their median */
 	for (uint32_t i = 0; i < n; i++)
 		sum += sorted[i < longest ? i : longest];
 	return sum / n;

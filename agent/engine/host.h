@@ -1,28 +1,27 @@
 /*
- * Signals of the daemon's host engine, and what each weighs.
+ * The signals of the daemon's host engine, and the weights of their samples.
  *
- * The clocks of a CPU know nothing of threads: a thread is met in proportion to the time that it
- * runs, wherever it is then. So each signal weighs the same: one interval for each tick that it
- * stands for. Ticks get lost, though (a hypervisor takes the CPU, a signal is blocked, chance), and
- * the weights of a thread are to add up to its CPU clock. What is missing, or too much, is made up
- * for in small parts by the samples that follow, over many intervals: no place gets more than
- * another. (The time since the last sample as a weight would be exact, too, and give the time of
- * short runs, which are seldom met, to the long ones after them.)
+ * Clock events on each CPU interrupt whatever thread runs there, so a thread is sampled in
+ * proportion to its CPU time. Therefore every signal has the same weight: one interval for each
+ * tick that it stands for. But ticks get lost (a hypervisor takes the CPU away, a thread blocks the
+ * signal, chance), and the weights of a thread must add up to its CPU clock. So each of the
+ * following samples makes up for a small part of the difference, over many intervals; no stack then
+ * gets much more weight than others. (The time since the last sample would also be an exact weight,
+ * but it would give the time of short runs, which are rarely hit, to the long ones after them.)
  *
- * A thread that ends leaves the difference to a pool, and samples of threads that are young take
- * their part of it: so threads that live less than an interval are right in sum.
+ * A thread that ends leaves its difference to a pool, from which the samples of young threads take
+ * a part. So the sum is right even for threads that live less than an interval.
  */
 #pragma once
 
 #include <signal.h>
 #include "agent/engine/cpu_timer.h"
 
-/* In the handler. false = not a signal of the host engine's. */
+/* In the handler. false = the signal does not come from the host engine. */
 bool host_on_signal_sig(const siginfo_t *info, void *ucontext);
-/* The calling thread ends, and @s, its slot as it was, is no longer one. @name: see
+/* The calling thread ends; @s: a copy of its slot, which has been released. @name: see
  * engine_account_sig(). */
 void host_thread_end(const struct slot *s, const char *name);
-/* Up to where one thread's clock may run ahead of its samples before it is accounted for as "[no
- * signal]".
- */
+/* The CPU time, in ns, by which a thread may be ahead of its samples before the excess is accounted
+ * for as "[no signal]". */
 uint64_t host_lag_max_ns_sig(void);

@@ -8,11 +8,11 @@
 #include "agent/engine/slots.h"
 #include "proto/host_cookie.h"
 
-/* What a signal that came so late stands for nobody knows. Below it, one may wait for the end of a
- * long system call: then the stack it finds is the right one for all of the time. */
+/* A thread in a long system call gets its signal late, and the stack is then right for all of that
+ * time. Beyond this limit it is unknown which stack the time belongs to. */
 #define LAG_NS_MAX	  (250 * NS_PER_MS)
 #define LAG_INTERVALS_MAX 16
-#define WINDOW		  16 /* samples that make up for a difference, about */
+#define WINDOW		  16 /* a difference is made up for over about so many samples */
 
 uint64_t host_lag_max_ns_sig(void)
 {
@@ -21,14 +21,14 @@ uint64_t host_lag_max_ns_sig(void)
 	return ns > LAG_NS_MAX ? ns : LAG_NS_MAX;
 }
 
-/* As BPF sends them: from the kernel, no sender. */
-static bool is_hosts_sig(const siginfo_t *info)
+/* Signals of BPF programs come from the kernel and have no sender. */
+static bool host_sent_sig(const siginfo_t *info)
 {
 	return info->si_code == SI_KERNEL && info->si_pid == 0 && engine.host &&
 	       __atomic_load_n(&engine.running, __ATOMIC_ACQUIRE);
 }
 
-static uint64_t own_cpu_ns_sig(void)
+static uint64_t host_own_cpu_ns_sig(void)
 {
 	struct timespec ts;
 
@@ -36,22 +36,23 @@ static uint64_t own_cpu_ns_sig(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* CPU time of the thread, whose clock is @now, that nobody has accounted yet; it is the caller's to
- * book. */
-static uint64_t claim_time_sig(struct slot *slot, uint64_t now)
+/* Claims the thread's CPU time up to @now that has not been accounted for. The caller must account
+ * for what is returned. */
+static uint64_t host_claim_cpu_time_sig(struct slot *slot, uint64_t now)
 {
 	uint64_t seen = __atomic_load_n(&slot->seen_cpu_ns, __ATOMIC_RELAXED);
-	/* far ahead of us: of another thread with our number, that ended without a word */
+	/* far ahead of this thread's clock: it belongs to an earlier thread with this tid, whose
+	 * end was not seen */
 	uint64_t from = seen > now + NS_PER_MS ? 0 : seen;
 
 	if (now <= from || !__atomic_compare_exchange_n(&slot->seen_cpu_ns, &seen, now, false,
 							__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return 0; /* a scan was here just now */
+		return 0; /* a scan has just accounted for it */
 	return now - from;
 }
 
-/* The part of @missing_ns that one sample makes up for. */
-static int64_t part_sig(int64_t missing_ns)
+/* The part of @missing_ns that is added to one sample. */
+static int64_t host_correction_sig(int64_t missing_ns)
 {
 	int64_t part = missing_ns / WINDOW, most = (int64_t)(engine.interval_ns / 2);
 
@@ -60,22 +61,23 @@ static int64_t part_sig(int64_t missing_ns)
 	return part < -most ? -most : part;
 }
 
-/* What the thread's ticks stand for. Kernels that cannot say it with the signal say nothing; and
- * what is far beyond the thread's own clock was meant for another. */
-static uint64_t owed_sig(uint64_t owed_ns, uint64_t elapsed_ns)
+/* The CPU time that the thread's ticks stand for. Kernels without bpf_send_signal_task() cannot
+ * pass it (0). A value far above the thread's own CPU time belongs to another thread. */
+static uint64_t host_owed_sig(uint64_t owed_ns, uint64_t elapsed_ns)
 {
 	if (owed_ns == 0 || owed_ns > elapsed_ns + host_lag_max_ns_sig())
 		return engine.interval_ns;
 	return owed_ns;
 }
 
-/* The weight of a sample of @slot, whose thread has run for @elapsed_ns since its last. */
-static uint64_t weigh_sig(struct slot *slot, uint64_t owed_ns, uint64_t elapsed_ns, bool young)
+/* The weight of a sample of @slot. @elapsed_ns: CPU time of its thread since the last sample. */
+static uint64_t host_weigh_sig(struct slot *slot, uint64_t owed_ns, uint64_t elapsed_ns, bool young)
 {
-	/* from before this sample: how long it was in coming must not show in its weight */
-	int64_t own_ns = part_sig(slot->missing_ns);
+	/* taken before this sample's own difference is added, so that a late signal does not get a
+	 * larger weight */
+	int64_t own_ns = host_correction_sig(slot->missing_ns);
 	int64_t of_pool_ns =
-		young ? part_sig(__atomic_load_n(&engine.pool_ns, __ATOMIC_RELAXED)) : 0;
+		young ? host_correction_sig(__atomic_load_n(&engine.pool_ns, __ATOMIC_RELAXED)) : 0;
 	int64_t least = (int64_t)(owed_ns / 4);
 
 	if ((int64_t)owed_ns + own_ns + of_pool_ns < least)
@@ -85,30 +87,30 @@ static uint64_t weigh_sig(struct slot *slot, uint64_t owed_ns, uint64_t elapsed_
 	return (uint64_t)((int64_t)owed_ns + own_ns + of_pool_ns);
 }
 
-/* The weight of a sample for ticks that stand for @owed_ns; 0 = none is due. */
-static uint64_t cpu_weight_sig(struct slot *slot, uint64_t owed_ns)
+/* The weight of a sample for ticks that stand for @owed_ns; 0 = no sample is due. */
+static uint64_t host_weight_sig(struct slot *slot, uint64_t owed_ns)
 {
-	uint64_t now = own_cpu_ns_sig(), elapsed_ns = claim_time_sig(slot, now);
+	uint64_t now = host_own_cpu_ns_sig(), elapsed_ns = host_claim_cpu_time_sig(slot, now);
 
 	if (!elapsed_ns)
 		return 0;
-	owed_ns = owed_sig(owed_ns, elapsed_ns);
+	owed_ns = host_owed_sig(owed_ns, elapsed_ns);
 	if (elapsed_ns > owed_ns + host_lag_max_ns_sig()) {
 		engine_account_sig(slot->tid, NULL, elapsed_ns - owed_ns, "[no signal]");
 		elapsed_ns = owed_ns;
 	}
-	return weigh_sig(slot, owed_ns, elapsed_ns, now < WINDOW * engine.interval_ns);
+	return host_weigh_sig(slot, owed_ns, elapsed_ns, now < WINDOW * engine.interval_ns);
 }
 
-static void on_signal_sig(const siginfo_t *info, void *ucontext)
+static void host_sample_sig(const siginfo_t *info, void *ucontext)
 {
 	uint64_t cookie = (uint64_t)(uintptr_t)info->si_value.sival_ptr, owed_ns = cookie;
 	struct slot *slot = slot_find_sig((uint32_t)syscall(SYS_gettid));
 	uint64_t weight_ns = 0, off_ns = 0;
 	bool ticked = true;
 
-	/* no slot: the next scan finds the thread and accounts for what it used until then; a time
-	 * off the CPU the daemon knows without us */
+	/* without a slot: the next scan finds the thread and accounts for its CPU time until then;
+	 * the daemon knows the time off the CPU without the agent */
 	if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_HOST)
 		return;
 	if (host_cookie_is_offcpu(cookie)) {
@@ -118,22 +120,22 @@ static void on_signal_sig(const siginfo_t *info, void *ucontext)
 			off_ns = host_cookie_off_ns(cookie);
 	}
 	if (ticked)
-		weight_ns = cpu_weight_sig(slot, owed_ns);
+		weight_ns = host_weight_sig(slot, owed_ns);
 	if (weight_ns || off_ns)
 		slot_sample_sig(slot, weight_ns, off_ns, ucontext);
 }
 
 bool host_on_signal_sig(const siginfo_t *info, void *ucontext)
 {
-	if (!is_hosts_sig(info))
+	if (!host_sent_sig(info))
 		return false;
-	on_signal_sig(info, ucontext);
+	host_sample_sig(info, ucontext);
 	return true;
 }
 
 void host_thread_end(const struct slot *s, const char *name)
 {
-	uint64_t used = own_cpu_ns_sig();
+	uint64_t used = host_own_cpu_ns_sig();
 	uint64_t rest_ns = used > s->seen_cpu_ns ? used - s->seen_cpu_ns : 0;
 	int64_t left_ns = s->missing_ns, most = (int64_t)host_lag_max_ns_sig(), pool_ns;
 
@@ -142,7 +144,7 @@ void host_thread_end(const struct slot *s, const char *name)
 	else
 		left_ns += (int64_t)rest_ns;
 	pool_ns = __atomic_load_n(&engine.pool_ns, __ATOMIC_RELAXED);
-	/* more than the young will ever make up for: signals do not reach such threads */
+	/* too much for young threads to make up for: signals do not reach threads like this one */
 	if (left_ns > 0 && pool_ns + left_ns > most)
 		engine_account_sig(s->tid, name, (uint64_t)left_ns, "[no signal]");
 	else if (left_ns > 0 || pool_ns + left_ns > -most)

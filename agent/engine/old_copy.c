@@ -6,14 +6,14 @@
 #include <string.h>
 #include "agent/engine/cpu_timer.h"
 
-/* Of the handler, which is longer, and refers to all else relative to itself. */
+/* bytes of the handler that are compared; it is longer, and position-independent */
 #define CODE_BYTES 256
 
-/* Of the object in which an address lies. */
+/* The shared object that contains an address. */
 struct object {
 	uintptr_t address;
 	uintptr_t base; /* 0 = not found */
-	uintptr_t end; /* of its memory */
+	uintptr_t end; /* end of its memory */
 	const char *path;
 };
 
@@ -43,7 +43,8 @@ static int old_copy_on_object(struct dl_phdr_info *info, size_t size, void *data
 	return 1;
 }
 
-/* Each mount is elsewhere; the file's name has a hash of its content. */
+/* The file name alone: the directory differs from mount to mount, the name contains a hash of the
+ * content. */
 static const char *old_copy_name_of(const char *path)
 {
 	const char *slash = path ? strrchr(path, '/') : NULL;
@@ -59,7 +60,7 @@ static struct object old_copy_object_of(uintptr_t address)
 	return o;
 }
 
-bool old_copy_has_left(const struct sigaction *now)
+bool old_copy_has_ended(const struct sigaction *now)
 {
 	uintptr_t own = (uintptr_t)engine_handler_sig, other = (uintptr_t)now->sa_sigaction;
 	struct object o, self;
@@ -69,7 +70,7 @@ bool old_copy_has_left(const struct sigaction *now)
 		return false;
 	o = old_copy_object_of(other);
 	self = old_copy_object_of(own);
-	/* of the same build everything is as far from the library's begin as here */
+	/* in two copies of one build everything has the same offset from the library's base */
 	if (!o.base || !self.base ||
 	    strcmp(old_copy_name_of(o.path), old_copy_name_of(self.path)) != 0 ||
 	    other - o.base != own - self.base || o.end - o.base != self.end - self.base ||

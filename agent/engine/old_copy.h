@@ -1,13 +1,14 @@
 /*
- * Where the library comes through a mount, each attach brings a file of its own, and the JVM loads
- * it beside those of the attaches before: it never unloads an agent. Their handlers stay too, as a
- * signal of the host's may still be on its way to them. So that each of them does not take another
- * signal, a new copy takes over that of an old one.
+ * Earlier copies of this library in the same JVM. Where the library comes through a mount, each
+ * attach brings a new file, which the JVM loads beside those of earlier attaches; it never unloads
+ * an agent. The handler of an ended copy stays installed, because a delayed signal of the host
+ * engine may still come. A new copy takes over that signal, so that copies do not use up one signal
+ * after the other.
  */
 #pragma once
 
 #include <signal.h>
 #include <stdbool.h>
 
-/* Is @now the handler of another copy of this very library, whose session is over? */
-bool old_copy_has_left(const struct sigaction *now);
+/* Is @now the handler of another copy of this build whose session has ended? */
+bool old_copy_has_ended(const struct sigaction *now);

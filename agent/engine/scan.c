@@ -1,6 +1,7 @@
 /*
- * Threads that nobody told us about: those alive at the start, those of other libraries, and those
- * that ended without a word. A pass over /proc/self/task costs about 2 us per thread.
+ * Finds threads that thread_start.c did not see: those alive at the start, those that other
+ * libraries create, and those that ended without engine_thread_end(). A pass over /proc/self/task
+ * costs about 2 us per thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,8 @@
 #include "agent/engine/host.h"
 #include "agent/engine/slots.h"
 
-#define ENDING_NS      NS_PER_S /* from a thread's word about its end until it is gone, at most */
+/* from engine_thread_end() to the thread's disappearance from /proc, at most */
+#define ENDING_NS      NS_PER_S
 #define STAT_STARTTIME 22 /* field of /proc/PID/stat, proc(5) */
 
 static long scan_read_file(const char *path, char *buf, size_t size)
@@ -41,7 +43,8 @@ static const char *scan_read_number(const char *p, uint64_t *ret)
 
 /* ---- what is allowed --------------------------------------------------------------------- */
 
-/* RLIMIT_SIGPENDING is counted per uid, neighbours included: half of what they leave. */
+/* RLIMIT_SIGPENDING counts the timers of all processes of the user: we use half of what the others
+ * leave. */
 static int32_t timers_allowed(void)
 {
 	uint64_t used, limit, ours = (uint64_t)engine.timers;
@@ -71,9 +74,8 @@ static uint64_t boot_ticks(void)
 	       (uint64_t)ts.tv_nsec / (NS_PER_S / (uint64_t)hz);
 }
 
-/* The first pass may have missed a thread that was there: what it used before is not ours to
- * account for.
- */
+/* The first pass may have missed a thread that was there: its earlier CPU time is not to be
+ * accounted for. */
 static bool born_since_start(uint32_t tid)
 {
 	char path[48], buf[512];
@@ -95,7 +97,7 @@ static bool born_since_start(uint32_t tid)
 
 /* ---- one thread ---------------------------------------------------------------------------- */
 
-/* Has it said its end, and is only still there? */
+/* Has the thread reported its end, but not yet left /proc? */
 static bool scan_has_ended(uint32_t tid, uint64_t used)
 {
 	for (uint32_t i = 0; i < ENDED_MAX; i++) {
@@ -126,7 +128,7 @@ static void scan_found(uint32_t tid, bool first_scan)
 		engine_account_sig(tid, NULL, used, "[found late]");
 }
 
-/* No timer: its CPU time is accounted for as seen from here, and a timer asked for again. */
+/* A thread without a timer: accounts for its CPU time and tries to get a timer again. */
 static void scan_untimed(struct slot *s)
 {
 	uint64_t used = thread_cpu_ns(s->tid);
@@ -138,14 +140,13 @@ static void scan_untimed(struct slot *s)
 	(void)slot_arm(s, used);
 }
 
-/* A thread that runs and that no signal reaches: the CPU time is accounted for as seen from here.
- */
+/* A running thread that gets no signals: accounts for its CPU time. */
 static void scan_unsignalled(struct slot *s)
 {
 	uint64_t used = thread_cpu_ns(s->tid);
 	uint64_t seen = __atomic_load_n(&s->seen_cpu_ns, __ATOMIC_RELAXED);
 
-	/* the thread's own handler may be faster: whose exchange succeeds accounts for it */
+	/* the thread's own handler may do this at the same time: only one exchange succeeds */
 	if (used != UINT64_MAX && used > seen && used - seen > host_lag_max_ns_sig() &&
 	    __atomic_compare_exchange_n(&s->seen_cpu_ns, &seen, used, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
@@ -179,7 +180,8 @@ static void scan_on_task(uint32_t tid, void *first_scan)
 	scan_on_thread(tid, *(const bool *)first_scan);
 }
 
-/* Threads that ended without telling us: their timers stay allocated until deleted. */
+/* Releases the slots of threads that ended without engine_thread_end(), whose timers would stay
+ * allocated. */
 static void scan_sweep(void)
 {
 	int32_t without = engine.no_slot, hosted = 0;
@@ -190,7 +192,8 @@ static void scan_sweep(void)
 
 		if (state < SLOT_TIMED)
 			continue;
-		/* gone; or a thread at its begin and a scan claimed one each, at the same moment */
+		/* it has ended; or it has two slots, because it and a scan claimed one each at the
+		 * same time */
 		if ((s->scan != engine.scan && thread_cpu_ns(s->tid) == UINT64_MAX) ||
 		    slot_find_sig(s->tid) != s) {
 			if (slot_take(s))

@@ -1,23 +1,25 @@
-/* The table of threads, for the engine's own files: claim, arm, take, release. */
+/* The table of threads, for the engine's own files. */
 #pragma once
 
 #include "agent/engine/cpu_timer.h"
 
-#define SLOT_PROBES 192u /* places where a tid's slot may lie: 64 in each part of the table */
+/* places where the slot of a tid may be: 64 in each of three parts of the table */
+#define SLOT_PROBES 192u
 
-struct slot *slot_probe_sig(uint32_t tid, uint32_t i); /* the @i-th of them */
-struct slot *slot_claim(uint32_t tid); /* NULL = crowded */
-uint32_t slots_end(void); /* none from here on was ever claimed */
-/* Give a claimed slot its timer, or mark it as one without (-errno), or as the host's. @used_ns:
- * the thread's clock, up to which nothing is to be accounted for. */
+struct slot *slot_probe_sig(uint32_t tid, uint32_t i); /* the @i-th of those places */
+struct slot *slot_claim(uint32_t tid); /* NULL = none of its places is free */
+uint32_t slots_end(void); /* slots from this one on have never been used */
+/* Gives a claimed slot its timer, or marks it as the host engine's. If the kernel refuses a timer,
+ * returns -errno and marks the slot as SLOT_UNTIMED. @used_ns: the thread's CPU time, which needs
+ * no accounting. */
 int slot_arm(struct slot *s, uint64_t used_ns);
-/* Take a slot away from whoever might also want to release it. */
+/* Claims a slot in use, so that no other thread releases it too. false = another one was faster. */
 bool slot_take(struct slot *s);
 void slot_release(struct slot *s);
-/* In the handler of its thread: one sample that stands for @weight_ns of CPU, and one for the time
- * of @off_ns off the CPU that has just ended; 0 = none of it. */
+/* In the handler, in the slot's own thread: one sample of @weight_ns of CPU time, and one of the
+ * @off_ns off the CPU that have just ended; 0 = no such sample. */
 void slot_sample_sig(struct slot *slot, uint64_t weight_ns, uint64_t off_ns, void *ucontext);
 
 /* scan.c */
-void scan_begin(void); /* before the engine runs: limits, the time */
-void scan_first(void); /* all threads that live already */
+void scan_begin(void); /* before the engine runs: reads the limit of timers and the time */
+void scan_first(void); /* takes in all threads that live already */

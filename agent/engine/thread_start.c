@@ -1,12 +1,13 @@
 /*
- * Threads are caught at their start: libjvm's import of pthread_create (one GOT slot, there from
- * JDK 8 to 28 and on musl) points to ours, which starts the thread through a trampoline. A thread
- * of 3 ms is sampled like any other then, and what its ticks could not deliver is accounted for at
- * its end.
+ * Notices threads when they start: the slot for pthread_create in libjvm's GOT (one, in JDK 8 to 28
+ * and on musl) points to our function, which starts the thread through a trampoline. So a thread of
+ * 3 ms is sampled like any other, and the CPU time that its ticks did not cover is accounted for
+ * when it ends.
  *
- * The slot's page is written through /proc/self/mem, or made writable and left so; it is never made
- * read-only again, because other profilers write there too and would fault. The trampoline stays on
- * the stacks of living threads after detach: that is one reason why the library is never unmapped.
+ * The slot is written through /proc/self/mem; if the kernel refuses, its page is made writable. The
+ * page is never made read-only again, because other profilers write there too and would fault. The
+ * trampoline stays on the stacks of living threads after detach, which is one reason why the
+ * library is never unmapped.
  */
 #include "agent/engine/cpu_timer.h"
 
@@ -37,7 +38,8 @@ static void *thread_start_trampoline(void *p)
 	free(p);
 	engine_thread_begin();
 	result = s.start(s.arg);
-	engine_thread_end(); /* of whatever session is on now */
+	/* of the session that is on now, perhaps not the one in which the thread began */
+	engine_thread_end();
 	return result;
 }
 
@@ -60,7 +62,7 @@ static int thread_start_create(pthread_t *thread, const pthread_attr_t *attr,
 	return r;
 }
 
-static bool write_slot(void **slot, void *value)
+static bool import_slot_write(void **slot, void *value)
 {
 	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	long page = sysconf(_SC_PAGESIZE);
@@ -90,14 +92,14 @@ void thread_start_hook(void)
 	if (!slot || !*slot)
 		return;
 	real_create = (create_fn *)*slot;
-	if (write_slot(slot, (void *)thread_start_create))
+	if (import_slot_write(slot, (void *)thread_start_create))
 		hooked_slot = slot;
 }
 
 void thread_start_unhook(void)
 {
-	/* another agent may have put itself in front of us: then ours stays, as a pass-through */
+	/* another agent may have hooked in before us: then our function stays and only passes on */
 	if (hooked_slot && *hooked_slot == (void *)thread_start_create &&
-	    write_slot(hooked_slot, (void *)real_create))
+	    import_slot_write(hooked_slot, (void *)real_create))
 		hooked_slot = NULL;
 }

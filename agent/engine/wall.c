@@ -1,4 +1,4 @@
-/* See wall.h: the agent's thread looks at threads and sends signals. */
+/* See wall.h: the agent's thread polls threads and sends signals. */
 #include "agent/engine/wall.h"
 
 #include <errno.h>
@@ -15,31 +15,31 @@
 #include "agent/engine/wall_blocked.h"
 #include "agent/walker/walker.h"
 
-#define INTERVAL_NS_MIN NS_PER_MS
-#define INTERVAL_NS_MAX (10 * NS_PER_S)
-#define NEW_NS		NS_PER_S /* how often it is looked for new threads */
-#define SILENT_NS	NS_PER_S /* of signals that were not delivered, until that is said */
-#define UNWRITTEN_MAX	4u /* looks until a sample that the writer did not come to was dropped */
-#define LOOKS_AT_ONCE	4u
-#define GAP_NS_MAX	(10 * NS_PER_MS)
-#define THREADS_BYTES	(WALL_THREADS_MAX * sizeof(struct wall_thread))
+#define INTERVAL_NS_MIN	   NS_PER_MS
+#define INTERVAL_NS_MAX	   (10 * NS_PER_S)
+#define SEARCH_NS	   NS_PER_S /* time between two searches for new threads */
+#define UNDELIVERED_NS_MAX NS_PER_S /* undelivered time that is accounted for as "[no signal]" */
+#define UNWRITTEN_MAX	   4u /* polls after which a sample not yet written is taken for dropped */
+#define POLLS_AT_ONCE	   4u
+#define GAP_NS_MAX	   (10 * NS_PER_MS)
+#define THREADS_BYTES	   (WALL_THREADS_MAX * sizeof(struct wall_thread))
 
 static struct {
-	char wanted[WIRE_STRING_MAX]; /* part of a name; "" = all */
+	char wanted[WIRE_STRING_MAX]; /* part of a thread's name; "" = all threads */
 	uint64_t interval_ns; /* asked for */
-	uint64_t round_ns; /* length of this round: every thread is looked at once */
-	uint64_t begin_ns; /* of this round */
-	uint64_t next_ns; /* the next look */
-	uint64_t names_ns; /* the next look for new threads */
-	uint16_t order[WALL_THREADS_MAX]; /* slots in the table, shuffled */
-	uint32_t n, at; /* of order[]: how many, the next one */
-	uint32_t used; /* slots of the table that were ever used */
-	uint32_t left_out; /* threads beyond the table */
-	uint64_t n_tasks; /* threads of the process at the last look for new ones */
+	uint64_t round_ns; /* length of this round, in which every thread is polled once */
+	uint64_t begin_ns; /* begin of this round */
+	uint64_t next_ns; /* time of the next poll */
+	uint64_t search_ns; /* time of the next search for new threads */
+	uint16_t order[WALL_THREADS_MAX]; /* indices into the table, shuffled */
+	uint32_t n, at; /* of order[]: its length, and the index of the next one */
+	uint32_t used; /* slots of the table that have ever been used */
+	uint32_t left_out; /* threads for which the table had no room */
+	uint64_t n_tasks; /* threads of the process at the last search */
 	uint64_t random;
 } round_;
 
-static uint64_t random_below(uint64_t n)
+static uint64_t wall_random_below(uint64_t n)
 {
 	uint64_t x = round_.random;
 
@@ -57,30 +57,30 @@ static uint32_t wall_state_of(const struct wall_thread *t)
 	return __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
 }
 
-static void set_state(struct wall_thread *t, enum wall_state state)
+static void wall_set_state(struct wall_thread *t, enum wall_state state)
 {
 	__atomic_store_n(&t->state, state, __ATOMIC_RELEASE);
 }
 
-static bool is_at(uint32_t slot, uint32_t tid)
+static bool wall_is_at(uint32_t slot, uint32_t tid)
 {
 	return slot < round_.used && wall_state_of(&wall.threads[slot]) != WALL_FREE &&
 	       wall.threads[slot].tid == tid;
 }
 
-/* Threads come in the order of the last time: mostly it is the slot after the one before. */
+/* Passes list threads in a stable order, so the slot after the previous one is tried first. */
 static struct wall_thread *wall_slot_of(uint32_t tid, struct wall_thread **ret_free)
 {
 	static uint32_t guess;
 
 	*ret_free = NULL;
-	if (is_at(guess, tid))
+	if (wall_is_at(guess, tid))
 		return &wall.threads[guess++];
 	for (uint32_t i = 0; i < round_.used; i++) {
 		struct wall_thread *t = &wall.threads[i];
 		uint32_t state = wall_state_of(t);
 
-		if (is_at(i, tid)) {
+		if (wall_is_at(i, tid)) {
 			guess = i + 1;
 			return t;
 		}
@@ -105,7 +105,7 @@ void wall_thread_seen(uint32_t tid, const char *name)
 		return;
 	t = wall_slot_of(tid, &unused);
 	if (t && !wall_is_wanted(name) && wall_state_of(t) == WALL_IDLE)
-		set_state(t, WALL_FREE);
+		wall_set_state(t, WALL_FREE);
 	if (t || !wall_is_wanted(name))
 		return;
 	if (!unused) {
@@ -115,10 +115,11 @@ void wall_thread_seen(uint32_t tid, const char *name)
 	*unused = (struct wall_thread){ .tid = tid, .accounted_ns = mono_ns() };
 	if (unused == &wall.threads[round_.used])
 		round_.used++;
-	set_state(unused, WALL_IDLE);
+	wall_set_state(unused, WALL_IDLE);
 }
 
-void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoch, uint32_t turn)
+void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoch,
+		  uint32_t generation)
 {
 	struct wall_thread *t = &wall.threads[slot - 1];
 
@@ -128,7 +129,7 @@ void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoc
 	t->wire_tid = record->tid;
 	t->epoch = epoch;
 	t->context = record->context;
-	t->context_turn = turn;
+	t->context_generation = generation;
 }
 
 uint64_t wall_bytes(void)
@@ -146,9 +147,9 @@ void wall_free(void)
 	round_.used = 0;
 }
 
-/* ---- one look at one thread ---- */
+/* ---- one poll of one thread ---- */
 
-static bool send_signal(struct wall_thread *t)
+static bool wall_send_signal(struct wall_thread *t)
 {
 	siginfo_t info;
 
@@ -157,16 +158,16 @@ static bool send_signal(struct wall_thread *t)
 	info.si_code = SI_QUEUE;
 	info.si_pid = getpid();
 	info.si_value.sival_ptr = t;
-	set_state(t, WALL_SENT);
+	wall_set_state(t, WALL_SENT);
 	if (syscall(SYS_rt_tgsigqueueinfo, (long)getpid(), (long)t->tid, (long)engine.signo,
 		    &info) == 0)
 		return true;
-	set_state(t, WALL_IDLE);
+	wall_set_state(t, WALL_IDLE);
 	return false;
 }
 
-/* Nobody can tell a stack for this time: the thread blocks the signal, or was not woken by it. */
-static void wall_account_silence(struct wall_thread *t, uint64_t weight_ns)
+/* The stack during this time is unknown: the thread blocks the signal, or was not woken by it. */
+static void wall_account_undelivered(struct wall_thread *t, uint64_t weight_ns)
 {
 	struct walk_frame frame = {
 		.where = (uint64_t)(uintptr_t) "[no signal]",
@@ -186,16 +187,17 @@ static void wall_account_silence(struct wall_thread *t, uint64_t weight_ns)
 
 enum stack { STACK_SAME, STACK_SAME_UNWRITTEN, STACK_OTHER };
 
-/* Its stack is the one of the last sample: it has not run since, or is blocked where it was then.
- */
+/* Is the stack still that of the last sample? It is if the thread has not run since, or is blocked
+ * at the same place. */
 static enum stack wall_compare(struct wall_thread *t, uint64_t cpu_ns)
 {
 	bool written = t->epoch && t->epoch == outlet->epoch();
 
 	if (!written && (t->epoch || t->unwritten >= UNWRITTEN_MAX))
-		return STACK_OTHER; /* all ids are new, or the sample was dropped */
+		return STACK_OTHER; /* a new epoch began, or the sample was dropped */
 	if (t->cpu_ns == 0 || t->cpu_ns != cpu_ns) {
-		/* the clock was read before: had it run since, it would be another one next time */
+		/* the caller read @cpu_ns before this check: if the thread ran in between, the next
+		 * poll sees another value */
 		t->cpu_ns = wall_is_blocked_at(t->tid, t->pc, t->sp, &t->argument) ? cpu_ns : 0;
 		if (t->cpu_ns == 0)
 			return STACK_OTHER;
@@ -213,26 +215,26 @@ static void wall_repeat(const struct wall_thread *t, uint64_t now, uint64_t weig
 		.context = t->context,
 	};
 
-	outlet->wall_again(&record, t->context_turn);
+	outlet->wall_repeat_sample(&record, t->context_generation);
 }
 
-/* A signal for @weight_ns, and for what earlier ones did not tell. */
-static void signal_thread(struct wall_thread *t, uint64_t weight_ns)
+/* Sends a signal for a sample of @weight_ns plus the weight of earlier undelivered signals. */
+static void wall_signal_thread(struct wall_thread *t, uint64_t weight_ns)
 {
-	if (t->undelivered_ns > SILENT_NS) {
-		wall_account_silence(t, t->undelivered_ns);
+	if (t->undelivered_ns > UNDELIVERED_NS_MAX) {
+		wall_account_undelivered(t, t->undelivered_ns);
 		t->undelivered_ns = 0;
 	}
 	t->weight_ns = weight_ns + t->undelivered_ns;
 	t->epoch = t->unwritten = 0;
 	t->cpu_ns = t->pc = t->sp = t->argument = 0;
-	if (send_signal(t))
+	if (wall_send_signal(t))
 		t->undelivered_ns = 0;
 	else
 		t->undelivered_ns += weight_ns;
 }
 
-static void wall_look_at(struct wall_thread *t, uint64_t now)
+static void wall_poll(struct wall_thread *t, uint64_t now)
 {
 	uint64_t cpu_ns = thread_cpu_ns(t->tid), weight_ns;
 	uint64_t until_ns = round_.begin_ns + round_.round_ns;
@@ -240,12 +242,15 @@ static void wall_look_at(struct wall_thread *t, uint64_t now)
 	enum stack stack;
 
 	if (cpu_ns == UINT64_MAX) {
-		set_state(t, WALL_FREE);
+		wall_set_state(t, WALL_FREE);
 		return;
 	}
 	if (wall_state_of(t) == WALL_IN_HANDLER || until_ns <= t->accounted_ns)
-		return; /* what it stands for grows; or it was found in this round */
-	/* not delivered: the signal is blocked, or merged with one of the CPU engine's */
+		/* the next poll accounts for this time too; or the thread was found in this
+		 * round */
+		return;
+	/* the signal was not delivered: the thread blocks it, or it merged with one of the CPU
+	 * engine's */
 	if (__atomic_compare_exchange_n(&t->state, &sent, WALL_IDLE, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
 		t->undelivered_ns += t->weight_ns;
@@ -259,17 +264,17 @@ static void wall_look_at(struct wall_thread *t, uint64_t now)
 	if (stack == STACK_SAME)
 		wall_repeat(t, now, weight_ns);
 	else
-		signal_thread(t, weight_ns);
+		wall_signal_thread(t, weight_ns);
 }
 
 /* ---- rounds ---- */
 
-/* Every thread once, in an order of chance. */
-static void begin_round(uint64_t now)
+/* Begins a round, which polls every thread once in random order. */
+static void wall_begin_round(uint64_t now)
 {
 	uint64_t least_ns;
 
-	/* late by a round: what was missed is in the weights */
+	/* more than a round late: the weights include the missed time */
 	round_.begin_ns += round_.round_ns;
 	if (now > round_.begin_ns + round_.interval_ns)
 		round_.begin_ns = now;
@@ -279,25 +284,26 @@ static void begin_round(uint64_t now)
 
 		if (wall_state_of(&wall.threads[i]) == WALL_FREE)
 			continue;
-		k = (uint32_t)random_below(round_.n + 1);
+		k = (uint32_t)wall_random_below(round_.n + 1);
 		round_.order[round_.n++] = round_.order[k];
 		round_.order[k] = (uint16_t)i;
 	}
-	least_ns = round_.n * (NS_PER_MS / WALL_LOOKS_PER_MS);
+	least_ns = round_.n * (NS_PER_MS / WALL_POLLS_PER_MS);
 	round_.round_ns = round_.interval_ns > least_ns ? round_.interval_ns : least_ns;
 }
 
-/* The moment of the next look: each has its own part of the round, and a moment of chance in it. */
-static uint64_t next_moment(void)
+/* The time of the next poll: each thread has its own part of the round, and a random moment in
+ * it. */
+static uint64_t wall_next_poll_ns(void)
 {
 	uint64_t part_ns = round_.round_ns / (round_.n ? round_.n : 1);
 
 	if (round_.at >= round_.n)
 		return round_.begin_ns + round_.round_ns;
-	return round_.begin_ns + round_.at * part_ns + random_below(part_ns);
+	return round_.begin_ns + round_.at * part_ns + wall_random_below(part_ns);
 }
 
-static uint64_t count_tasks(void)
+static uint64_t wall_count_tasks(void)
 {
 	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct stat st = { 0 };
@@ -310,33 +316,34 @@ static uint64_t count_tasks(void)
 	return st.st_nlink;
 }
 
-/* Threads that are new since; names that changed come with the agent's own look at them. */
-static void find_new(uint64_t now)
+/* Finds new threads. Changed names are found by threads_refresh(). */
+static void wall_find_new_threads(uint64_t now)
 {
-	uint64_t n_tasks = count_tasks();
+	uint64_t n_tasks = wall_count_tasks();
 
-	round_.names_ns = now + NEW_NS;
+	round_.search_ns = now + SEARCH_NS;
 	if (n_tasks && n_tasks == round_.n_tasks)
 		return;
 	round_.n_tasks = n_tasks;
 	outlet->name_threads();
 }
 
-/* When to wake next: a few looks at once cost less than a wake-up for each, and are late at random.
- * Who is behind does the rest a moment later, so that not all signals come at once. */
-static uint64_t wall_after(uint64_t now)
+/* When to wake up next. A few polls at once cost less than a wake-up for each, and random gaps keep
+ * their moments random. When behind, only a few polls are made at a time, so that not all signals
+ * come at once. */
+static uint64_t wall_next_wakeup_ns(uint64_t now)
 {
-	uint64_t gap_ns = LOOKS_AT_ONCE * round_.round_ns / (round_.n ? round_.n : 1);
+	uint64_t gap_ns = POLLS_AT_ONCE * round_.round_ns / (round_.n ? round_.n : 1);
 
 	gap_ns = gap_ns < GAP_NS_MAX ? gap_ns : GAP_NS_MAX;
-	gap_ns = gap_ns / 2 + random_below(gap_ns + 1);
+	gap_ns = gap_ns / 2 + wall_random_below(gap_ns + 1);
 	gap_ns = gap_ns > NS_PER_MS ? gap_ns : NS_PER_MS;
 	return round_.next_ns > now + gap_ns ? round_.next_ns : now + gap_ns;
 }
 
-/* Never without our handler: the default action would end the process. Where another profiler took
- * it, we take another signal; with the CPU engine on that is the session's to do. */
-static bool may_signal(void)
+/* A signal without our handler would end the process. If another profiler has replaced the handler,
+ * we take another signal; while the CPU engine runs, that is the session's task. */
+static bool wall_may_signal(void)
 {
 	const char *why;
 
@@ -345,18 +352,18 @@ static bool may_signal(void)
 
 static uint64_t wall_tick(uint64_t now)
 {
-	if (now >= round_.names_ns)
-		find_new(now);
-	if (!may_signal())
+	if (now >= round_.search_ns)
+		wall_find_new_threads(now);
+	if (!wall_may_signal())
 		return now + NS_PER_S;
-	for (uint32_t i = 0; i < WALL_LOOKS_PER_MS && round_.next_ns <= now; i++) {
+	for (uint32_t i = 0; i < WALL_POLLS_PER_MS && round_.next_ns <= now; i++) {
 		if (round_.at < round_.n)
-			wall_look_at(&wall.threads[round_.order[round_.at++]], now);
+			wall_poll(&wall.threads[round_.order[round_.at++]], now);
 		else
-			begin_round(now);
-		round_.next_ns = next_moment();
+			wall_begin_round(now);
+		round_.next_ns = wall_next_poll_ns();
 	}
-	return wall_after(now);
+	return wall_next_wakeup_ns(now);
 }
 
 /* ---- begin and end ---- */
@@ -384,12 +391,12 @@ static int wall_allocate(void)
 	return 0;
 }
 
-static void withdraw_all(void)
+static void wall_withdraw_signals(void)
 {
 	__atomic_store_n(&wall.on, 0, __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; wall.threads && i < round_.used; i++)
 		if (wall_state_of(&wall.threads[i]) != WALL_IN_HANDLER)
-			set_state(&wall.threads[i], WALL_FREE);
+			wall_set_state(&wall.threads[i], WALL_FREE);
 }
 
 static int wall_begin(const struct wire_start *start, const char **note)
@@ -397,7 +404,7 @@ static int wall_begin(const struct wire_start *start, const char **note)
 	uint32_t len = start->wall_threads.len;
 	int r;
 
-	/* as for CPU samples: session.c says why */
+	/* as for CPU samples, see session.c */
 	if (!engine_is_alone() && strcmp(walker_name(), "asgct") == 0) {
 		*note = "no wall-clock samples: another profiler is loaded, and two of them that use AsyncGetCallTrace can crash the JVM";
 		return -EBUSY;
@@ -410,7 +417,7 @@ static int wall_begin(const struct wire_start *start, const char **note)
 	}
 	if (r < 0)
 		return r;
-	withdraw_all(); /* the choice may be another one */
+	wall_withdraw_signals(); /* this START may select other threads */
 	if (len >= sizeof(round_.wanted))
 		len = sizeof(round_.wanted) - 1;
 	if (len)
@@ -422,7 +429,7 @@ static int wall_begin(const struct wire_start *start, const char **note)
 	round_.round_ns = 0;
 	round_.n = round_.at = 0;
 	round_.n_tasks = 0;
-	round_.names_ns = 0;
+	round_.search_ns = 0;
 	engine.agent_tid = thread_id();
 	__atomic_store_n(&wall.on, 1, __ATOMIC_SEQ_CST);
 	return 0;
@@ -432,6 +439,6 @@ const struct events_source wall_source = {
 	.step = "wall",
 	.event = WIRE_EVENT_WALL,
 	.begin = wall_begin,
-	.end = withdraw_all,
+	.end = wall_withdraw_signals,
 	.tick = wall_tick,
 };

@@ -11,8 +11,8 @@
 #define CALL_BYTES 2u /* syscall */
 #endif
 
-/* One word of the line: "0x..." or decimal. false = there is none. */
-static bool next_word(const char **p, uint64_t *ret)
+/* Reads one word of the line, "0x..." or decimal. false = there is none. */
+static bool wall_next_word(const char **p, uint64_t *ret)
 {
 	unsigned base = 10;
 
@@ -36,15 +36,15 @@ static bool next_word(const char **p, uint64_t *ret)
 	}
 }
 
-/* "NUMBER ARG1 .. ARG6 SP PC", "running", or "-1 SP PC" when not in a call */
+/* "NUMBER ARG1 .. ARG6 SP PC", "running", or "-1 SP PC" outside of system calls */
 bool wall_line_is_at(const char *line, uint64_t pc, uint64_t sp, uint64_t *argument)
 {
 	uint64_t words[9];
 
 	for (int i = 0; i < 9; i++)
-		if (!next_word(&line, &words[i]))
+		if (!wall_next_word(&line, &words[i]))
 			return false;
-	/* a call that is to begin anew was interrupted at its instruction, not behind it */
+	/* a system call that will be restarted was interrupted at its instruction, not after it */
 	if (words[7] != sp || (words[8] != pc && words[8] != pc + CALL_BYTES))
 		return false;
 	if (*argument == 0)

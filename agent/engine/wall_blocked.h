@@ -1,13 +1,13 @@
-/* Where the kernel says that a thread of this process is blocked. */
+/* Reads from the kernel where a thread of this process is blocked. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Is it in a system call, asleep, and would it return to @pc (or begin the call there again) with
- * @sp? The call's first argument must be *argument too: a JVM's threads all wait in the same futex
- * call, and stacks of the same depth are no rarity. 0 = not known: *argument is set to what it is.
- * About 3 us; false where the kernel does not say. */
+/* Is the thread asleep in a system call that returns to @pc (or is restarted there) with the stack
+ * pointer @sp? The call's first argument must also equal *argument, because the threads of a JVM
+ * all wait in the same futex call, often with stacks of the same depth. If *argument is 0 it is set
+ * to that argument. Takes about 3 us; false where the kernel does not tell. */
 bool wall_is_blocked_at(uint32_t tid, uint64_t pc, uint64_t sp, uint64_t *argument);
-/* The line of /proc/PID/task/TID/syscall, proc(5). */
+/* The same check for one line of /proc/PID/task/TID/syscall, proc(5). */
 bool wall_line_is_at(const char *line, uint64_t pc, uint64_t sp, uint64_t *argument);

@@ -1,5 +1,5 @@
-/* A wall-clock signal in the thread it was sent to: see wall.h. Told from a CPU signal by its
- * siginfo: queued by this process, with a pointer into our table. */
+/* Handles a wall-clock signal in the thread it was sent to: see wall.h. Its siginfo distinguishes
+ * it from a CPU signal: this process queued it, with a pointer into our table. */
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 struct wall wall;
 
-static struct wall_thread *thread_of_sig(const siginfo_t *info)
+static struct wall_thread *wall_thread_of_sig(const siginfo_t *info)
 {
 	uintptr_t p = (uintptr_t)info->si_value.sival_ptr;
 	uintptr_t base = (uintptr_t)__atomic_load_n(&wall.threads, __ATOMIC_ACQUIRE);
@@ -21,7 +21,7 @@ static struct wall_thread *thread_of_sig(const siginfo_t *info)
 	return (struct wall_thread *)p;
 }
 
-static void sample_sig(struct wall_thread *t, void *ucontext)
+static void wall_sample_sig(struct wall_thread *t, void *ucontext)
 {
 	struct ring_sample head = {
 		.event = WIRE_EVENT_WALL,
@@ -35,13 +35,13 @@ static void sample_sig(struct wall_thread *t, void *ucontext)
 
 bool wall_on_signal_sig(const siginfo_t *info, void *ucontext)
 {
-	struct wall_thread *t = thread_of_sig(info);
+	struct wall_thread *t = wall_thread_of_sig(info);
 	uint32_t sent = WALL_SENT;
 	struct regs regs;
 
 	if (!t)
 		return false;
-	/* one that was taken back, or that belongs to a thread that is gone, finds another state */
+	/* a withdrawn signal, or one for an earlier thread with this tid, finds another state */
 	if (!__atomic_load_n(&wall.on, __ATOMIC_ACQUIRE) ||
 	    t->tid != (uint32_t)syscall(SYS_gettid) ||
 	    !__atomic_compare_exchange_n(&t->state, &sent, WALL_IN_HANDLER, false, __ATOMIC_ACQ_REL,
@@ -50,10 +50,10 @@ bool wall_on_signal_sig(const siginfo_t *info, void *ucontext)
 	regs = regs_get(ucontext);
 	t->pc = regs.pc;
 	t->sp = regs.sp;
-#if defined(__x86_64__) /* elsewhere the call's result lies there now */
+#if defined(__x86_64__) /* on arm64 that register holds the call's result by now */
 	t->argument = (uint64_t)((const ucontext_t *)ucontext)->uc_mcontext.gregs[REG_RDI];
 #endif
-	sample_sig(t, ucontext);
+	wall_sample_sig(t, ucontext);
 	__atomic_store_n(&t->state, WALL_IDLE, __ATOMIC_RELEASE);
 	return true;
 }

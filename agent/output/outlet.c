@@ -18,7 +18,7 @@ static bool outlet_uncounted(const struct ring_sample *s)
 static const struct outlet output = {
 	.note = outlet_note,
 	.uncounted = outlet_uncounted,
-	.wall_again = writer_wall_again,
+	.wall_repeat_sample = writer_repeat_wall_sample,
 	.epoch = writer_epoch,
 	.thread_named = threads_named,
 	.name_threads = threads_name_all,

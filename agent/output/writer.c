@@ -41,7 +41,7 @@ static void begin_frames(void)
 		wire_begin(&writer.frames[i], writer.bytes[i], pending_type[i]);
 	memset(writer.waiting, 0, sizeof(writer.waiting));
 	writer.begun = true;
-	writer.fill++;
+	writer.batch++;
 }
 
 static void forget_definitions(void)

@@ -23,8 +23,8 @@ enum writer_result writer_drain(uint64_t end);
 /* Encode one record that is not counted: an open wait, or its end. */
 enum writer_result writer_uncounted(const struct ring_sample *s);
 /* A wall-clock sample with the stack of an earlier one, of the epoch that is now, and its context
- * if that has the same meaning as at @turn. */
-void writer_wall_again(const struct wire_sample *record, uint32_t turn);
+ * if that has the same meaning as at @generation. */
+void writer_repeat_wall_sample(const struct wire_sample *record, uint32_t generation);
 /* Changes when all ids are forgotten; 0 = no id is good now. */
 uint32_t writer_epoch(void);
 /* Write what is pending. */

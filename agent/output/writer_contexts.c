@@ -13,13 +13,13 @@
 
 struct writer_context {
 	uint64_t hash; /* 0 = not given */
-	uint32_t turn; /* when it got its meaning */
-	uint32_t fill; /* of the frames that it was last used in */
+	uint32_t generation; /* when it got its meaning */
+	uint32_t batch; /* of the frames that it was last used in */
 };
 
 static struct {
 	struct writer_context *of; /* by id; mapped at the first one */
-	uint32_t turn;
+	uint32_t generation;
 } writer_contexts;
 
 #define CONTEXTS_BYTES (WIRE_CONTEXT_MAX * sizeof(struct writer_context))
@@ -42,21 +42,21 @@ void writer_contexts_free(void)
 	writer_contexts.of = NULL;
 }
 
-uint32_t writer_context_turn(void)
+uint32_t writer_context_generation(void)
 {
-	return writer_contexts.turn;
+	return writer_contexts.generation;
 }
 
 void writer_context_used(uint32_t id)
 {
 	if (id)
-		writer_contexts.of[id].fill = writer.fill;
+		writer_contexts.of[id].batch = writer.batch;
 }
 
-bool writer_context_stands(uint32_t id, uint32_t turn)
+bool writer_context_is_current(uint32_t id, uint32_t generation)
 {
 	return id && writer_contexts.of && writer_contexts.of[id].hash &&
-	       (int32_t)(turn - writer_contexts.of[id].turn) >= 0;
+	       (int32_t)(generation - writer_contexts.of[id].generation) >= 0;
 }
 
 static bool writer_contexts_map(void)
@@ -84,7 +84,7 @@ static uint32_t writer_context_place(uint64_t hash)
 			return id;
 		if (!oldest || !c->hash ||
 		    (writer_contexts.of[oldest].hash &&
-		     (int32_t)(c->turn - writer_contexts.of[oldest].turn) < 0))
+		     (int32_t)(c->generation - writer_contexts.of[oldest].generation) < 0))
 			oldest = id;
 	}
 	return oldest;
@@ -137,9 +137,9 @@ uint32_t writer_context_id(const char *text, uint32_t bytes)
 	c = &writer_contexts.of[id];
 	if (c->hash == hash)
 		return id;
-	if (c->hash && c->fill == writer.fill && (writer_flush() != WRITER_OK || writer.torn))
+	if (c->hash && c->batch == writer.batch && (writer_flush() != WRITER_OK || writer.torn))
 		return 0;
-	*c = (struct writer_context){ hash, ++writer_contexts.turn, c->fill };
+	*c = (struct writer_context){ hash, ++writer_contexts.generation, c->batch };
 	if (writer_context_define(id, text, bytes))
 		return id;
 	c->hash = 0;

@@ -49,7 +49,7 @@ static bool put_cpu(enum pending frame, const struct ring_sample *s, uint32_t ti
 	if (!PUT(frame, wire_put_sample, &record))
 		return false;
 	if (s->event == WIRE_EVENT_WALL && s->slot)
-		wall_written(s->slot, &record, writer.epoch, writer_context_turn());
+		wall_written(s->slot, &record, writer.epoch, writer_context_generation());
 	return true;
 }
 
@@ -183,12 +183,12 @@ static enum writer_result count_sample(const struct ring_sample *s)
 	return WRITER_OK;
 }
 
-void writer_wall_again(const struct wire_sample *again, uint32_t turn)
+void writer_repeat_wall_sample(const struct wire_sample *again, uint32_t generation)
 {
 	struct event_counters *counters = &agent.counters.of[WIRE_EVENT_WALL];
 	struct wire_sample copy = *again, *record = &copy;
 
-	if (!writer_context_stands(record->context, turn))
+	if (!writer_context_is_current(record->context, generation))
 		record->context = 0;
 	/* handlers add to these, too */
 	__atomic_fetch_add(&counters->taken_weight, record->weight_ns, __ATOMIC_SEQ_CST);

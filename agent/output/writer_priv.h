@@ -40,7 +40,7 @@ struct writer {
 		uint64_t n, weight;
 	} waiting[WIRE_EVENT_COUNT]; /* in the pending frames */
 	uint32_t epoch; /* of ids; counts on from session to session */
-	uint32_t fill; /* counts on when the pending frames begin anew */
+	uint32_t batch; /* counts on when the pending frames begin anew */
 	bool begun; /* frames[] are set up */
 	bool torn; /* a definition was lost: no sample may be sent before a RESET */
 	bool dict_full; /* something of the current stack found no room */
@@ -72,11 +72,11 @@ bool writer_define(const struct ring_sample *s, struct writer_ids *ret);
  */
 uint32_t writer_context_id(const char *text, uint32_t bytes);
 /* Changes with each meaning that is given. */
-uint32_t writer_context_turn(void);
+uint32_t writer_context_generation(void);
 /* A record that ends with @id is in the pending frames. */
 void writer_context_used(uint32_t id);
-/* Does @id mean what it meant at that turn? */
-bool writer_context_stands(uint32_t id, uint32_t turn);
+/* Does @id mean what it meant at that generation? */
+bool writer_context_is_current(uint32_t id, uint32_t generation);
 void writer_contexts_forget(void);
 void writer_contexts_free(void);
 uint64_t writer_contexts_bytes(void);

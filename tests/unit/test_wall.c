@@ -61,11 +61,11 @@ static struct declared *told_of(uint32_t tid)
 	return NULL;
 }
 
-static void wall_again(const struct wire_sample *record, uint32_t turn)
+static void wall_repeat_sample(const struct wire_sample *record, uint32_t generation)
 {
 	assert_int_equal(record->node, 55);
 	assert_int_equal(record->context, 77);
-	assert_int_equal(turn, 3);
+	assert_int_equal(generation, 3);
 	told_of(record->tid)->ns += record->weight_ns;
 	told_of(record->tid)->again++;
 }
@@ -73,7 +73,7 @@ static void wall_again(const struct wire_sample *record, uint32_t turn)
 static const struct outlet fake_outlet = {
 	.epoch = current_epoch,
 	.name_threads = name_threads,
-	.wall_again = wall_again,
+	.wall_repeat_sample = wall_repeat_sample,
 };
 
 bool producer_push(const struct ring_sample *head, const struct walk_frame *frames)

@@ -167,12 +167,13 @@ void open_waits_sent(void)
 {
 }
 
-void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoch, uint32_t turn)
+void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoch,
+		  uint32_t generation)
 {
 	(void)slot;
 	(void)record;
 	(void)epoch;
-	(void)turn;
+	(void)generation;
 }
 
 void open_waits_lost(void)
@@ -485,16 +486,17 @@ static void a_repeated_sample_loses_a_context_whose_id_means_another(void **stat
 {
 	const char text[] = "t3000\0s4";
 	struct wire_sample again = { .tid = 1, .node = 1, .weight_ns = 1 };
-	uint32_t turn;
+	uint32_t generation;
 
 	(void)state;
 	again.context = writer_context_id(text, sizeof(text));
-	turn = writer_context_turn();
+	generation = writer_context_generation();
 	assert_true(again.context);
-	assert_true(writer_context_stands(again.context, turn));
-	assert_false(writer_context_stands(0, turn));
+	assert_true(writer_context_is_current(again.context, generation));
+	assert_false(writer_context_is_current(0, generation));
 	assert_int_equal(writer_context_id(text, sizeof(text)), again.context);
-	for (uint64_t i = 0; i < 40000 && writer_context_stands(again.context, turn); i++) {
+	for (uint64_t i = 0; i < 40000 && writer_context_is_current(again.context, generation);
+	     i++) {
 		char other[32];
 		int n = snprintf(other, sizeof(other), "o%llu_s", (unsigned long long)i);
 
@@ -502,7 +504,7 @@ static void a_repeated_sample_loses_a_context_whose_id_means_another(void **stat
 		(void)writer_context_id(other, (uint32_t)n + 1);
 		read_all();
 	}
-	assert_false(writer_context_stands(again.context, turn));
+	assert_false(writer_context_is_current(again.context, generation));
 }
 
 static void what_is_no_context_gets_no_id(void **state)
