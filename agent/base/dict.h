@@ -21,11 +21,11 @@ struct dict {
 	uint32_t count; /* ids are 1..count */
 };
 
-/* The id of a key, 0 = full or out of memory. *ret_new: the key is new, and the caller sends its
- * definition. */
+/* Returns the id of a key; 0 = the table is full or out of memory. *ret_new: true = the key is new,
+ * and the caller must send its definition. */
 uint32_t dict_id(struct dict *d, uint64_t k0, uint64_t k1, bool *ret_new);
-/* Bytes that all tables together may take, also while one of them is being moved. */
+/* The memory in bytes that all tables together may use, including a table that is being moved. */
 void dict_budget(uint64_t bytes);
-void dict_clear(struct dict *d); /* forget all, give the memory back */
+void dict_clear(struct dict *d); /* forgets everything and returns the memory */
 uint64_t dict_bytes(const struct dict *d);
 uint64_t dict_hash(const void *p, uint32_t len);

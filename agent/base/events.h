@@ -1,7 +1,7 @@
 /*
- * The events beside CPU samples: waits, allocations, wall-clock samples. Keeps which of them are
- * on, and how many application threads are inside our code for one. Sources (events/sources.c)
- * begin and end in the agent's thread; their events come in application threads, which check `on`
+ * The events other than CPU samples: waits, allocations, wall-clock samples. Holds which of them
+ * are on, and how many application threads are inside our code for one. Sources (events/sources.c)
+ * begin and end in the agent's thread; their events occur in application threads, which check `on`
  * first.
  */
 #pragma once
@@ -14,9 +14,10 @@
 #define LOCK_MIN_NS_DEFAULT NS_PER_MS
 
 struct events {
-	uint32_t on; /* bits 1 << enum wire_event, of sources: CPU is the engine's */
+	/* bits 1 << enum wire_event; CPU is not among them, it belongs to the engine */
+	uint32_t on;
 	uint64_t lock_min_ns;
-	bool idle_apart; /* waits for want of work are counted apart and reported in sums */
+	bool idle_apart; /* idle waits are counted apart and reported in sums */
 	/* number of application threads that may touch the ring or the agent's buffers; on a
 	 * separate cache line */
 	uint32_t inside __attribute__((aligned(64)));
@@ -40,25 +41,25 @@ static inline bool events_on(enum wire_event event)
 	return __atomic_load_n(&events.on, __ATOMIC_ACQUIRE) & 1u << event;
 }
 
-/* Application threads. false = the event is off: they must not touch anything of the agent. true:
- * call events_leave() afterwards. */
+/* Application threads. false = the event is off, and the thread must not touch anything of the
+ * agent. true = the thread must call events_leave() afterwards. */
 bool events_enter(enum wire_event event);
 void events_leave(void);
-/* Agent's thread, after an event was switched off: waits until no thread is inside. false = one
- * hangs there. */
+/* Agent's thread, after an event was switched off: waits up to half a second until no thread is
+ * inside. false = a thread hangs there. */
 bool events_wait_until_left(void);
 
 /* A source of events. All calls in the agent's thread, attached to the JVM. */
 struct events_source {
-	const char *step; /* of its NOTE */
-	enum wire_event event; /* is on in START as long as the source is */
-	/* Starts, or applies the settings of another START. "" or, in *note, a sentence for the
-	 * owner that stays valid. < 0: the source is off. */
+	const char *step; /* the step that its NOTE names */
+	enum wire_event event; /* the source is on while START asks for this event */
+	/* Starts, or applies the settings of another START. Sets *note to a sentence for the owner
+	 * that stays valid, or leaves it as "". < 0: the source is off. */
 	int (*begin)(const struct wire_start *start, const char **note);
 	void (*end)(void);
-	/* Something to do from time to time: returns when next, UINT64_MAX = never. NULL = nothing.
-	 */
+	/* Periodic work. Returns the time of the next call, CLOCK_MONOTONIC in ns; UINT64_MAX = no
+	 * further call. NULL = no such work. */
 	uint64_t (*tick)(uint64_t now_ns);
-	/* Has it something to do before that? NULL = never. */
+	/* true = tick() must be called now, before that time. NULL = never. */
 	bool (*due)(void);
 };

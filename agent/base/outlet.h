@@ -1,6 +1,6 @@
 /*
- * What rooms below output/ send to the reader at once, past the ring: they know the way out only as
- * these functions, which the session registers. All calls in the agent's thread, in a session.
+ * Functions by which rooms below output/ send something to the reader at once, not through the
+ * ring. The session registers them. All calls are made in the agent's thread, during a session.
  */
 #pragma once
 
@@ -10,19 +10,19 @@
 #include "proto/wire.h"
 
 struct outlet {
-	/* A sentence for the owner, under @step; "" takes the last one back. false = not written.
-	 */
+	/* Sends a sentence for the owner, under @step; "" withdraws the last one. false = not
+	 * written. */
 	bool (*note)(const char *step, const char *text);
 	/* Sends an event that is not counted: a wait in progress, or its end. false = dropped. */
 	bool (*uncounted)(const struct ring_sample *s);
-	/* A wall-clock sample with the stack of an earlier one, of the epoch that is now;
-	 * @generation: as wall_written() was told. */
+	/* Sends a wall-clock sample with the stack of an earlier one of the current epoch;
+	 * @generation: as passed to wall_written(). */
 	void (*wall_repeat_sample)(const struct wire_sample *record, uint32_t generation);
-	/* Changes when all ids are forgotten; 0 = no id is good now. */
+	/* The current epoch, which changes when all ids become invalid; 0 = no id is valid now. */
 	uint32_t (*epoch)(void);
-	/* The full name of a thread, by its number on the wire. @id: Thread.getId(). */
+	/* Sends the full name of the thread with @number on the wire. @id: Thread.getId(). */
 	void (*thread_named)(uint32_t number, uint64_t id, const char *name);
-	/* A pass over all Java threads: their names are sent where they are new. */
+	/* Makes a pass over all Java threads and sends names that are new. */
 	void (*name_threads)(void);
 };
 

@@ -1,4 +1,4 @@
-/* See producer.h: events of application threads. */
+/* See producer.h: the functions for application threads. */
 #include "agent/base/producer.h"
 
 #include "agent/base/events.h"

@@ -1,27 +1,29 @@
 /*
- * The one way into the ring, for signal handlers and application threads alike. Exactly one of
- * pushed and drop[cause] is added to for every event counted in taken. Functions that end in _sig
- * may be called in a signal handler.
+ * The only code that puts events into the ring, for signal handlers and application threads alike.
+ * Each event counted in `taken` is then counted in either `pushed` or one drop[cause]. Functions
+ * whose names end in _sig may be called in a signal handler.
  */
 #pragma once
 
 #include <stdbool.h>
 #include "agent/base/agent.h"
 
-/* Counts @s as taken: before anything else is done with it. */
+/* Counts @s as taken; must come first. */
 void producer_take_sig(const struct ring_sample *s);
-/* Counts @s, which was taken, as dropped. */
+/* Counts @s, which is counted as taken, as dropped. */
 void producer_drop_sig(const struct ring_sample *s, enum wire_drop cause);
-/* Puts @s, which was taken, into the ring and counts it. false = the ring is full: dropped. */
+/* Puts @s, which is counted as taken, into the ring and counts it as pushed. false = the ring is
+ * full; @s is counted as dropped. */
 bool producer_put_sig(const struct ring_sample *s, const struct walk_frame *frames);
-/* The agent's thread shall read the ring. While it rests (rest.h) only what is @urgent, or a ring
- * that fills up, wakes it. */
+/* Wakes the agent's thread to read the ring. While that thread rests (rest.h), only an @urgent
+ * event or a ring that fills up wakes it. */
 void producer_wake_sig(bool urgent);
 
 /* ---- application threads and the agent's ---- */
 
-/* An event whose frames are at hand: taken, put into the ring and announced, if it is on. false =
- * dropped, or off. */
+/* Counts an event with known frames, puts it into the ring and wakes the agent's thread. false =
+ * dropped, or the event is off. */
 bool producer_push(const struct ring_sample *head, const struct walk_frame *frames);
-/* A RING_NAME, ahead of the event that it is for; not counted. false = not now. */
+/* Puts a RING_NAME, which is not counted, before the event that needs it. false = no event is on,
+ * or the ring is full. */
 bool producer_push_name(const struct ring_sample *head, const struct walk_frame *text);

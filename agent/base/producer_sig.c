@@ -8,7 +8,8 @@ static void producer_add_sig(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_SEQ_CST);
 }
 
-/* The number first: whoever copies the counters in between sees that they are not settled. */
+/* The number goes first: a copy of the counters made in between then shows that they are not
+ * settled. */
 void producer_take_sig(const struct ring_sample *s)
 {
 	struct event_counters *counters = &agent.counters.of[s->event];
@@ -38,7 +39,7 @@ bool producer_put_sig(const struct ring_sample *s, const struct walk_frame *fram
 	return true;
 }
 
-/* A quarter of the ring is more than a writer that rests should find. */
+/* A resting writer is woken when a quarter of the ring is full. */
 static bool producer_ring_fills_sig(const struct ring *r)
 {
 	uint64_t tail = __atomic_load_n(&r->tail, __ATOMIC_RELAXED);
@@ -46,7 +47,8 @@ static bool producer_ring_fills_sig(const struct ring *r)
 	return ring_head_sig(r) - tail > r->size / 4;
 }
 
-/* What was added to the counters came before this load: the writer sees it, or is seen idle. */
+/* The counters were changed before this load, so either the writer sees that, or this thread sees
+ * the writer idle. */
 void producer_wake_sig(bool urgent)
 {
 	uint32_t state = __atomic_load_n(&agent.writer_idle, __ATOMIC_SEQ_CST);
@@ -58,5 +60,5 @@ void producer_wake_sig(bool urgent)
 	if (__atomic_exchange_n(&agent.writer_idle, WRITER_WORKS, __ATOMIC_SEQ_CST) == WRITER_WORKS)
 		return;
 	if (write(agent.wake_fd, &one, sizeof(one)) < 0)
-		return; /* it also wakes by itself after some seconds */
+		return; /* the writer also wakes up by itself after some seconds */
 }

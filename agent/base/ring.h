@@ -17,20 +17,21 @@
 #define RING_BYTES_MAX	   (16u * 1024 * 1024)
 
 struct ring_sample {
-	uint64_t mono_ns; /* when; of a wait its begin */
+	uint64_t mono_ns; /* CLOCK_MONOTONIC; for a wait, its begin */
 	uint64_t weight; /* in the unit of its event */
 	uint32_t tid;
 	uint32_t n_frames;
 	const char *broken; /* NULL = reached the root */
 	uint64_t virtual_id; /* the virtual thread that ran on it; 0 = none */
-	char name[WALK_NAME_BYTES]; /* its name, or the kernel's of the thread; "" = known or none
-				     */
+	/* its name, or the kernel's name of the thread; "" = known already, or none */
+	char name[WALK_NAME_BYTES];
 	/* LOCK and ALLOC; 0 in a CPU sample */
 	uint64_t class_handle; /* for walker_resolve_class(); 0 = unknown */
 	uint64_t size; /* ALLOC: bytes of the object; LOCK with WIRE_LOCK_SUM: how many waits */
 	uint32_t identity, owner_tid, waker_tid; /* LOCK, as in wire_lock */
-	uint32_t n_owner_frames; /* LOCK: of frames[], behind the waiter's */
-	uint32_t slot; /* LOCK: in the table of waits; WALL: of threads, from 1 */
+	uint32_t n_owner_frames; /* LOCK: number of the owner's frames, which follow the waiter's */
+	/* LOCK: index in the table of waits; WALL: index + 1 in the table of threads */
+	uint32_t slot;
 	uint8_t event; /* enum wire_event, or RING_NAME */
 	uint8_t wait, flags; /* LOCK, as in wire_lock */
 	uint8_t status; /* OFFCPU: enum wire_offcpu_status */
@@ -41,19 +42,19 @@ struct ring_sample {
 	struct walk_frame frames[]; /* leaf first */
 };
 
-/* No event, and counted nowhere: the name of thread @tid, whose Thread.getId() is virtual_id, lies
- * where frames would. */
+/* Not an event, and not counted: frames[] holds the name of thread @tid, whose Thread.getId() is
+ * virtual_id. */
 #define RING_NAME WIRE_EVENT_COUNT
 
 struct ring {
 	uint8_t *mem;
 	uint32_t size; /* power of two */
-	uint64_t head; /* claimed up to here; only grows */
+	uint64_t head; /* claimed up to here; never decreases */
 	uint64_t tail; /* read up to here */
 };
 
 #define RING_HDR_BYTES	8u
-#define RING_HDR_SAMPLE 1ull /* the record's length is in the bits above 8 */
+#define RING_HDR_SAMPLE 1ull /* bits 8 and up hold the record's length */
 #define RING_HDR_PAD	2ull
 
 static inline uint64_t *ring_header(const struct ring *r, uint64_t pos)

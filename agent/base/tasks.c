@@ -1,5 +1,5 @@
-/* See tasks.h. getdents64 by its raw call: readdir needs malloc and is not on the list of
- * libc_stub.c. */
+/* See tasks.h. Uses getdents64 by a raw call, because readdir needs malloc and is not on the list
+ * of libc_stub.c. */
 #include "agent/base/tasks.h"
 
 #include <fcntl.h>

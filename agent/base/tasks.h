@@ -3,5 +3,5 @@
 
 #include <stdint.h>
 
-/* The agent's thread alone: calls @on for each tid in /proc/self/task. */
+/* Only the agent's thread. Calls @on for each tid in /proc/self/task. */
 void tasks_each(void (*on)(uint32_t tid, void *context), void *context);

@@ -1,4 +1,4 @@
-/* What a walk of a stack gives, and what the names of its frames look like. */
+/* The result of a stack walk, and the names of methods and mappings in it. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,8 +7,8 @@
 
 #define WALK_FRAMES_MAX 2048
 #define WALK_NAME_BYTES 40
-#define WALK_NAME_WHOLE \
-	(WALK_NAME_BYTES - 3) /* shorter ones have not been cut within a character */
+/* a cut name has at least so many bytes, as it is cut between characters */
+#define WALK_NAME_WHOLE (WALK_NAME_BYTES - 3)
 
 /* One raw frame as the handler can get it: 16 bytes. */
 struct walk_frame {
@@ -25,7 +25,7 @@ struct walk {
 	const char
 		*broken; /* NULL = reached the root; else a short static cause, "no_java_frame" */
 	uint64_t virtual_id; /* Thread.threadId() of the virtual thread that ran here; 0 = none */
-	char virtual_name[WALK_NAME_BYTES]; /* UTF-8, cut; "" = it has none */
+	char virtual_name[WALK_NAME_BYTES]; /* UTF-8, cut to fit; "" = no name */
 };
 
 /* The number on the wire of the virtual thread whose Thread.threadId() is @id. */
@@ -34,11 +34,11 @@ static inline uint32_t walk_virtual_number(uint64_t id)
 	return WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1));
 }
 
-/* Asked by a walk after each frame of the stack, which may be several of Java's; @sp: of its
- * caller. true = the walk ends here. */
+/* A walk calls this after each frame of the stack, which may stand for several Java frames
+ * (inlining). @sp: the caller's stack pointer. true = the walk ends here. */
 typedef bool walk_enough_fn(struct walk *w, uint64_t sp);
 
-/* The names of a method; buffers are owned by whoever filled this in. */
+/* The names of a method. The strings belong to the function that fills this in. */
 struct walk_method {
 	const char *class_name; /* "java/lang/String" */
 	const char *name;
@@ -52,5 +52,5 @@ struct walk_mapping {
 	const char *path; /* as in /proc/self/maps */
 	uint8_t build_id[WIRE_BUILD_ID_MAX];
 	uint8_t build_id_len;
-	uint32_t generation; /* changes when the same range means another file */
+	uint32_t generation; /* changes when another file is mapped at the same range */
 };

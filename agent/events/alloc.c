@@ -1,9 +1,9 @@
 /*
- * Allocation samples: JVMTI SampledObjectAlloc, JDK 11 and later. The JVM takes an object about
+ * Allocation samples: JVMTI SampledObjectAlloc, JDK 11 and later. The JVM samples an object about
  * every `interval` bytes that a thread allocates and calls us in that thread, in native state; the
- * sample stands for alloc_weight() bytes. The JVM gives these samples to one environment at a time
- * (11 to 25), so nobody else sets the interval, which is one for the whole JVM, as long as they are
- * ours.
+ * sample stands for alloc_weight() bytes. The JVM (11 to 25) gives these samples to one environment
+ * at a time, and the interval applies to the whole JVM: while the samples are ours, nobody else
+ * sets it.
  */
 #include "agent/events/alloc.h"
 
@@ -76,7 +76,7 @@ static int alloc_listen(jvmtiEnv *jvmti, const char **note)
 	return 0;
 }
 
-static int open_env(const char **note)
+static int alloc_open_env(const char **note)
 {
 	int r;
 
@@ -89,16 +89,15 @@ static int open_env(const char **note)
 	return r;
 }
 
-static void set_interval(uint64_t interval)
+static void alloc_set_interval(uint64_t interval)
 {
 	__atomic_store_n(&alloc.interval, interval, __ATOMIC_RELAXED);
 	(void)(*alloc.jvmti)->SetHeapSamplingInterval(alloc.jvmti, (jint)interval);
 }
 
-/* As for monitors: the environment slows yields of virtual threads, JDK 21 and later, until the JVM
- * ends.
- */
-static int may_be(const struct wire_start *start, const char **note)
+/* As for monitors: from JDK 21 on the environment slows down yields of virtual threads until the
+ * JVM ends. */
+static int alloc_may_begin(const struct wire_start *start, const char **note)
 {
 	if (!virtual_threads_used())
 		return 0;
@@ -119,15 +118,15 @@ static int alloc_begin(const struct wire_start *start, const char **note)
 		return -ENOTSUP;
 	}
 	if (!alloc.on)
-		r = may_be(start, note);
+		r = alloc_may_begin(start, note);
 	if (!alloc.on && r == 0)
-		r = open_env(note);
+		r = alloc_open_env(note);
 	if (r == 0)
-		set_interval(alloc_clamp(start->alloc_interval));
+		alloc_set_interval(alloc_clamp(start->alloc_interval));
 	return r;
 }
 
-/* The samples go back; whoever has them next may count on the JVM's own interval. */
+/* Gives the samples back, and restores the JVM's own interval for the next agent. */
 static void alloc_end(void)
 {
 	jvmtiEnv *jvmti = alloc.jvmti;

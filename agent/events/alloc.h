@@ -1,4 +1,4 @@
-/* Allocation samples; events.h starts and ends them. */
+/* Allocation samples: a source of events, see events.h. */
 #pragma once
 
 #include "agent/base/events.h"

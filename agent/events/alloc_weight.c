@@ -1,10 +1,12 @@
 /* See alloc_weight.h. */
 #include "agent/events/alloc_weight.h"
 
-#define CERTAIN 32.0 /* times the interval: exp(-32) of its weight is less than a byte */
+/* multiple of the interval above which an object is its own weight: exp(-32) of it is less than a
+ * byte */
+#define CERTAIN 32.0
 
-/* x / (1 - exp(-x)) for small x, where the plain form cancels out: its series, to the sixth power
- */
+/* x / (1 - exp(-x)) for small x, where the direct formula loses precision: a series up to the sixth
+ * power */
 static double ratio_small(double x)
 {
 	double x2 = x * x;

@@ -1,12 +1,13 @@
-/* What an allocation sample stands for. Pure. */
+/* The weight of an allocation sample. Pure. */
 #pragma once
 
 #include <stdint.h>
 
 /*
- * The JVM takes an object with the probability that one of its bytes is a sampling point, and those
- * come @interval bytes apart on average: 1 - exp(-size/interval). One that was taken stands for its
- * size divided by that, for about the interval if it is small and for itself if it is large.
- * Without libm, within a millionth.
+ * Returns the bytes that a sample of an object of @size bytes stands for. Sampling points are
+ * @interval bytes apart on average, and the JVM samples an object if one of its bytes is such a
+ * point: with probability 1 - exp(-size/interval). The weight is the size divided by that: about
+ * the interval for small objects, the size itself for large ones. Computed without libm, with a
+ * relative error below one millionth.
  */
 uint64_t alloc_weight(uint64_t size, uint64_t interval);

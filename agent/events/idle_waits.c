@@ -17,13 +17,13 @@
 #include "agent/events/push.h"
 #include "agent/walker/walker.h"
 
-#define SLOTS \
-	1024u /* threads; the idle waits of further ones are counted, and reported without sums */
+/* threads; idle waits of further threads are counted, and each is reported by itself */
+#define SLOTS	  1024u
 #define PROBES	  8u
-#define SITES	  2u /* remembered for each thread */
+#define SITES	  2u /* kept for each thread */
 #define UNUSED_NS (60 * NS_PER_S)
-#define REPORT_NS NS_PER_S /* a thread's sums are reported that often, */
-#define PACE_NS	  (NS_PER_S / 50) /* and all threads' together no more often than that */
+#define REPORT_NS NS_PER_S /* time between two reports of a thread's sums, */
+#define PACE_NS	  (NS_PER_S / 50) /* and, at least, between two reports of any threads */
 
 /* Two cache lines. */
 struct idler {
@@ -44,8 +44,8 @@ struct lane {
 } __attribute__((aligned(64)));
 
 static struct idler *table;
-static uint32_t n_slots; /* that were in use */
-static uint64_t next_tell_ns;
+static uint32_t n_slots; /* number of slots that have been in use */
+static uint64_t next_report_ns;
 static struct lane lanes[LANES];
 
 static uint32_t idle_waits_hash_of(uint64_t java_thread)
@@ -73,7 +73,7 @@ static bool idle_waits_is_free(const struct idler *p, uint64_t owner, uint64_t n
 	return !owner || now_ns > __atomic_load_n(&p->seen_ns, __ATOMIC_RELAXED) + UNUSED_NS;
 }
 
-/* NULL = there is no room. */
+/* NULL = no slot is free. */
 static struct idler *idle_waits_claim(uint64_t java_thread, uint64_t now_ns)
 {
 	struct idler *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
@@ -96,7 +96,7 @@ static struct idler *idle_waits_claim(uint64_t java_thread, uint64_t now_ns)
 	return NULL;
 }
 
-static struct idler *idle_waits_place_of(uint64_t java_thread, uint64_t now_ns)
+static struct idler *idle_waits_slot_of(uint64_t java_thread, uint64_t now_ns)
 {
 	struct idler *p = idle_waits_find(java_thread);
 
@@ -121,20 +121,19 @@ bool idle_wait_known(uint64_t java_thread, bool *ret_idle)
 	return false;
 }
 
-/* A look under way: what is known of the frames so far. */
-struct look {
+/* A walk in progress, and what the frames so far show. */
+struct idle_walk {
 	struct walk walk;
 	struct walk_mark mark;
-	uint32_t seen, slots; /* frames looked at; slots in the mark */
+	uint32_t seen, slots; /* frames read; slots in the mark */
 	enum idle_sight sight;
-	bool no_mark; /* an interpreted frame differs from another in more than its return
-		       * address
-		       */
+	bool no_mark; /* two interpreted frames may differ in more than their return addresses */
 };
 
 static bool idle_waits_enough(struct walk *w, uint64_t sp)
 {
-	struct look *l = (struct look *)(void *)((char *)w - offsetof(struct look, walk));
+	struct idle_walk *l =
+		(struct idle_walk *)(void *)((char *)w - offsetof(struct idle_walk, walk));
 	uint64_t slot = (sp - l->mark.sp) / 8 - 1;
 
 	for (; l->seen < w->n && l->seen < IDLE_FRAMES_MAX && l->sight == IDLE_UNDECIDED;
@@ -153,9 +152,9 @@ static bool idle_waits_enough(struct walk *w, uint64_t sp)
 	return false;
 }
 
-static void idle_waits_remember(uint64_t java_thread, struct look *l)
+static void idle_waits_remember(uint64_t java_thread, struct idle_walk *l)
 {
-	struct idler *p = idle_waits_place_of(java_thread, mono_ns());
+	struct idler *p = idle_waits_slot_of(java_thread, mono_ns());
 
 	if (!p || l->no_mark || !l->mark.sp)
 		return;
@@ -165,15 +164,15 @@ static void idle_waits_remember(uint64_t java_thread, struct look *l)
 	p->is_idle[p->next] = l->sight == IDLE_YES;
 }
 
-bool idle_wait_look(uint64_t java_thread)
+bool idle_wait_classify(uint64_t java_thread)
 {
-	struct look l = { .mark.sp = walk_anchor_sp_sig(java_thread) };
+	struct idle_walk l = { .mark.sp = walk_anchor_sp_sig(java_thread) };
 	int buffer = push_buffer(&l.walk.frames);
 
 	if (buffer < 0)
-		return false; /* it is reported, and the reader sees what it is */
+		return false; /* the wait is reported, and the reader classifies it */
 	walk_anchor_until_sig(&l.walk, java_thread, idle_waits_enough);
-	(void)idle_waits_enough(&l.walk, 0); /* what came with the end of the stack */
+	(void)idle_waits_enough(&l.walk, 0); /* frames that the end of the stack added */
 	push_buffer_done(buffer);
 	idle_waits_remember(java_thread, &l);
 	return l.sight == IDLE_YES;
@@ -181,13 +180,13 @@ bool idle_wait_look(uint64_t java_thread)
 
 /* ---- sums ---- */
 
-/* true = no other thread reports a sum now. */
+/* true = no other thread is reporting a sum now, and the pace allows one. */
 static bool idle_may_report(uint64_t now_ns)
 {
-	uint64_t next = __atomic_load_n(&next_tell_ns, __ATOMIC_RELAXED);
+	uint64_t next = __atomic_load_n(&next_report_ns, __ATOMIC_RELAXED);
 
 	return now_ns >= next &&
-	       __atomic_compare_exchange_n(&next_tell_ns, &next, now_ns + PACE_NS, false,
+	       __atomic_compare_exchange_n(&next_report_ns, &next, now_ns + PACE_NS, false,
 					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
@@ -202,7 +201,7 @@ static void idle_waits_count(uint64_t java_thread, uint64_t ns)
 bool idle_wait_count(uint64_t java_thread, uint64_t duration_ns, uint64_t now_ns,
 		     struct idle_sum *ret)
 {
-	struct idler *p = java_thread ? idle_waits_place_of(java_thread, now_ns) : NULL;
+	struct idler *p = java_thread ? idle_waits_slot_of(java_thread, now_ns) : NULL;
 
 	idle_waits_count(java_thread, duration_ns);
 	*ret = (struct idle_sum){ 1, duration_ns };
@@ -252,10 +251,10 @@ void idle_waits_end(void)
 	if (table)
 		(void)syscall(SYS_madvise, table, SLOTS * sizeof(*table), MADV_DONTNEED);
 	__atomic_store_n(&n_slots, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&next_tell_ns, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&next_report_ns, 0, __ATOMIC_RELAXED);
 }
 
-/* The slots of a few threads lie on a page each. */
+/* Assumes that each slot in use is on a page of its own. */
 uint64_t idle_waits_bytes(void)
 {
 	uint64_t bytes = 4096ull * __atomic_load_n(&n_slots, __ATOMIC_RELAXED);

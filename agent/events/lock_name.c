@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Parts of classes of java.util.concurrent, JDK 8 to 28. */
+/* Inner classes of java.util.concurrent that threads park on, JDK 8 to 28. */
 static const char *const parts[] = {
 	"java/util/concurrent/CompletableFuture$Signaller",
 	"java/util/concurrent/Phaser$QNode",
@@ -17,7 +17,7 @@ static bool is_part(const char *class_name, const char *dollar)
 {
 	size_t n = strlen(dollar);
 
-	/* "Outer$Sync": the way in which everybody uses AbstractQueuedSynchronizer */
+	/* "Outer$Sync": the usual name of a class that extends AbstractQueuedSynchronizer */
 	if (n > 4 && strcmp(dollar + n - 4, "Sync") == 0)
 		return true;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)

@@ -1,6 +1,6 @@
 /*
- * What a person calls the lock that a thread parks for. The blocker of a park is often a part of it
- * that nobody wrote down: ReentrantLock$NonfairSync is a ReentrantLock. Pure.
+ * The name under which programmers know the lock that a thread parks for. The blocker of a park is
+ * often an internal part of it: a ReentrantLock$NonfairSync belongs to a ReentrantLock. Pure.
  */
 #pragma once
 

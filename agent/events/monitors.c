@@ -1,9 +1,8 @@
 /*
  * See monitors.h. The events come in the waiting thread, in native state. Owner and hash of the
- * monitor are read before the thread blocks; its class is asked for at the end, if the wait was
- * long.
+ * monitor are read before the thread blocks; its class is read at the end, if the wait was long.
  *
- * Begin and end of a wait are paired by the JavaThread, for virtual threads by their id: from JDK
+ * Begin and end of a wait are matched by the JavaThread, for virtual threads by their id: from JDK
  * 24 on the wait may end on another carrier (JEP 491).
  */
 #include "agent/events/monitors.h"
@@ -27,7 +26,7 @@
 
 typedef jint JNICALL hash_fn(JNIEnv *env, jobject object);
 
-static jvmtiEnv *jvmti; /* NULL = not made yet */
+static jvmtiEnv *jvmti; /* NULL = not created yet */
 static bool on;
 static const jvmtiCapabilities needed = { .can_generate_monitor_events = 1 };
 static hash_fn *hash; /* JVM_IHashCode; NULL = JVMTI's */
@@ -59,14 +58,14 @@ static uint64_t monitors_key_of(uint64_t java_thread)
 }
 
 /* The same for another thread, which may end meanwhile. */
-static uint64_t key_seen_from_outside(uint64_t java_thread)
+static uint64_t monitors_key_of_other(uint64_t java_thread)
 {
 	if (vm_sig.thread_monitor_owner < 0 || !virtual_is_mounted_sig(java_thread))
 		return java_thread;
 	return virtual_id_sig(java_thread);
 }
 
-static uint32_t identity_of(jvmtiEnv *ti, JNIEnv *env, jobject object)
+static uint32_t monitors_identity_of(jvmtiEnv *ti, JNIEnv *env, jobject object)
 {
 	jint value = 0;
 
@@ -85,17 +84,17 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject 
 	(void)thread;
 	if (!events_on(WIRE_EVENT_LOCK))
 		return;
-	lock.identity = identity_of(ti, env, object);
+	lock.identity = monitors_identity_of(ti, env, object);
 	if (owners)
 		lock.owner_tid = owner_of_pending(java_thread, object, &unknown);
 	if (unknown)
 		lock.owner_tid = unknown_owner_seek(unknown);
 	key = monitors_key_of(java_thread);
-	/* a virtual thread without a carrier cannot be asked while it waits */
+	/* a virtual thread without a carrier cannot be read while it waits */
 	if (key != java_thread)
 		lock.class_handle = walker_class_of_sig(object);
 	wait_begin(java_thread, key, WIRE_WAIT_ENTER, 0, &lock);
-	unknown_owner_hurry(lock.owner_tid);
+	unknown_owner_wake_agent(lock.owner_tid);
 }
 
 static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
@@ -117,13 +116,13 @@ struct ended {
 	jobject object;
 };
 
-static void monitors_look(void *context, struct wait_lock *lock)
+static void monitors_describe(void *context, struct wait_lock *lock)
 {
 	const struct ended *e = context;
 
 	lock->class_handle = walker_class_of_sig(e->object);
 	if (!lock->identity)
-		lock->identity = identity_of(e->ti, e->env, e->object);
+		lock->identity = monitors_identity_of(e->ti, e->env, e->object);
 }
 
 static void monitors_ended(jvmtiEnv *ti, JNIEnv *env, jobject object, enum wire_wait how)
@@ -131,7 +130,7 @@ static void monitors_ended(jvmtiEnv *ti, JNIEnv *env, jobject object, enum wire_
 	uint64_t java_thread = java_thread_of_sig(env);
 	struct ended e = { ti, env, object };
 
-	wait_end(java_thread, monitors_key_of(java_thread), how, monitors_look, &e);
+	wait_end(java_thread, monitors_key_of(java_thread), how, monitors_describe, &e);
 }
 
 static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
@@ -150,25 +149,25 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject
 
 /* ---- waits in progress when the events begin ---- */
 
-/* The ends of such waits come as events. A thread may stop waiting while it is added here; the
- * check afterwards finds that it waits for something else, or for nothing. */
-static void add_older(uint64_t java_thread)
+/* The ends of such waits do come as events. A thread may stop waiting while it is added here; the
+ * check afterwards then finds that it waits for something else, or for nothing. */
+static void monitors_add_in_progress(uint64_t java_thread)
 {
 	struct owner_monitor before, after;
 	struct wait_lock lock = { 0 };
-	int32_t place;
+	int32_t slot;
 
 	owner_blocked_on(java_thread, &before);
 	if (!before.address)
 		return;
 	lock.owner_tid = before.owner;
-	place = waits_add(java_thread, key_seen_from_outside(java_thread),
-			  before.waiting ? WIRE_WAIT_WAIT : WIRE_WAIT_ENTER, &lock);
-	if (place < 0)
+	slot = waits_add(java_thread, monitors_key_of_other(java_thread),
+			 before.waiting ? WIRE_WAIT_WAIT : WIRE_WAIT_ENTER, &lock);
+	if (slot < 0)
 		return;
 	owner_blocked_on(java_thread, &after);
 	if (after.address != before.address || after.waiting != before.waiting)
-		waits_remove((uint32_t)place, waits_at((uint32_t)place)->begin_ns);
+		waits_remove((uint32_t)slot, waits_at((uint32_t)slot)->begin_ns);
 }
 
 /* ---- on and off ---- */
@@ -220,7 +219,7 @@ static int monitors_make(const char **note)
 
 /* ---- whether, and when ---- */
 
-#define PRICE_LOOK_NS (60 * NS_PER_S)
+#define PRICE_CHECK_NS (60 * NS_PER_S)
 
 static const char left_out[] =
 	"monitors are left out: virtual threads are in use, and monitor events would make each of "
@@ -234,27 +233,27 @@ static const char price[] =
 	"until the JVM ends; with `events.lock.monitors: never` the next JVM is spared that";
 
 static struct {
-	uint64_t decide_ns; /* when auto decides; 0 = it has */
-	bool others_pay; /* another agent has made an environment already */
-	bool look_for_older; /* the events have just begun: add waits in progress */
+	uint64_t decide_ns; /* when monitors: auto decides; 0 = it has decided */
+	bool paid_by_others; /* another agent has created such an environment already */
+	bool add_in_progress; /* the events have just begun: add the waits in progress */
 } plan;
 
-/* "" or, of an environment that is ours, what it costs. */
-static const char *price_now(void)
+/* "", or the cost of our environment. */
+static const char *monitors_price_note(void)
 {
-	return !plan.others_pay && virtual_threads_used() ? price : "";
+	return !plan.paid_by_others && virtual_threads_used() ? price : "";
 }
 
-static int make_now(const char **note)
+static int monitors_make_now(const char **note)
 {
 	int r;
 
 	if (!jvmti_env_is_there())
-		plan.others_pay = virtual_price_is_paid();
-	plan.look_for_older = true;
+		plan.paid_by_others = virtual_price_is_paid();
+	plan.add_in_progress = true;
 	r = monitors_make(note);
 	if (r == 0)
-		*note = price_now();
+		*note = monitors_price_note();
 	return r;
 }
 
@@ -268,7 +267,7 @@ static int monitors_decide(const char **note)
 		return -ENOTSUP;
 	}
 	if (!wait_ns)
-		return make_now(note);
+		return monitors_make_now(note);
 	plan.decide_ns = mono_ns() + wait_ns;
 	*note = not_yet;
 	return 0;
@@ -282,15 +281,15 @@ static int monitors_begin(const struct wire_start *start, const char **note)
 		return -ENOTSUP;
 	}
 	if (on) {
-		*note = price_now();
+		*note = monitors_price_note();
 		return 0;
 	}
 	if (start->monitors == WIRE_MONITORS_AUTO && !virtual_price_is_paid())
 		return monitors_decide(note);
-	return make_now(note);
+	return monitors_make_now(note);
 }
 
-static void decide_at_last(void)
+static void monitors_decide_late(void)
 {
 	const char *note = "";
 
@@ -302,20 +301,20 @@ static uint64_t monitors_tick(uint64_t now_ns)
 {
 	if (plan.decide_ns && now_ns >= plan.decide_ns) {
 		plan.decide_ns = 0;
-		decide_at_last();
+		monitors_decide_late();
 	}
 	if (plan.decide_ns)
 		return plan.decide_ns;
 	if (!on)
 		return UINT64_MAX;
-	/* once the events are on */
-	if (plan.look_for_older && owners)
-		owner_each_thread(add_older);
-	plan.look_for_older = false;
-	if (plan.others_pay || vm_sig.version < VIRTUAL_SINCE)
+	/* only after the events are on, so that no wait is missed */
+	if (plan.add_in_progress && owners)
+		owner_each_thread(monitors_add_in_progress);
+	plan.add_in_progress = false;
+	if (plan.paid_by_others || vm_sig.version < VIRTUAL_SINCE)
 		return UINT64_MAX;
 	if (!virtual_threads_used())
-		return now_ns + PRICE_LOOK_NS;
+		return now_ns + PRICE_CHECK_NS;
 	sources_note(&monitors_source, price);
 	return UINT64_MAX;
 }

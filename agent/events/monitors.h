@@ -1,7 +1,7 @@
 /*
- * Contended monitors and Object.wait, told by JVMTI. Its environment slows yields of virtual
- * threads on JDK 21 and later for the life of the JVM: made only when asked for, and by itself only
- * where it costs nothing more, or when the JVM has run for a minute without virtual threads.
+ * Contended monitors and Object.wait, reported by JVMTI. On JDK 21 and later its environment slows
+ * down yields of virtual threads until the JVM ends. So it is created only when START asks for it,
+ * when it adds no cost, or when the JVM has run for a minute without virtual threads.
  */
 #pragma once
 

@@ -1,12 +1,12 @@
 /*
- * See open.h. The agent's thread looks through the table of waits when the next of them becomes
- * long, and every few seconds otherwise; a wait that would become long before the next look wakes
- * the agent's thread. What is read of a waiting thread counts only if the same wait is still going
- * on afterwards.
+ * See open.h. The agent's thread scans the table of waits when the next of them becomes long, and
+ * every few seconds otherwise; a wait that would become long before the next scan wakes the agent's
+ * thread. What is read of a waiting thread is used only if the same wait is still going on
+ * afterwards.
  *
  * A reported wait leaves a mark in its slot. A waiting thread pushes the end of its wait into the
- * ring before it releases the slot, and the ring is emptied between two looks. So if a wait is gone
- * at two looks and its end has not been seen, the end is lost, and CLOSED is sent instead.
+ * ring before it releases the slot, and the ring is emptied between two scans. So if a wait is gone
+ * at two scans and its end has not been seen, the end is lost, and CLOSED is sent instead.
  */
 #include "agent/events/open.h"
 
@@ -21,26 +21,27 @@
 #include "agent/hotspot/owner.h"
 #include "agent/walker/walker.h"
 
-#define LOOK_NS	    (250 * NS_PER_MS) /* to the next look, where one left something undone */
-#define LOOK_MAX_NS (8 * NS_PER_S)
-#define LONG_NS	    NS_PER_S /* a wait is reported once it has lasted so long, */
-#define LONG_MINS   10 /* ... and at least so many thresholds */
-#define EACH_MAX    256u /* reported in one look */
-#define EARLY_MAX   8u /* ... of them before they are long */
+/* to the next scan, if this one left something undone */
+#define RESCAN_NS	(250 * NS_PER_MS)
+#define SCAN_GAP_MAX_NS (8 * NS_PER_S)
+#define LONG_NS		NS_PER_S /* a wait is reported once it has lasted so long, */
+#define LONG_MINS	10 /* ... and at least so many thresholds */
+#define EACH_MAX	256u /* waits reported in one scan */
+#define EARLY_MAX	8u /* ... of them before they are long */
 
 enum report {
 	REPORTED_NONE,
 	REPORTED_OPENING, /* OPEN is in the pending frame */
 	REPORTED_OPEN, /* OPEN is in the pipe */
-	REPORTED_GONE, /* the wait was over at the last look */
+	REPORTED_GONE, /* the wait was over at the last scan */
 	REPORTED_ENDED, /* its end is in the pending frame */
 	REPORTED_LOST, /* its end was dropped: CLOSED must be sent */
 	REPORTED_CLOSING, /* CLOSED is in the pending frame */
 };
 
 static uint64_t
-	early_ns; /* a wait that begins before this moment becomes long before the next look */
-static uint32_t due; /* 1 = a look is wanted now */
+	early_ns; /* a wait that begins before this moment becomes long before the next scan */
+static uint32_t due; /* 1 = a scan is needed now */
 static uint32_t pending; /* slots in one of the states OPENING, ENDED, CLOSING */
 
 /* The record that is being made. */
@@ -78,7 +79,7 @@ static void open_settle(struct wait *w, bool sent)
 	}
 }
 
-static void settle_all(bool sent)
+static void open_settle_all(bool sent)
 {
 	for (uint32_t i = 0; pending && i < waits_used(); i++)
 		open_settle(waits_at(i), sent);
@@ -87,12 +88,12 @@ static void settle_all(bool sent)
 
 void open_waits_sent(void)
 {
-	settle_all(true);
+	open_settle_all(true);
 }
 
 void open_waits_lost(void)
 {
-	settle_all(false);
+	open_settle_all(false);
 	__atomic_store_n(&due, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -112,7 +113,7 @@ void open_waits_forget(void)
 
 /* ---- what is reported ---- */
 
-static void begin_record(const struct wait *w, uint32_t slot, uint8_t flags, uint64_t now_ns)
+static void open_begin_record(const struct wait *w, uint32_t slot, uint8_t flags, uint64_t now_ns)
 {
 	record.head = (struct ring_sample){
 		.mono_ns = w->begin_ns,
@@ -127,7 +128,7 @@ static void begin_record(const struct wait *w, uint32_t slot, uint8_t flags, uin
 	};
 }
 
-static void waiter_stack(const struct wait *w)
+static void open_waiter_stack(const struct wait *w)
 {
 	struct walk walk = { .frames = record.frames };
 
@@ -140,7 +141,7 @@ static void waiter_stack(const struct wait *w)
 
 /* The owner's stack, if the owner waits or sleeps: its wait, or its CPU clock, must be the same
  * before and after the walk. */
-static void owner_stack(uint32_t number)
+static void open_owner_stack(uint32_t number)
 {
 	struct walk walk = { .frames = record.frames + record.head.n_frames };
 	uint64_t thread = owner_thread(number), cpu_ns;
@@ -173,7 +174,7 @@ static bool is_on(const struct wait *w)
 }
 
 /* false = the wait has just ended. */
-static bool look_at_monitor(const struct wait *w)
+static bool open_read_monitor(const struct wait *w)
 {
 	struct owner_monitor monitor;
 
@@ -196,9 +197,9 @@ static bool open_fill(const struct wait *w, const struct wait_lock *parked_for)
 		return true;
 	if (!w->number)
 		record.head.tid = owner_number(w->java_thread);
-	waiter_stack(w);
+	open_waiter_stack(w);
 	if (w->how != WIRE_WAIT_PARK) {
-		if (!look_at_monitor(w))
+		if (!open_read_monitor(w))
 			return false;
 	} else if (parked_for) {
 		record.head.class_handle = parked_for->class_handle;
@@ -207,7 +208,7 @@ static bool open_fill(const struct wait *w, const struct wait_lock *parked_for)
 			record.head.owner_tid = parked_for->owner_tid;
 	}
 	if (record.head.owner_tid)
-		owner_stack(record.head.owner_tid);
+		open_owner_stack(record.head.owner_tid);
 	return true;
 }
 
@@ -219,7 +220,7 @@ static void open_report(uint32_t slot, uint64_t now_ns, const struct wait_lock *
 
 	if (!waits_copy(slot, &copy))
 		return;
-	begin_record(&copy, slot, WIRE_LOCK_OPEN, now_ns);
+	open_begin_record(&copy, slot, WIRE_LOCK_OPEN, now_ns);
 	if (!open_fill(&copy, parked_for) || !record.head.tid || !waits_is_same(slot, &copy))
 		return;
 	if (with_owner && !record.head.n_owner_frames)
@@ -238,21 +239,21 @@ static void open_report_closed(uint32_t slot, uint64_t now_ns)
 	const struct wait_reported *reported = waits_reported_at(slot);
 	struct wait *w = waits_at(slot), old = { .begin_ns = reported->ns, .how = w->how };
 
-	begin_record(&old, slot, WIRE_LOCK_CLOSED, now_ns);
+	open_begin_record(&old, slot, WIRE_LOCK_CLOSED, now_ns);
 	record.head.tid = reported->number;
 	record.head.identity = reported->identity;
 	open_mark(w, outlet->uncounted(&record.head) ? REPORTED_CLOSING : REPORTED_LOST);
 }
 
-/* ---- the look ---- */
+/* ---- the scan ---- */
 
-/* When the next look is due, at the latest. */
+/* The time of the next scan, at the latest, and this scan's progress. */
 struct next {
 	uint64_t now_ns, at_ns, long_ns;
 	uint32_t reported;
 };
 
-static void not_later(struct next *next, uint64_t ns)
+static void open_not_later(struct next *next, uint64_t ns)
 {
 	next->at_ns = ns < next->at_ns ? ns : next->at_ns;
 }
@@ -261,22 +262,22 @@ static void open_report_one(uint32_t slot, struct next *next, const struct wait_
 {
 	open_report(slot, next->now_ns, parked_for, false);
 	if (!waits_at(slot)->reported) /* the wait has just ended, or the pipe is full */
-		not_later(next, next->now_ns + LOOK_NS);
+		open_not_later(next, next->now_ns + RESCAN_NS);
 }
 
 /* Parks to be reported. One pass over all threads tells what all of them wait for. */
 static struct {
 	uint32_t n;
 	uint32_t slots[EACH_MAX];
-	struct park_ask asks[EACH_MAX];
+	struct park_query queries[EACH_MAX];
 } parks;
 
 static void open_report_parks(struct next *next)
 {
 	if (parks.n)
-		park_look_now(parks.asks, parks.n);
+		park_read_blockers(parks.queries, parks.n);
 	for (uint32_t i = 0; i < parks.n; i++)
-		open_report_one(parks.slots[i], next, &parks.asks[i].lock);
+		open_report_one(parks.slots[i], next, &parks.queries[i].lock);
 	parks.n = 0;
 }
 
@@ -284,22 +285,22 @@ static void open_report_parks(struct next *next)
 static struct {
 	uint32_t n, parks;
 	uint32_t slots[EARLY_MAX];
-	struct park_ask asks[EARLY_MAX]; /* of parks; java_thread is 0 for other waits */
+	struct park_query queries[EARLY_MAX]; /* of parks; java_thread is 0 for other waits */
 } early;
 
-static void add_early(uint32_t slot, const struct wait *w)
+static void open_add_early(uint32_t slot, const struct wait *w)
 {
 	bool parks_ = w->how == WIRE_WAIT_PARK;
 
 	if (early.n == EARLY_MAX)
 		return;
-	early.asks[early.n] = (struct park_ask){ .java_thread = parks_ ? w->java_thread : 0 };
+	early.queries[early.n] = (struct park_query){ .java_thread = parks_ ? w->java_thread : 0 };
 	early.slots[early.n++] = slot;
 	early.parks += parks_;
 }
 
 /* The owner now, who may be another than when the wait began. 0 = none, or unknown. */
-static uint32_t owner_now(const struct wait *w, const struct park_ask *ask)
+static uint32_t open_owner_now(const struct wait *w, const struct park_query *ask)
 {
 	struct owner_monitor monitor;
 
@@ -316,10 +317,10 @@ static void open_report_early_one(uint32_t i, uint64_t now_ns)
 
 	if (!waits_copy(slot, &w) || !is_on(&w))
 		return;
-	owner = owner_now(&w, &early.asks[i]);
+	owner = open_owner_now(&w, &early.queries[i]);
 	if (!owner || !open_early_sleeps(owner))
 		return;
-	open_report(slot, now_ns, w.how == WIRE_WAIT_PARK ? &early.asks[i].lock : NULL, true);
+	open_report(slot, now_ns, w.how == WIRE_WAIT_PARK ? &early.queries[i].lock : NULL, true);
 	if (waits_at(slot)->reported != REPORTED_NONE)
 		open_early_reported();
 }
@@ -328,45 +329,46 @@ static void open_report_early(uint64_t now_ns)
 {
 	if (early.n && open_early_may_report()) {
 		if (early.parks)
-			park_look_now(early.asks, early.n);
+			park_read_blockers(early.queries, early.n);
 		for (uint32_t i = 0; i < early.n; i++)
 			open_report_early_one(i, now_ns);
 	}
 	early.n = early.parks = 0;
 }
 
-static bool is_going_on(uint32_t slot)
+static bool open_is_going_on(uint32_t slot)
 {
 	return __atomic_load_n(&waits_at(slot)->begin_ns, __ATOMIC_ACQUIRE) ==
 	       waits_reported_at(slot)->ns;
 }
 
-static void open_look_at_reported(uint32_t slot, uint64_t now_ns)
+static void open_check_reported(uint32_t slot, uint64_t now_ns)
 {
 	struct wait *w = waits_at(slot);
 
-	if (w->reported == REPORTED_LOST || (w->reported == REPORTED_GONE && !is_going_on(slot)))
+	if (w->reported == REPORTED_LOST ||
+	    (w->reported == REPORTED_GONE && !open_is_going_on(slot)))
 		open_report_closed(slot, now_ns);
-	else if (w->reported == REPORTED_OPEN && !is_going_on(slot))
+	else if (w->reported == REPORTED_OPEN && !open_is_going_on(slot))
 		open_mark(w, REPORTED_GONE);
 }
 
-static void open_look_at(uint32_t slot, struct next *next)
+static void open_check(uint32_t slot, struct next *next)
 {
 	const struct wait *w = waits_at(slot);
 	uint64_t begin_ns = __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE);
 
 	if (w->reported && w->reported != REPORTED_OPEN)
-		not_later(next, next->now_ns + LOOK_NS);
+		open_not_later(next, next->now_ns + RESCAN_NS);
 	/* the slot still has the mark of an earlier wait, whose end is to be sent first */
-	if (begin_ns && w->reported && !is_going_on(slot))
-		(void)open_early_is_ripe(w, begin_ns); /* so that a look follows soon */
+	if (begin_ns && w->reported && !open_is_going_on(slot))
+		(void)open_early_is_ripe(w, begin_ns); /* called so that a scan follows soon */
 	if (!begin_ns || w->reported)
 		return;
 	if (next->now_ns < begin_ns + next->long_ns) {
-		not_later(next, begin_ns + next->long_ns);
+		open_not_later(next, begin_ns + next->long_ns);
 		if (open_early_is_ripe(w, begin_ns))
-			add_early(slot, w);
+			open_add_early(slot, w);
 		return;
 	}
 	next->reported++;
@@ -374,12 +376,12 @@ static void open_look_at(uint32_t slot, struct next *next)
 		open_report_one(slot, next, NULL);
 	} else {
 		parks.slots[parks.n] = slot;
-		parks.asks[parks.n++] = (struct park_ask){ .java_thread = w->java_thread };
+		parks.queries[parks.n++] = (struct park_query){ .java_thread = w->java_thread };
 	}
 }
 
-/* Without a fence a wait that begins during a look may be missed by it, and the next look reports
- * it. A fence would cost every wait more than that is worth. */
+/* Without a fence a scan may miss a wait that begins during it; the next scan reports that wait. A
+ * fence would cost every wait more than that is worth. */
 void open_wait_begins(uint64_t now_ns, bool owned)
 {
 	bool early_too = owned && open_early_begins();
@@ -397,28 +399,29 @@ bool open_waits_are_due(void)
 	return __atomic_load_n(&due, __ATOMIC_SEQ_CST);
 }
 
-uint64_t open_waits_look(uint64_t now_ns)
+uint64_t open_waits_scan(uint64_t now_ns)
 {
-	struct next next = { now_ns, now_ns + LOOK_MAX_NS, LONG_MINS * events.lock_min_ns, 0 };
+	struct next next = { now_ns, now_ns + SCAN_GAP_MAX_NS, LONG_MINS * events.lock_min_ns, 0 };
 
 	if (next.long_ns < LONG_NS)
 		next.long_ns = LONG_NS;
 	__atomic_store_n(&due, 0, __ATOMIC_SEQ_CST);
 	/* set before the table is read, so that waits that begin meanwhile see it */
-	if (next.long_ns + LOOK_NS < LOOK_MAX_NS)
-		__atomic_store_n(&early_ns, next.at_ns - next.long_ns - LOOK_NS, __ATOMIC_SEQ_CST);
-	open_early_look(now_ns, waits_used());
+	if (next.long_ns + RESCAN_NS < SCAN_GAP_MAX_NS)
+		__atomic_store_n(&early_ns, next.at_ns - next.long_ns - RESCAN_NS,
+				 __ATOMIC_SEQ_CST);
+	open_early_scan_begins(now_ns, waits_used());
 	for (uint32_t i = 0; i < waits_used() && next.reported < EACH_MAX; i++) {
 		if (waits_at(i)->reported)
-			open_look_at_reported(i, now_ns);
-		open_look_at(i, &next);
+			open_check_reported(i, now_ns);
+		open_check(i, &next);
 	}
 	open_report_parks(&next);
 	open_report_early(now_ns);
-	not_later(&next, open_early_next());
+	open_not_later(&next, open_early_next());
 	if (next.reported == EACH_MAX)
-		not_later(&next, now_ns + LOOK_NS);
-	if (next.at_ns < now_ns + LOOK_MAX_NS)
+		open_not_later(&next, now_ns + RESCAN_NS);
+	if (next.at_ns < now_ns + SCAN_GAP_MAX_NS)
 		__atomic_store_n(&early_ns, 0, __ATOMIC_SEQ_CST);
 	return next.at_ns;
 }

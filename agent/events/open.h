@@ -10,15 +10,16 @@
 #include <stdint.h>
 #include "agent/base/ring.h"
 
-/* Looks through the table of waits. Returns when to look again, CLOCK_MONOTONIC in ns. */
-uint64_t open_waits_look(uint64_t now_ns);
-bool open_waits_are_due(void); /* a look is wanted before that */
-/* The waiting thread: a wait began. @owned: the lock's owner is known. Wakes the agent's thread if
- * its next look would come too late. */
+/* Scans the table of waits. Returns the time of the next scan, CLOCK_MONOTONIC in ns. */
+uint64_t open_waits_scan(uint64_t now_ns);
+bool open_waits_are_due(void); /* a scan is needed before that time */
+/* In the waiting thread: a wait began. @owned: the lock's owner is known. Wakes the agent's thread
+ * if the next scan would be too late for this wait. */
 void open_wait_begins(uint64_t now_ns, bool owned);
 /* The table of waits was emptied. */
 void open_waits_forget(void);
-/* The writer: the end of a wait is in the pending frame; that frame was written; it was dropped. */
+/* Called by the writer: the end of a wait is in the pending frame; that frame was written; that
+ * frame was dropped. */
 void open_wait_ended(const struct ring_sample *s);
 void open_waits_sent(void);
 void open_waits_lost(void);

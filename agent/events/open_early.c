@@ -7,26 +7,26 @@
 #include "agent/hotspot/java_thread.h"
 #include "agent/hotspot/owner.h"
 
-#define RIPE_NS \
-	(10 * NS_PER_MS) /* a wait is looked at once it has lasted so long, and the threshold */
-#define GAP_NS	    (40 * NS_PER_MS) /* between two looks, as long as some find waits to report, */
+/* a wait is checked once it has lasted this long, and the threshold */
+#define RIPE_NS	    (10 * NS_PER_MS)
+#define GAP_NS	    (40 * NS_PER_MS) /* between two scans, as long as some find waits to report, */
 #define GAP_MAX_NS  (400 * NS_PER_MS) /* ... and at most, while they find none */
-#define IN_VAIN_MAX 4 /* looks that found none before the gap grows */
+#define IN_VAIN_MAX 4 /* scans that find none before the gap grows */
 #define SLOTS_EACH  1024u /* the gap grows by GAP_NS for so many slots in use */
-#define SHARE	    250 /* such looks may take 1/250 of the time, */
+#define SHARE	    250 /* such scans may take 1/250 of the time, */
 #define SAVED_NS    (5 * NS_PER_MS) /* and at most this much at once after a pause */
 
 static uint32_t armed = 1; /* 1 = the next wait for an owner wakes the agent's thread */
 
 static struct {
 	uint64_t now_ns, gap_ns, least_gap_ns;
-	bool seen; /* this look met a wait for an owner that is not reported */
-	uint32_t reported; /* waits, in this look */
-	uint32_t in_vain; /* looks in a row that reported none */
+	bool seen; /* this scan found an unreported wait for an owner */
+	uint32_t reported; /* waits reported in this scan */
+	uint32_t in_vain; /* scans in a row that reported none */
 	uint64_t cpu_ns;
 	int64_t credit_ns;
 	uint64_t credit_at_ns;
-} look;
+} scan;
 
 bool open_early_begins(void)
 {
@@ -36,63 +36,63 @@ bool open_early_begins(void)
 
 void open_early_forget(void)
 {
-	memset(&look, 0, sizeof(look));
+	memset(&scan, 0, sizeof(scan));
 	__atomic_store_n(&armed, 1, __ATOMIC_SEQ_CST);
 }
 
 static void open_early_earn(void)
 {
-	look.credit_ns += (int64_t)((look.now_ns - look.credit_at_ns) / SHARE);
-	look.credit_at_ns = look.now_ns;
-	if (look.credit_ns > (int64_t)SAVED_NS)
-		look.credit_ns = SAVED_NS;
+	scan.credit_ns += (int64_t)((scan.now_ns - scan.credit_at_ns) / SHARE);
+	scan.credit_at_ns = scan.now_ns;
+	if (scan.credit_ns > (int64_t)SAVED_NS)
+		scan.credit_ns = SAVED_NS;
 }
 
-void open_early_look(uint64_t now_ns, uint32_t n_slots)
+void open_early_scan_begins(uint64_t now_ns, uint32_t n_slots)
 {
 	__atomic_store_n(&armed, 0, __ATOMIC_SEQ_CST);
-	look.now_ns = now_ns;
-	look.least_gap_ns = GAP_NS + GAP_NS * (n_slots / SLOTS_EACH);
-	look.seen = false;
-	look.reported = 0;
-	look.cpu_ns = thread_cpu_ns(0);
+	scan.now_ns = now_ns;
+	scan.least_gap_ns = GAP_NS + GAP_NS * (n_slots / SLOTS_EACH);
+	scan.seen = false;
+	scan.reported = 0;
+	scan.cpu_ns = thread_cpu_ns(0);
 	open_early_earn();
 }
 
 bool open_early_is_ripe(const struct wait *w, uint64_t begin_ns)
 {
-	uint64_t age_ns = look.now_ns > begin_ns ? look.now_ns - begin_ns : 0;
+	uint64_t age_ns = scan.now_ns > begin_ns ? scan.now_ns - begin_ns : 0;
 
 	if (!unknown_owner_answer(w->lock.owner_tid))
 		return false;
-	look.seen = true;
+	scan.seen = true;
 	return age_ns >= RIPE_NS && age_ns >= events.lock_min_ns;
 }
 
 bool open_early_may_report(void)
 {
-	return look.credit_ns > 0;
+	return scan.credit_ns > 0;
 }
 
 void open_early_reported(void)
 {
-	look.reported++;
+	scan.reported++;
 }
 
 uint64_t open_early_next(void)
 {
-	if (look.seen)
-		look.credit_ns -= (int64_t)(thread_cpu_ns(0) - look.cpu_ns);
-	if (look.credit_ns <= 0)
-		return look.now_ns + GAP_MAX_NS;
-	if (look.reported || look.gap_ns < look.least_gap_ns) {
-		look.gap_ns = look.least_gap_ns;
-		look.in_vain = 0;
-	} else if (look.seen && ++look.in_vain > IN_VAIN_MAX) {
-		look.gap_ns = 2 * look.gap_ns < GAP_MAX_NS ? 2 * look.gap_ns : GAP_MAX_NS;
+	if (scan.seen)
+		scan.credit_ns -= (int64_t)(thread_cpu_ns(0) - scan.cpu_ns);
+	if (scan.credit_ns <= 0)
+		return scan.now_ns + GAP_MAX_NS;
+	if (scan.reported || scan.gap_ns < scan.least_gap_ns) {
+		scan.gap_ns = scan.least_gap_ns;
+		scan.in_vain = 0;
+	} else if (scan.seen && ++scan.in_vain > IN_VAIN_MAX) {
+		scan.gap_ns = 2 * scan.gap_ns < GAP_MAX_NS ? 2 * scan.gap_ns : GAP_MAX_NS;
 	}
-	if (look.seen)
-		return look.now_ns + look.gap_ns;
+	if (scan.seen)
+		return scan.now_ns + scan.gap_ns;
 	__atomic_store_n(&armed, 1, __ATOMIC_SEQ_CST);
 	return UINT64_MAX;
 }

@@ -20,7 +20,7 @@
 #include "agent/hotspot/layout.h"
 #include "agent/hotspot/virtual_name.h"
 
-#define LOOK_NS	   (5 * NS_PER_S) /* between two checks that our native method is still called */
+#define CHECK_NS   (5 * NS_PER_S) /* between two checks that our native method is still called */
 #define LANES	   64u /* counters of threads inside, one cache line each */
 #define STOP_TRIES 2000
 #define STOP_PAUSE NS_PER_MS
@@ -31,7 +31,7 @@ uint32_t park_probed;
 
 static struct {
 	uint32_t generation; /* a new odd number for each start, even = off */
-	bool prepared; /* agent's thread: what begin and end of a wait read is set up */
+	bool prepared; /* agent's thread: the data that begin and end of a wait read is set up */
 } park;
 
 static struct {
@@ -68,7 +68,7 @@ static void park_leave(const JNIEnv *env)
 	__atomic_fetch_sub(lane_of(env), 1, __ATOMIC_RELEASE);
 }
 
-static void begin_now(JNIEnv *env, uint8_t flags, struct wait_here *here)
+static void park_wait_fill(JNIEnv *env, uint8_t flags, struct wait_here *here)
 {
 	struct wait_lock lock = { 0 };
 	struct park_self self;
@@ -96,19 +96,19 @@ static uint32_t park_wait_begin(JNIEnv *env, jboolean absolute, jlong time, stru
 	    !wait_claim_slot(java_thread, here))
 		return 0;
 	if (__atomic_load_n(&park.generation, __ATOMIC_SEQ_CST) == generation) {
-		begin_now(env, absolute || time > 0 ? WIRE_LOCK_TIMED : 0, here);
+		park_wait_fill(env, absolute || time > 0 ? WIRE_LOCK_TIMED : 0, here);
 		return generation;
 	}
 	wait_give_back(here);
 	return 0;
 }
 
-static void park_wait_look(void *context, struct wait_lock *lock)
+static void park_describe(void *context, struct wait_lock *lock)
 {
 	struct park_self self;
 
 	park_self_get(context, &self);
-	park_look(&self, lock);
+	park_read_blocker(&self, lock);
 	park_self_put(&self);
 }
 
@@ -117,7 +117,7 @@ static void park_report(JNIEnv *env, uint32_t generation, struct wait_here *here
 	uint32_t now = park_enter(env);
 
 	if (now == generation)
-		wait_report_here(java_thread_of_sig(env), here, park_wait_look, env);
+		wait_report_here(java_thread_of_sig(env), here, park_describe, env);
 	if (now)
 		park_leave(env);
 }
@@ -146,7 +146,7 @@ void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong tim
 
 /* ---- the agent's thread ---------------------------------------------------------------------- */
 
-static bool somebody_inside(void)
+static bool park_anybody_inside(void)
 {
 	if (waits_are_beginning())
 		return true;
@@ -195,7 +195,7 @@ uint64_t park_tick(uint64_t now_ns)
 
 	if (park.generation & 1)
 		(void)park_native_put(agent.env, &why);
-	return now_ns + LOOK_NS;
+	return now_ns + CHECK_NS;
 }
 
 void park_stop(void)
@@ -207,9 +207,9 @@ void park_stop(void)
 	__atomic_fetch_add(&park.generation, 1, __ATOMIC_SEQ_CST);
 	park_native_take_back(agent.env);
 	/* begin and end take a microsecond, or as long as a safepoint that falls into them */
-	for (int i = 0; i < STOP_TRIES && somebody_inside(); i++)
+	for (int i = 0; i < STOP_TRIES && park_anybody_inside(); i++)
 		nanosleep(&pause, NULL);
-	if (somebody_inside())
+	if (park_anybody_inside())
 		return; /* a thread hangs inside: what it reads is kept for the next start */
 	park_blocker_deinit(agent.env);
 	park.prepared = false;

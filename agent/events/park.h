@@ -21,12 +21,11 @@ void park_stop(void);
 /* park_in_progress.c: parks that had begun before park_start(). */
 extern const struct events_source park_in_progress_source;
 
-/* A question of the agent's thread: what does a parked thread wait for? */
-struct park_ask {
+/* The agent's thread asks what a parked thread waits for. */
+struct park_query {
 	uint64_t java_thread; /* not 0 */
-	struct wait_lock lock; /* the answer, where there is one; the owner is the
-				  present one */
+	struct wait_lock lock; /* the answer, if there is one; the owner is the present one */
 };
-/* Answers all of @asks by one pass over all threads. A thread may have gone on to another wait
- * meanwhile: the caller checks afterwards. Virtual threads are not answered. */
-void park_look_now(struct park_ask *asks, uint32_t n);
+/* Answers all @queries by one pass over all threads. A thread may have gone on to another wait
+ * meanwhile: the caller checks that afterwards. Queries for virtual threads get no answer. */
+void park_read_blockers(struct park_query *queries, uint32_t n);

@@ -30,14 +30,14 @@ static struct {
 	jfieldID phaser; /* in a Phaser$QNode; NULL = none was seen yet */
 	hash_fn *hash;
 	current_thread_fn *current_thread;
-	bool by_slot; /* Thread objects are found by their slots; else by current_thread */
+	bool thread_by_slot; /* Thread objects are found by their slots; else by current_thread */
 	bool slot_is_object; /* &_threadObj itself */
 	uint64_t tag;
 	int32_t thread_object, virtual_object; /* in a JavaThread; -1 = no such field */
 	int32_t osthread, thread_number;
 } known;
 
-/* ---- who parks ------------------------------------------------------------------------------- */
+/* ---- the thread that parks ------------------------------------------------------------------- */
 
 static uint64_t park_blocker_word_at(uint64_t address)
 {
@@ -45,14 +45,14 @@ static uint64_t park_blocker_word_at(uint64_t address)
 }
 
 /* The slot's address as a JNI reference; NULL = there is none. */
-static jobject by_slot(uint64_t java_thread, int32_t field)
+static jobject thread_by_slot(uint64_t java_thread, int32_t field)
 {
-	uint64_t place = java_thread + (uint32_t)field;
+	uint64_t ref = java_thread + (uint32_t)field;
 
 	if (known.slot_is_object)
-		return (jobject)(uintptr_t)place;
-	place = park_blocker_word_at(place);
-	return place ? (jobject)(uintptr_t)(place | known.tag) : NULL;
+		return (jobject)(uintptr_t)ref;
+	ref = park_blocker_word_at(ref);
+	return ref ? (jobject)(uintptr_t)(ref | known.tag) : NULL;
 }
 
 /* Do two slots hold the same object? Usually the bits are equal, but a concurrent collector may
@@ -66,13 +66,13 @@ static bool park_blocker_same(JNIEnv *env, jobject a, jobject b)
 	       (*env)->IsSameObject(env, a, b);
 }
 
-static void find_thread(struct park_self *s)
+static void park_blocker_find_thread(struct park_self *s)
 {
 	jobject mounted = NULL;
 
-	s->thread = by_slot(s->java_thread, known.thread_object);
+	s->thread = thread_by_slot(s->java_thread, known.thread_object);
 	if (known.virtual_object >= 0)
-		mounted = by_slot(s->java_thread, known.virtual_object);
+		mounted = thread_by_slot(s->java_thread, known.virtual_object);
 	if (!s->thread || !mounted || park_blocker_same(s->env, s->thread, mounted))
 		return;
 	s->thread = mounted;
@@ -83,10 +83,10 @@ void park_self_get(JNIEnv *env, struct park_self *s)
 {
 	s->env = env;
 	s->java_thread = java_thread_of_sig(env);
-	s->is_local = !known.by_slot;
+	s->is_local = !known.thread_by_slot;
 	s->is_virtual = false;
-	if (known.by_slot) {
-		find_thread(s);
+	if (known.thread_by_slot) {
+		park_blocker_find_thread(s);
 		return;
 	}
 	s->thread = known.current_thread(env, NULL);
@@ -101,7 +101,7 @@ void park_self_put(struct park_self *s)
 	s->thread = NULL;
 }
 
-/* ---- what for ------------------------------------------------------------------------------- */
+/* ---- the object it parks for ----------------------------------------------------------------- */
 
 static uint32_t park_blocker_tid_of(JNIEnv *env, jobject thread)
 {
@@ -124,7 +124,7 @@ uint32_t park_owner(const struct park_self *s)
 	jobject blocker, owner = NULL;
 	uint32_t tid = 0;
 
-	if (!s->thread || (known.by_slot && park_peek_owner(s->thread, &tid)))
+	if (!s->thread || (known.thread_by_slot && park_peek_owner(s->thread, &tid)))
 		return tid;
 	tid = 0;
 	blocker = (*env)->GetObjectField(env, s->thread, known.blocker);
@@ -143,7 +143,7 @@ uint32_t park_owner(const struct park_self *s)
 
 /* The Phaser of a Phaser$QNode; NULL = not known. The class is initialised, as an instance exists.
  */
-static jobject phaser_of(JNIEnv *env, jobject node)
+static jobject park_blocker_phaser_of(JNIEnv *env, jobject node)
 {
 	jfieldID field = __atomic_load_n(&known.phaser, __ATOMIC_ACQUIRE);
 	jclass node_class;
@@ -161,7 +161,7 @@ static jobject phaser_of(JNIEnv *env, jobject node)
 
 /* Some blockers are made for a single wait, and refer to the object that several threads wait for.
  * Those of a CompletableFuture do not: its waits have a class and no identity. */
-static void park_blocker_look_at(JNIEnv *env, jobject thread, struct wait_lock *lock)
+static void park_blocker_read(JNIEnv *env, jobject thread, struct wait_lock *lock)
 {
 	jobject blocker = (*env)->GetObjectField(env, thread, known.blocker), whole = NULL;
 
@@ -169,7 +169,7 @@ static void park_blocker_look_at(JNIEnv *env, jobject thread, struct wait_lock *
 		return;
 	lock->class_handle = walker_class_of_sig(blocker);
 	if (walker_class_is(lock->class_handle, "java/util/concurrent/Phaser$QNode"))
-		whole = phaser_of(env, blocker);
+		whole = park_blocker_phaser_of(env, blocker);
 	if (whole) {
 		lock->class_handle = walker_class_of_sig(whole);
 		lock->identity = (uint32_t)known.hash(env, whole);
@@ -181,12 +181,12 @@ static void park_blocker_look_at(JNIEnv *env, jobject thread, struct wait_lock *
 	(*env)->DeleteLocalRef(env, blocker);
 }
 
-void park_look(const struct park_self *s, struct wait_lock *lock)
+void park_read_blocker(const struct park_self *s, struct wait_lock *lock)
 {
 	/* up to JDK 19 another thread may call Thread.stop: its exception is thrown when we return
 	 */
 	if (s->thread && !(*s->env)->ExceptionCheck(s->env))
-		park_blocker_look_at(s->env, s->thread, lock);
+		park_blocker_read(s->env, s->thread, lock);
 }
 
 /* ---- the agent's thread ---- */
@@ -231,7 +231,7 @@ static int park_blocker_find_fields(JNIEnv *env, const char **why)
 }
 
 /* Finds the slots of Thread objects, and compares what they hold with what the JVM returns. */
-static bool slots_work(JNIEnv *env)
+static bool park_blocker_slots_work(JNIEnv *env)
 {
 	struct libjvm_field field;
 	struct park_self self;
@@ -245,10 +245,10 @@ static bool slots_work(JNIEnv *env)
 	known.slot_is_object = strcmp(field.type, "OopHandle") != 0;
 	known.tag = vm_sig.version >= TAGGED_SINCE ? GLOBAL_TAG : 0;
 	known.virtual_object = vm_sig.thread_vthread;
-	/* this version has virtual threads, and VMStructs does not describe their slot */
+	/* this version has virtual threads, but VMStructs does not describe their slot */
 	if (known.virtual_thread && known.virtual_object < 0)
 		return false;
-	known.by_slot = true;
+	known.thread_by_slot = true;
 	park_self_get(env, &self);
 	current = known.current_thread(env, NULL);
 	equal = self.thread && current && (*env)->IsSameObject(env, self.thread, current);
@@ -256,13 +256,13 @@ static bool slots_work(JNIEnv *env)
 	return equal;
 }
 
-struct asks {
-	struct park_ask *first;
+struct queries {
+	struct park_query *first;
 	uint32_t n;
 };
 
-/* 0 = what it parks for is no lock, has no owner, or a virtual thread owns it. */
-static uint32_t owner_of_blocker(JNIEnv *env, jobject thread)
+/* The tid of the owner; 0 = the blocker is no lock, has no owner, or a virtual thread owns it. */
+static uint32_t park_blocker_owner_tid(JNIEnv *env, jobject thread)
 {
 	jobject blocker = (*env)->GetObjectField(env, thread, known.blocker), owner = NULL;
 	uint32_t tid = 0;
@@ -280,25 +280,26 @@ static uint32_t owner_of_blocker(JNIEnv *env, jobject thread)
 
 static void park_blocker_on_thread(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
 {
-	const struct asks *asks = context;
+	const struct queries *queries = context;
 
-	for (uint32_t i = 0; i < asks->n; i++) {
-		if (asks->first[i].java_thread != java_thread)
+	for (uint32_t i = 0; i < queries->n; i++) {
+		if (queries->first[i].java_thread != java_thread)
 			continue;
-		park_blocker_look_at(env, thread, &asks->first[i].lock);
-		asks->first[i].lock.owner_tid = owner_of_blocker(env, thread);
+		park_blocker_read(env, thread, &queries->first[i].lock);
+		queries->first[i].lock.owner_tid = park_blocker_owner_tid(env, thread);
 	}
 }
 
-void park_look_now(struct park_ask *asks, uint32_t n)
+void park_read_blockers(struct park_query *queries, uint32_t n)
 {
-	struct asks context = { asks, n };
+	struct queries context = { queries, n };
 
 	if (n && known.blocker && known.hash)
 		jni_threads_each(park_blocker_on_thread, &context);
 }
 
-static void on_blocked(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
+static void park_blocker_on_blocked(JNIEnv *env, jobject thread, uint64_t java_thread,
+				    void *context)
 {
 	void (*on)(uint64_t, const struct wait_lock *, uint8_t) =
 		*(void (**)(uint64_t, const struct wait_lock *, uint8_t))context;
@@ -312,7 +313,7 @@ static void on_blocked(JNIEnv *env, jobject thread, uint64_t java_thread, void *
 	/* a thread that owns the lock already is about to return */
 	if (java_thread && jni_thread_is_parked(env, thread) &&
 	    !(owner && (*env)->IsSameObject(env, owner, thread))) {
-		park_blocker_look_at(env, thread, &lock);
+		park_blocker_read(env, thread, &lock);
 		if (owner)
 			lock.owner_tid = park_blocker_tid_of(env, owner);
 		on(java_thread, &lock, jni_thread_is_timed(env, thread) ? WIRE_LOCK_TIMED : 0);
@@ -326,10 +327,10 @@ void park_blocked_each(void (*on)(uint64_t java_thread, const struct wait_lock *
 				  uint8_t flags))
 {
 	if (known.blocker && known.hash)
-		jni_threads_each(on_blocked, &on);
+		jni_threads_each(park_blocker_on_blocked, &on);
 }
 
-static void init_peek(JNIEnv *env)
+static void park_blocker_init_peek(JNIEnv *env)
 {
 	const struct park_fields fields = {
 		.blocker = field_id_offset(known.blocker),
@@ -337,7 +338,7 @@ static void init_peek(JNIEnv *env)
 		.owner = field_id_offset(known.owner),
 	};
 
-	park_peek_init(env, by_slot(java_thread_of_sig(env), known.thread_object),
+	park_peek_init(env, thread_by_slot(java_thread_of_sig(env), known.thread_object),
 		       known.synchronizer, known.blocker, &fields);
 }
 
@@ -359,11 +360,11 @@ int park_blocker_init(JNIEnv *env, const char **why)
 		r = -ENOTSUP;
 	}
 	if (r == 0)
-		known.by_slot = slots_work(env);
+		known.thread_by_slot = park_blocker_slots_work(env);
 	else
 		park_blocker_deinit(env);
-	if (known.by_slot)
-		init_peek(env);
+	if (known.thread_by_slot)
+		park_blocker_init_peek(env);
 	return r;
 }
 

@@ -12,21 +12,21 @@
 
 /* Shorter than the time after which open.c reports a wait, so that a park that was just ending is
  * removed before it is reported. */
-#define LOOK_NS	    (500 * NS_PER_MS)
-#define LOOK_MAX_NS (4 * NS_PER_S) /* between two looks while no park ends */
-#define LOOK_SHARE  1000 /* looks take at most 1/1000 of the time */
-#define PARKS_MAX   1024u
+#define RESCAN_NS	(500 * NS_PER_MS)
+#define SCAN_GAP_MAX_NS (4 * NS_PER_S) /* between two scans while no park ends */
+#define SCAN_SHARE	1000 /* scans take at most 1/1000 of the time */
+#define PARKS_MAX	1024u
 
 static struct park {
 	uint64_t java_thread, begin_ns;
 	uint32_t slot, identity;
-	bool seen; /* still parked in this look */
+	bool seen; /* this scan found it still parked */
 } parks[PARKS_MAX];
 static uint32_t n_parks;
 static uint32_t
 	next_park; /* where the next thread most likely is: the JVM lists them in a stable order */
 static bool added; /* the parks were added since the start */
-static uint64_t steady_ns; /* between two looks */
+static uint64_t steady_ns; /* time between two scans */
 
 static void park_in_progress_add(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
 {
@@ -46,13 +46,14 @@ static void park_in_progress_add(uint64_t java_thread, const struct wait_lock *l
 	};
 }
 
-static void add_owned(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
+static void park_in_progress_add_owned(uint64_t java_thread, const struct wait_lock *lock,
+				       uint8_t flags)
 {
 	if (lock->owner_tid)
 		park_in_progress_add(java_thread, lock, flags);
 }
 
-static void park_in_progress_look(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
+static void park_in_progress_seen(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
 {
 	(void)flags;
 	for (uint32_t i = 0; i < n_parks; i++) {
@@ -66,8 +67,9 @@ static void park_in_progress_look(uint64_t java_thread, const struct wait_lock *
 	}
 }
 
-/* A park that was not seen is over; one with another begin is a later park, through our method. */
-static void forget_those_over(void)
+/* A park that the scan did not find is over. If its slot has another begin, a later park, through
+ * our method, has the slot. */
+static void park_in_progress_remove_ended(void)
 {
 	uint32_t kept = 0;
 
@@ -94,16 +96,18 @@ static uint64_t park_in_progress_tick(uint64_t now_ns)
 
 	if (!added) {
 		added = true;
-		park_blocked_each(add_owned);
+		park_blocked_each(park_in_progress_add_owned);
 		park_blocked_each(
 			park_in_progress_add); /* threads that have a slot are not added again */
 	} else {
-		park_blocked_each(park_in_progress_look);
-		forget_those_over();
+		park_blocked_each(park_in_progress_seen);
+		park_in_progress_remove_ended();
 	}
-	/* with thousands of threads looks are rarer */
-	pause_ns = LOOK_SHARE * (mono_ns() - now_ns);
-	steady_ns = n != n_parks ? LOOK_NS : steady_ns < LOOK_MAX_NS ? 2 * steady_ns : LOOK_MAX_NS;
+	/* with thousands of threads scans are rarer */
+	pause_ns = SCAN_SHARE * (mono_ns() - now_ns);
+	steady_ns = n != n_parks		  ? RESCAN_NS
+		    : steady_ns < SCAN_GAP_MAX_NS ? 2 * steady_ns
+						  : SCAN_GAP_MAX_NS;
 	return n_parks ? now_ns + (pause_ns > steady_ns ? pause_ns : steady_ns) : UINT64_MAX;
 }
 

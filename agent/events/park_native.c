@@ -64,7 +64,7 @@ static struct {
 	jobject self; /* local: the agent's thread */
 	jmethodID get_long, park, unpark;
 	void **slot; /* the native of Unsafe.park, behind its Method */
-	park_fn *wanted; /* what events_park_native_put() registers */
+	park_fn *wanted; /* what park_native_put_method() registers */
 	bool registered;
 } at;
 
@@ -84,7 +84,7 @@ static const char *unsafe_name(void)
 	return vm_sig.version <= 8 ? "sun/misc/Unsafe" : "jdk/internal/misc/Unsafe";
 }
 
-static bool find_unsafe(JNIEnv *env)
+static bool park_native_find_unsafe(JNIEnv *env)
 {
 	jclass c = (*env)->FindClass(env, unsafe_name());
 	jfieldID field;
@@ -110,7 +110,7 @@ static bool find_unsafe(JNIEnv *env)
 	return at.unsafe != NULL;
 }
 
-static void forget_unsafe(JNIEnv *env)
+static void park_native_forget_unsafe(JNIEnv *env)
 {
 	if (at.unsafe)
 		(*env)->DeleteLocalRef(env, at.unsafe);
@@ -122,7 +122,7 @@ static void forget_unsafe(JNIEnv *env)
 
 /* The InstanceKlass of Unsafe is a hidden field of its Class object, which a collector may move.
  * Unsafe's own getLong reads it safely. */
-static uint64_t klass_of_unsafe(JNIEnv *env)
+static uint64_t park_native_klass_of_unsafe(JNIEnv *env)
 {
 	const int32_t *offset = libjvm_static("java_lang_Class", "_klass_offset");
 	jlong klass;
@@ -134,13 +134,13 @@ static uint64_t klass_of_unsafe(JNIEnv *env)
 	return park_native_clear(env) ? 0 : (uint64_t)klass;
 }
 
-static void **find_slot(JNIEnv *env)
+static void **park_native_find_slot(JNIEnv *env)
 {
 	long methods_at = libjvm_offset("InstanceKlass", "_methods");
 	long length_at = libjvm_offset("Array<int>", "_length");
 	long data_at = libjvm_offset("Array<Method*>", "_data");
 	size_t method_size = libjvm_type_size("Method");
-	uint64_t klass = klass_of_unsafe(env), methods;
+	uint64_t klass = park_native_klass_of_unsafe(env), methods;
 	uint32_t n;
 
 	if (!klass || methods_at < 0 || !method_size)
@@ -157,14 +157,14 @@ static void **find_slot(JNIEnv *env)
 	return NULL;
 }
 
-static park_fn *native_now(void)
+static park_fn *park_native_current(void)
 {
 	return (park_fn *)(uintptr_t)load64_sig((uint64_t)(uintptr_t)at.slot);
 }
 
 /* ---- the class ---- */
 
-static void JNICALL events_park_native_put(JNIEnv *env, jclass unused)
+static void JNICALL park_native_put_method(JNIEnv *env, jclass unused)
 {
 	JNINativeMethod method = { (char *)"park", (char *)"(ZJ)V", (void *)at.wanted };
 
@@ -177,7 +177,7 @@ static void JNICALL events_park_native_put(JNIEnv *env, jclass unused)
  * boot loader becomes part of java.base, and the JVM reports native methods registered in such a
  * class on the application's output. So this waits.
  */
-static bool wait_for_modules(JNIEnv *env)
+static bool park_native_wait_for_modules(JNIEnv *env)
 {
 	const struct timespec pause = { 0, MODULES_PAUSE };
 	jclass vm = vm_sig.version > 8 ? (*env)->FindClass(env, "jdk/internal/misc/VM") : NULL;
@@ -200,7 +200,7 @@ static bool wait_for_modules(JNIEnv *env)
 	return ready;
 }
 
-static jclass find_hook(JNIEnv *env)
+static jclass park_native_find_hook(JNIEnv *env)
 {
 	find_boot_class_fn *find =
 		(find_boot_class_fn *)libjvm_symbol("JVM_FindClassFromBootLoader");
@@ -211,7 +211,7 @@ static jclass find_hook(JNIEnv *env)
 		c = find(env, hook_name);
 	if (park_native_clear(env) || c)
 		return c;
-	if (!wait_for_modules(env))
+	if (!park_native_wait_for_modules(env))
 		return NULL;
 	c = (*env)->DefineClass(env, hook_name, NULL, (const jbyte *)hook_class,
 				sizeof(hook_class));
@@ -222,10 +222,10 @@ static jclass find_hook(JNIEnv *env)
 	return park_native_clear(env) ? NULL : c;
 }
 
-static bool register_native(JNIEnv *env, park_fn *wanted)
+static bool park_native_register(JNIEnv *env, park_fn *wanted)
 {
-	JNINativeMethod method = { (char *)"put", (char *)"()V", (void *)events_park_native_put };
-	jclass hook = find_hook(env);
+	JNINativeMethod method = { (char *)"put", (char *)"()V", (void *)park_native_put_method };
+	jclass hook = park_native_find_hook(env);
 	jmethodID run = NULL;
 
 	at.registered = false;
@@ -276,8 +276,8 @@ static void learn_permit(JNIEnv *env)
 	at.self = NULL;
 }
 
-/* Do parks reach our native method? A park that returns at once tells, also where another agent's
- * comes first. */
+/* Do parks reach our native method? Finds out by a park that returns at once. That also works if
+ * another agent's method comes first and calls ours. */
 static bool park_native_is_called(JNIEnv *env)
 {
 	if (!park_before)
@@ -292,19 +292,19 @@ static bool park_native_is_called(JNIEnv *env)
 }
 
 /* 0, or -errno with a static sentence. */
-static int put_ours(JNIEnv *env, const char **why)
+static int park_native_put_ours(JNIEnv *env, const char **why)
 {
 	static const char not_found[] = "the native of Unsafe.park was not found";
 	struct walk_mapping where;
 	park_fn *before;
 
-	if (find_unsafe(env))
-		at.slot = find_slot(env);
+	if (park_native_find_unsafe(env))
+		at.slot = park_native_find_slot(env);
 	if (!at.slot) {
 		*why = not_found;
 		return -ENOTSUP;
 	}
-	before = native_now();
+	before = park_native_current();
 	/* ours may still be called by another agent's */
 	if (before == park_ours || park_native_is_called(env))
 		return 0;
@@ -313,7 +313,7 @@ static int put_ours(JNIEnv *env, const char **why)
 		return -ENOTSUP;
 	}
 	__atomic_store_n(&park_before, before, __ATOMIC_RELEASE);
-	if (register_native(env, park_ours) && park_native_is_called(env))
+	if (park_native_register(env, park_ours) && park_native_is_called(env))
 		return 0;
 	*why = "the JVM did not take another native of Unsafe.park";
 	return -EPERM;
@@ -327,19 +327,19 @@ int park_native_put(JNIEnv *env, const char **why)
 		*why = "this JVM's threads cannot be read";
 		return -ENOTSUP;
 	}
-	if (at.slot && native_now() == park_ours)
+	if (at.slot && park_native_current() == park_ours)
 		return 0;
-	r = put_ours(env, why);
+	r = park_native_put_ours(env, why);
 	if (r == 0)
 		learn_permit(env);
-	forget_unsafe(env);
+	park_native_forget_unsafe(env);
 	return r;
 }
 
 void park_native_take_back(JNIEnv *env)
 {
 	/* another agent's native method calls ours, which therefore stays and passes on */
-	if (native_now() == park_ours && find_unsafe(env))
-		(void)register_native(env, park_before);
-	forget_unsafe(env);
+	if (park_native_current() == park_ours && park_native_find_unsafe(env))
+		(void)park_native_register(env, park_before);
+	park_native_forget_unsafe(env);
 }

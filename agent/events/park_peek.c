@@ -1,9 +1,9 @@
 /*
  * See park_priv.h. Reading a field by JNI changes the thread's state and checks for a safepoint;
- * four such reads cost twice as much as all else that we do in a park. So the fields are read
- * directly from memory, with collectors that move objects at safepoints only (Serial, Parallel,
- * CMS, G1). The loads may fail, no reference is kept, and the whole way is read again at the end:
- * if the collector was at work meanwhile, the two reads differ and nothing is reported.
+ * four such reads cost twice as much as everything else that we do in a park. So the fields are
+ * read directly from memory, with collectors that move objects only at safepoints (Serial,
+ * Parallel, CMS, G1). The loads may fail, no reference is kept, and the whole chain is read again
+ * at the end: if the collector ran meanwhile, the two reads differ and nothing is reported.
  */
 #include <string.h>
 #include "agent/base/guard.h"
@@ -36,12 +36,12 @@ static uint64_t park_peek_load(uint64_t address)
 	return guard_load_raw_sig(address);
 }
 
-static uint64_t object_at(jobject slot)
+static uint64_t park_peek_object_at(jobject slot)
 {
 	return park_peek_load((uint64_t)(uintptr_t)slot & ~HANDLE_TAGS);
 }
 
-static uint64_t reference_at(uint64_t address)
+static uint64_t park_peek_reference_at(uint64_t address)
 {
 	uint64_t word = park_peek_load(address & ~7ull);
 
@@ -51,7 +51,7 @@ static uint64_t reference_at(uint64_t address)
 	return word ? peek.narrow_base + (word << peek.narrow_shift) : 0;
 }
 
-static bool is_synchronizer(uint64_t object)
+static bool park_peek_is_synchronizer(uint64_t object)
 {
 	return load64_sig(object_klass(object) + (uint32_t)peek.super) == peek.synchronizer;
 }
@@ -74,24 +74,24 @@ bool park_peek_owner(jobject thread, uint32_t *ret_tid)
 
 	if (!peek.usable || !guard_is_hooked_sig())
 		return false;
-	object = object_at(thread);
-	blocker = reference_at(object + (uint32_t)peek.at.blocker);
+	object = park_peek_object_at(thread);
+	blocker = park_peek_reference_at(object + (uint32_t)peek.at.blocker);
 	if (!blocker) {
 		*ret_tid = 0;
-		return object && object_at(thread) == object;
+		return object && park_peek_object_at(thread) == object;
 	}
-	if (is_synchronizer(blocker))
-		owner = reference_at(blocker + (uint32_t)peek.at.owner);
+	if (park_peek_is_synchronizer(blocker))
+		owner = park_peek_reference_at(blocker + (uint32_t)peek.at.owner);
 	*ret_tid = 0;
 	if (owner && !park_peek_number_of(owner, ret_tid))
 		return false;
-	return object_at(thread) == object &&
-	       reference_at(object + (uint32_t)peek.at.blocker) == blocker;
+	return park_peek_object_at(thread) == object &&
+	       park_peek_reference_at(object + (uint32_t)peek.at.blocker) == blocker;
 }
 
 /* ---- the agent's thread ---------------------------------------------------------------------- */
 
-static bool collector_moves_at_safepoints(void)
+static bool park_peek_gc_is_supported(void)
 {
 	return layout_flag("UseG1GC", false) || layout_flag("UseSerialGC", false) ||
 	       layout_flag("UseParallelGC", false) || layout_flag("UseConcMarkSweepGC", false);
@@ -99,17 +99,17 @@ static bool collector_moves_at_safepoints(void)
 
 /* Checks the reads on the agent's own Thread, whose blocker is set to itself for a moment, against
  * what JNI returns. */
-static bool reads_as_written(JNIEnv *env, jobject thread, jfieldID blocker)
+static bool park_peek_matches_jni(JNIEnv *env, jobject thread, jfieldID blocker)
 {
-	uint64_t before = object_at(thread), read, java_thread;
+	uint64_t before = park_peek_object_at(thread), read, java_thread;
 
 	(*env)->SetObjectField(env, thread, blocker, thread);
-	read = reference_at(before + (uint32_t)peek.at.blocker);
+	read = park_peek_reference_at(before + (uint32_t)peek.at.blocker);
 	java_thread = load64_sig(before + (uint32_t)peek.at.eetop);
 	(*env)->SetObjectField(env, thread, blocker, NULL);
-	return before && before == object_at(thread) && read == before &&
-	       java_thread == java_thread_of_sig(env) && !is_synchronizer(before) &&
-	       reference_at(before + (uint32_t)peek.at.blocker) == 0;
+	return before && before == park_peek_object_at(thread) && read == before &&
+	       java_thread == java_thread_of_sig(env) && !park_peek_is_synchronizer(before) &&
+	       park_peek_reference_at(before + (uint32_t)peek.at.blocker) == 0;
 }
 
 void park_peek_init(JNIEnv *env, jobject thread, jclass synchronizer, jfieldID blocker,
@@ -120,8 +120,7 @@ void park_peek_init(JNIEnv *env, jobject thread, jclass synchronizer, jfieldID b
 	memset(&peek, 0, sizeof(peek));
 	peek.at = *fields;
 	peek.super = (int32_t)libjvm_offset("Klass", "_primary_supers[0]") + 8 * SUPER_DEPTH;
-	if (!collector_moves_at_safepoints() || peek.super < 8 * SUPER_DEPTH ||
-	    !guard_is_hooked_sig())
+	if (!park_peek_gc_is_supported() || peek.super < 8 * SUPER_DEPTH || !guard_is_hooked_sig())
 		return;
 	object_header_init();
 	peek.narrow = continuation_sig.narrow;
@@ -132,7 +131,7 @@ void park_peek_init(JNIEnv *env, jobject thread, jclass synchronizer, jfieldID b
 		peek.synchronizer = klass_of_mirror_sig(synchronizer);
 		works = peek.synchronizer &&
 			load64_sig(peek.synchronizer + (uint32_t)peek.super) == peek.synchronizer &&
-			reads_as_written(env, thread, blocker);
+			park_peek_matches_jni(env, thread, blocker);
 	}
 	__atomic_store_n(&peek.usable, works, __ATOMIC_RELEASE);
 }

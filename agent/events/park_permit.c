@@ -12,23 +12,23 @@
 #include "agent/hotspot/java_thread.h"
 #include "agent/hotspot/libjvm.h"
 
-#define ROUNDS	    4
-#define THREAD_MAX  8192 /* bytes of a JavaThread that are looked at */
-#define PARKER_MAX  512 /* ... and of what a pointer in it points to */
-#define PLACES_MAX  4096
-#define NOT_POINTER 0xffffu
+#define ROUNDS	       4
+#define THREAD_MAX     8192 /* bytes of a JavaThread that are searched */
+#define PARKER_MAX     512 /* ... and of what a pointer in it points to */
+#define CANDIDATES_MAX 4096
+#define NOT_POINTER    0xffffu
 
-struct place {
+struct permit_location {
 	uint16_t in_thread; /* the word's offset, or the pointer's */
 	uint16_t behind; /* offset behind the pointer; NOT_POINTER = the word lies in the thread */
 };
 
 static struct {
 	bool known;
-	struct place at;
+	struct permit_location at;
 } permit;
 
-static uint64_t park_permit_address_of(uint64_t java_thread, struct place p)
+static uint64_t park_permit_address_of(uint64_t java_thread, struct permit_location p)
 {
 	if (p.behind == NOT_POINTER)
 		return java_thread + p.in_thread;
@@ -44,7 +44,7 @@ bool park_has_permit(uint64_t java_thread)
 /* ---- the agent's thread ---------------------------------------------------------------------- */
 
 /* As park_permit_address_of(), where the pointer may be none; 0 = cannot be read. */
-static uint32_t value_at(uint64_t java_thread, struct place p)
+static uint32_t permit_value_at(uint64_t java_thread, struct permit_location p)
 {
 	if (p.behind == NOT_POINTER)
 		return load32_sig(java_thread + p.in_thread);
@@ -52,50 +52,54 @@ static uint32_t value_at(uint64_t java_thread, struct place p)
 }
 
 /* Collects every word with the value 1, in the thread and behind its pointers. */
-static uint32_t park_permit_collect(uint64_t java_thread, size_t size, struct place *places)
+static uint32_t park_permit_collect(uint64_t java_thread, size_t size,
+				    struct permit_location *candidates)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i + 8 <= size; i += 8) {
 		uint64_t pointer = load64_sig(java_thread + i);
 
-		for (uint32_t k = i; k < i + 8 && n < PLACES_MAX; k += 4)
+		for (uint32_t k = i; k < i + 8 && n < CANDIDATES_MAX; k += 4)
 			if (load32_sig(java_thread + k) == 1)
-				places[n++] = (struct place){ (uint16_t)k, NOT_POINTER };
+				candidates[n++] =
+					(struct permit_location){ (uint16_t)k, NOT_POINTER };
 		if (pointer % 8 || pointer < GUARD_LOW || pointer > GUARD_HIGH ||
 		    (pointer >= java_thread && pointer < java_thread + size))
 			continue;
-		for (uint32_t k = 0; k < PARKER_MAX && n < PLACES_MAX; k += 4)
+		for (uint32_t k = 0; k < PARKER_MAX && n < CANDIDATES_MAX; k += 4)
 			if (load32_sig(pointer + k) == 1)
-				places[n++] = (struct place){ (uint16_t)i, (uint16_t)k };
+				candidates[n++] =
+					(struct permit_location){ (uint16_t)i, (uint16_t)k };
 	}
 	return n;
 }
 
-static uint32_t park_permit_keep(uint64_t java_thread, uint32_t value, struct place *places,
-				 uint32_t n)
+static uint32_t park_permit_keep(uint64_t java_thread, uint32_t value,
+				 struct permit_location *candidates, uint32_t n)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (value_at(java_thread, places[i]) == value)
-			places[kept++] = places[i];
+		if (permit_value_at(java_thread, candidates[i]) == value)
+			candidates[kept++] = candidates[i];
 	return kept;
 }
 
 /* Two pointers may lead to the same word; with two different words left nothing is known. */
-static bool park_permit_is_one(uint64_t java_thread, const struct place *places, uint32_t n)
+static bool park_permit_is_one(uint64_t java_thread, const struct permit_location *candidates,
+			       uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++)
-		if (park_permit_address_of(java_thread, places[i]) !=
-		    park_permit_address_of(java_thread, places[0]))
+		if (park_permit_address_of(java_thread, candidates[i]) !=
+		    park_permit_address_of(java_thread, candidates[0]))
 			return false;
 	return n > 0;
 }
 
 void park_permit_learn(JNIEnv *env, void (*unpark)(JNIEnv *env), void (*park)(JNIEnv *env))
 {
-	static struct place places[PLACES_MAX];
+	static struct permit_location candidates[CANDIDATES_MAX];
 	static const sigset_t nothing_blocked;
 	uint64_t thread = java_thread_of_sig(env);
 	size_t size = libjvm_type_size("JavaThread");
@@ -106,13 +110,14 @@ void park_permit_learn(JNIEnv *env, void (*unpark)(JNIEnv *env), void (*park)(JN
 	(void)guard_begin_sig(&nothing_blocked);
 	for (int i = 0; i < ROUNDS; i++) {
 		unpark(env);
-		n = i ? park_permit_keep(thread, 1, places, n)
-		      : park_permit_collect(thread, size < THREAD_MAX ? size : THREAD_MAX, places);
+		n = i ? park_permit_keep(thread, 1, candidates, n)
+		      : park_permit_collect(thread, size < THREAD_MAX ? size : THREAD_MAX,
+					    candidates);
 		park(env);
-		n = park_permit_keep(thread, 0, places, n);
+		n = park_permit_keep(thread, 0, candidates, n);
 	}
-	if (n < PLACES_MAX && park_permit_is_one(thread, places, n)) {
-		permit.at = places[0];
+	if (n < CANDIDATES_MAX && park_permit_is_one(thread, candidates, n)) {
+		permit.at = candidates[0];
 		__atomic_store_n(&permit.known, true, __ATOMIC_RELEASE);
 	}
 }

@@ -1,6 +1,7 @@
 /*
  * Shared by park.c (the native method itself), park_native.c (which registers it), park_permit.c
- * (will the park wait at all?), park_blocker.c and park_peek.c (what the thread parks for).
+ * (will the park wait at all?), park_blocker.c and park_peek.c (the object that the thread parks
+ * for).
  */
 #pragma once
 
@@ -73,7 +74,7 @@ bool park_peek_owner(jobject thread, uint32_t *ret_tid);
 /* ---- park_blocker.c ---- */
 
 /* After parking: class and identity of what it parked for. */
-void park_look(const struct park_self *self, struct wait_lock *lock);
+void park_read_blocker(const struct park_self *self, struct wait_lock *lock);
 /* Agent's thread: calls @on for each platform thread that is parked for an object, with that
  * object's owner if another thread owns it. */
 void park_blocked_each(void (*on)(uint64_t java_thread, const struct wait_lock *lock,

@@ -15,7 +15,7 @@
 #include "agent/walker/walker.h"
 
 #define BUFFERS	    16
-#define COST_NS_MAX 20000 /* longer: the thread had lost its CPU */
+#define COST_NS_MAX 20000 /* the cap of one event's cost: beyond it the thread had lost its CPU */
 
 static struct {
 	uint32_t busy;
@@ -47,7 +47,7 @@ void push_free(void)
 		buffers[i].frames = NULL;
 }
 
-/* Of each buffer a page, as stacks are seldom deeper than that. */
+/* Counts one page of each buffer, as stacks are seldom deeper than that. */
 uint64_t push_bytes(void)
 {
 	return buffers[0].frames ? BUFFERS * 4096ull : 0;
@@ -72,7 +72,7 @@ void push_buffer_done(int buffer)
 	__atomic_store_n(&buffers[buffer].busy, 0, __ATOMIC_RELEASE);
 }
 
-/* The full name of who waits: of a virtual thread, where the one in the sample may be cut. */
+/* Sends the thread's full name; for a virtual thread only if the name in the sample may be cut. */
 static void push_send_name(const struct ring_sample *head, uint64_t java_thread)
 {
 	uint32_t number = head->tid;

@@ -7,16 +7,16 @@
 #include "agent/hotspot/thread_name.h"
 #include "agent/hotspot/virtual_price.h"
 
-#define SHARE 500 /* looks for virtual threads may take one part of so many of the time */
+#define SHARE 500 /* passes over virtual threads may take one part in so many of the time */
 
-static uint64_t next_ns; /* the next look, at the earliest */
+static uint64_t next_ns; /* time of the next pass, at the earliest */
 
 struct seeking {
 	struct thread_name_sought sought;
 	uint32_t left;
 };
 
-static bool sought_names_look_at(JNIEnv *env, jobject thread, void *context)
+static bool sought_names_check(JNIEnv *env, jobject thread, void *context)
 {
 	struct seeking *s = context;
 
@@ -25,7 +25,8 @@ static bool sought_names_look_at(JNIEnv *env, jobject thread, void *context)
 	return s->left;
 }
 
-/* Those that are not found have ended, or have a carrier: then they say it themselves. */
+/* Threads that are not found have ended, or are mounted on a carrier: then they send their names
+ * themselves. */
 static uint64_t sought_names_tick(uint64_t now_ns)
 {
 	struct seeking s;
@@ -35,7 +36,7 @@ static uint64_t sought_names_tick(uint64_t now_ns)
 	if (!s.left || !virtual_threads_used())
 		return UINT64_MAX;
 	cpu_ns = thread_cpu_ns(0);
-	virtual_threads_each(sought_names_look_at, &s);
+	virtual_threads_each(sought_names_check, &s);
 	next_ns = now_ns + (thread_cpu_ns(0) - cpu_ns) * SHARE;
 	return next_ns;
 }

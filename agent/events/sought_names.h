@@ -1,4 +1,4 @@
-/* Looks for the names of the virtual threads that thread_name_seek() left to the agent's thread. */
+/* Finds the names of the virtual threads that thread_name_seek() left to the agent's thread. */
 #pragma once
 
 #include "agent/base/events.h"

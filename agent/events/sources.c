@@ -47,7 +47,7 @@ static const struct events_source *const sources[] = {
 static struct {
 	bool on;
 	uint64_t next_ns;
-	const char *note; /* that the reader knows of; "" = none */
+	const char *note; /* the last one sent to this reader; "" = none */
 } state[N_SOURCES];
 
 void sources_new_reader(void)
@@ -95,7 +95,7 @@ static void end_source(size_t i)
 
 void sources_begin(const struct wire_start *start)
 {
-	/* the engine has the other two */
+	/* the CPU engine handles the other two */
 	uint32_t wanted = events_wanted(start) & ~(1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_OFFCPU);
 	uint32_t gone = events.on & ~wanted;
 
@@ -113,7 +113,7 @@ void sources_begin(const struct wire_start *start)
 		thread_name_init(agent.env);
 	}
 	if (wanted && push_init() < 0)
-		wanted = 0; /* LEDGER says what is on */
+		wanted = 0; /* LEDGER reports which events are on */
 	for (size_t i = 0; i < N_SOURCES; i++)
 		if (wanted & 1u << sources[i]->event)
 			begin_source(i, start);

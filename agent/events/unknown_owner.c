@@ -1,9 +1,9 @@
 /*
  * See unknown_owner.h. As long as the JVM calls the monitor's owner anonymous, the owner is the
- * same as when the wait began. So the thread that has the object among its locks is the owner: a
+ * same as when the wait began. So the owner is the thread that has the object among its locks: a
  * running thread in the lock stack of its JavaThread, a virtual thread without a carrier in its
- * frozen stack. Looks at all virtual threads have a budget of their own, as waits cause them
- * whatever the threshold.
+ * frozen stack. Searches of all virtual threads have a budget of their own, as even the shortest
+ * waits cause them.
  */
 #include "agent/events/unknown_owner.h"
 
@@ -19,15 +19,14 @@
 #define SINCE	 24 /* the first JDK in which an owner may have no carrier */
 #define SLOTS	 64u /* power of two */
 #define TAG	 (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
-#define SHARE	 400 /* looks of either kind may take 1/400 of the time, */
+#define SHARE	 400 /* searches of either kind may take 1/400 of the time, */
 #define SAVED_NS (20 * NS_PER_MS) /* and at most this much at once after a pause */
 #define SOON_NS	 NS_PER_MS
 #define LATE_NS	 (250 * NS_PER_MS)
-#define SLOWER	 4 /* a wait that lasts n ms is looked at every n/4 */
-#define WARM_MAX_NS                                                                  \
-	(8 * NS_PER_S) /* from look to look whether there are virtual threads by now \
-			*/
-#define FORGET_NS (600 * NS_PER_S) /* the end of the wait was lost */
+#define SLOWER	 4 /* for a wait that has lasted n ms the owner is sought every n/4 ms */
+/* at most, between two checks whether there are virtual threads by now */
+#define WARM_MAX_NS (8 * NS_PER_S)
+#define FORGET_NS   (600 * NS_PER_S) /* the end of the wait was lost */
 
 static struct slot {
 	uint64_t answer; /* number << 32 | mark; 0 = free, 1 = being filled in */
@@ -51,8 +50,9 @@ static bool is_mark(uint32_t owner)
 
 /* ---- the waiting thread ---- */
 
-/* The owner was found for another wait for this monitor that still goes on: it is the same. */
-static uint32_t known_of(uint64_t monitor)
+/* The owner that was found for another, still open wait for the same monitor is the owner here
+ * too. */
+static uint32_t unknown_owner_known(uint64_t monitor)
 {
 	for (struct slot *p = slots; p < slots + SLOTS; p++) {
 		uint64_t answer = __atomic_load_n(&p->answer, __ATOMIC_ACQUIRE);
@@ -70,7 +70,7 @@ uint32_t unknown_owner_seek(uint64_t monitor)
 
 	if (!__atomic_load_n(&on, __ATOMIC_ACQUIRE))
 		return 0;
-	known = known_of(monitor);
+	known = unknown_owner_known(monitor);
 	if (known)
 		return known;
 	for (uint32_t i = 0; i < SLOTS; i++) {
@@ -89,7 +89,7 @@ uint32_t unknown_owner_seek(uint64_t monitor)
 	return 0;
 }
 
-void unknown_owner_hurry(uint32_t owner)
+void unknown_owner_wake_agent(uint32_t owner)
 {
 	if (is_mark(owner) && !__atomic_exchange_n(&due, 1, __ATOMIC_SEQ_CST))
 		agent_wake();
@@ -125,16 +125,16 @@ static struct {
 	bool warm;
 	uint64_t warm_ns; /* to the next check whether there are virtual threads */
 	struct credit {
-		int64_t ns; /* of CPU time that such looks may take */
+		int64_t ns; /* CPU time that such searches may take */
 		uint64_t at_ns;
 	} newest, older;
-	uint32_t n; /* still sought in this look: */
+	uint32_t n; /* still sought in this search: */
 	struct seeking {
 		struct slot *slot;
 		uint32_t mark;
-		uint64_t object; /* its address at the last look */
+		uint64_t object; /* its address at the last search */
 	} seeking[SLOTS];
-} look;
+} search;
 
 /* @number has the lock: the answer, if the owner is still anonymous and the object has not moved.
  */
@@ -147,12 +147,12 @@ static void unknown_owner_found(struct seeking *s, uint32_t number)
 	(void)__atomic_compare_exchange_n(&s->slot->answer, &answer,
 					  (uint64_t)number << 32 | s->mark, false, __ATOMIC_ACQ_REL,
 					  __ATOMIC_RELAXED);
-	*s = look.seeking[--look.n];
+	*s = search.seeking[--search.n];
 }
 
 static void unknown_owner_collect(uint64_t now_ns)
 {
-	look.n = 0;
+	search.n = 0;
 	for (struct slot *p = slots; p < slots + SLOTS; p++) {
 		uint64_t answer = __atomic_load_n(&p->answer, __ATOMIC_ACQUIRE), object;
 
@@ -165,16 +165,17 @@ static void unknown_owner_collect(uint64_t now_ns)
 		if (answer >> 32 || p->given_up == (uint32_t)answer)
 			continue;
 		if (owner_is_unknown(p->monitor, &object))
-			look.seeking[look.n++] = (struct seeking){ p, (uint32_t)answer, object };
-		else /* the JVM knows the owner now, who may be the next one */
+			search.seeking[search.n++] =
+				(struct seeking){ p, (uint32_t)answer, object };
+		else /* the JVM knows an owner now, but it may be a later one */
 			p->given_up = (uint32_t)answer;
 	}
 }
 
-static void look_at_running(void)
+static void seek_owner_in_running(void)
 {
-	for (uint32_t i = look.n; i-- > 0;) {
-		struct seeking *s = &look.seeking[i];
+	for (uint32_t i = search.n; i-- > 0;) {
+		struct seeking *s = &search.seeking[i];
 		uint32_t number = s->object ? owner_by_lock_stack(s->object) : 0;
 
 		if (number)
@@ -193,26 +194,26 @@ static bool unknown_owner_holds(JNIEnv *env, jobject thread, uint64_t object)
 	return false;
 }
 
-/* The collector moves objects: the address of each is read anew. */
-static bool look_at_frozen(JNIEnv *env, jobject thread, void *unused)
+/* The collector moves objects, so the address of each is read again. */
+static bool seek_owner_in_frozen(JNIEnv *env, jobject thread, void *unused)
 {
 	uint64_t locks[FROZEN_LOCKS_MAX];
 
 	(void)unused;
 	if (!frozen_locks(env, thread, locks))
-		return look.n;
-	for (uint32_t i = look.n; i-- > 0;) {
-		struct seeking *s = &look.seeking[i];
+		return search.n;
+	for (uint32_t i = search.n; i-- > 0;) {
+		struct seeking *s = &search.seeking[i];
 
 		if (owner_is_unknown(s->slot->monitor, &s->object) && s->object &&
 		    unknown_owner_holds(env, thread, s->object) &&
 		    unknown_owner_holds(env, thread, s->object))
 			unknown_owner_found(s, frozen_number(env, thread));
 	}
-	return look.n;
+	return search.n;
 }
 
-static bool holds_at(uint64_t thread, uint64_t object)
+static bool unknown_owner_holds_at(uint64_t thread, uint64_t object)
 {
 	uint64_t locks[FROZEN_LOCKS_MAX];
 	uint32_t n = frozen_locks_at(thread, locks);
@@ -223,30 +224,30 @@ static bool holds_at(uint64_t thread, uint64_t object)
 	return false;
 }
 
-/* The same for a Thread given by its address. */
-static bool look_at_kept(uint64_t thread, void *unused)
+/* The same for a Thread given by the address of its object. */
+static bool seek_owner_in_kept(uint64_t thread, void *unused)
 {
 	uint64_t locks[FROZEN_LOCKS_MAX];
 	uint32_t number;
 
 	(void)unused;
 	if (!frozen_locks_at(thread, locks))
-		return look.n;
-	for (uint32_t i = look.n; i-- > 0;) {
-		struct seeking *s = &look.seeking[i];
+		return search.n;
+	for (uint32_t i = search.n; i-- > 0;) {
+		struct seeking *s = &search.seeking[i];
 
 		if (!owner_is_unknown(s->slot->monitor, &s->object) || !s->object ||
-		    !holds_at(thread, s->object))
+		    !unknown_owner_holds_at(thread, s->object))
 			continue;
 		number = frozen_number_at(thread);
-		if (number && holds_at(thread, s->object))
+		if (number && unknown_owner_holds_at(thread, s->object))
 			unknown_owner_found(s, number);
 	}
-	return look.n;
+	return search.n;
 }
 
-/* A look may overdraw the budget; later looks wait until it is repaid. */
-static bool has_credit(struct credit *c, uint64_t now_ns, uint64_t more_than_ns)
+/* A search may overdraw the budget; later searches wait until it is repaid. */
+static bool unknown_owner_has_credit(struct credit *c, uint64_t now_ns, uint64_t more_than_ns)
 {
 	c->ns += (int64_t)((now_ns - c->at_ns) / SHARE);
 	c->at_ns = now_ns;
@@ -255,36 +256,36 @@ static bool has_credit(struct credit *c, uint64_t now_ns, uint64_t more_than_ns)
 	return c->ns > (int64_t)more_than_ns;
 }
 
-/* All threads: in the JDK's sets, and, with more than half of the largest budget, by the JDK's
- * code. */
-static void look_at_older(uint64_t now_ns)
+/* Searches all virtual threads: those in the JDK's sets, and then, if more than half of the largest
+ * budget is left, the rest by calling the JDK's own code. */
+static void seek_owner_in_all_virtual(uint64_t now_ns)
 {
-	virtual_sets_each(look_at_kept, NULL);
-	if (look.n && has_credit(&look.older, now_ns, SAVED_NS / 2))
-		virtual_threads_each(look_at_frozen, NULL);
+	virtual_sets_each(seek_owner_in_kept, NULL);
+	if (search.n && unknown_owner_has_credit(&search.older, now_ns, SAVED_NS / 2))
+		virtual_threads_each(seek_owner_in_frozen, NULL);
 }
 
-/* Young threads come first, with a budget apart from that of looks at thousands. */
-static void unknown_owner_look_at_all(void)
+/* Searches young threads first, with a budget apart from that of searches of thousands. */
+static void seek_owner_in_virtual(void)
 {
 	uint64_t now_ns = mono_ns(), begin_ns;
 
-	/* before there are any, a look would initialise their class */
+	/* before there are any, a search would initialise their class */
 	if (!virtual_threads_used() || !frozen_locks_init(agent.env))
 		return;
 	begin_ns = thread_cpu_ns(0); /* CPU time, as this thread may have to wait for a CPU */
-	if (has_credit(&look.newest, now_ns, 0)) {
-		virtual_sets_newest(look_at_kept, NULL);
-		look.newest.ns -= (int64_t)(thread_cpu_ns(0) - begin_ns);
+	if (unknown_owner_has_credit(&search.newest, now_ns, 0)) {
+		virtual_sets_newest(seek_owner_in_kept, NULL);
+		search.newest.ns -= (int64_t)(thread_cpu_ns(0) - begin_ns);
 	}
-	if (!look.n || !has_credit(&look.older, now_ns, 0))
+	if (!search.n || !unknown_owner_has_credit(&search.older, now_ns, 0))
 		return;
 	begin_ns = thread_cpu_ns(0);
-	look_at_older(now_ns);
-	look.older.ns -= (int64_t)(thread_cpu_ns(0) - begin_ns);
+	seek_owner_in_all_virtual(now_ns);
+	search.older.ns -= (int64_t)(thread_cpu_ns(0) - begin_ns);
 }
 
-static bool look_at_none(JNIEnv *env, jobject thread, void *unused)
+static bool warm_up_thread(JNIEnv *env, jobject thread, void *unused)
 {
 	uint64_t locks[FROZEN_LOCKS_MAX];
 
@@ -293,31 +294,31 @@ static bool look_at_none(JNIEnv *env, jobject thread, void *unused)
 	return true;
 }
 
-/* The first look takes ten times as long as others: it is done before one is needed. */
-static void warm_up(void)
+/* The first search takes ten times as long as others, so it is made before one is needed. */
+static void unknown_owner_warm_up(void)
 {
-	if (look.warm || !virtual_threads_used())
+	if (search.warm || !virtual_threads_used())
 		return;
-	look.warm = true;
+	search.warm = true;
 	if (frozen_locks_init(agent.env))
-		virtual_threads_each(look_at_none, NULL);
+		virtual_threads_each(warm_up_thread, NULL);
 }
 
-/* When to look again for those that were not found. */
-static uint64_t next_look(uint64_t now_ns)
+/* When to search again for the owners that were not found. */
+static uint64_t unknown_owner_next_ns(uint64_t now_ns)
 {
 	uint64_t pause_ns = LATE_NS;
 
-	for (uint32_t i = 0; i < look.n; i++) {
-		uint64_t age_ns = now_ns - look.seeking[i].slot->since_ns;
+	for (uint32_t i = 0; i < search.n; i++) {
+		uint64_t age_ns = now_ns - search.seeking[i].slot->since_ns;
 
 		if (age_ns / SLOWER < pause_ns)
 			pause_ns = age_ns / SLOWER;
 	}
-	if (!look.n) {
-		look.warm_ns =
-			look.warm_ns < WARM_MAX_NS ? 2 * look.warm_ns + NS_PER_S : WARM_MAX_NS;
-		return look.warm ? UINT64_MAX : now_ns + look.warm_ns;
+	if (!search.n) {
+		search.warm_ns =
+			search.warm_ns < WARM_MAX_NS ? 2 * search.warm_ns + NS_PER_S : WARM_MAX_NS;
+		return search.warm ? UINT64_MAX : now_ns + search.warm_ns;
 	}
 	return now_ns + (pause_ns > SOON_NS ? pause_ns : SOON_NS);
 }
@@ -326,11 +327,11 @@ static uint64_t unknown_owner_tick(uint64_t now_ns)
 {
 	__atomic_store_n(&due, 0, __ATOMIC_SEQ_CST);
 	unknown_owner_collect(now_ns);
-	look_at_running();
-	if (look.n)
-		unknown_owner_look_at_all();
-	warm_up();
-	return next_look(now_ns);
+	seek_owner_in_running();
+	if (search.n)
+		seek_owner_in_virtual();
+	unknown_owner_warm_up();
+	return unknown_owner_next_ns(now_ns);
 }
 
 static bool unknown_owner_is_due(void)
@@ -348,7 +349,7 @@ static int unknown_owner_begin(const struct wire_start *start, const char **note
 }
 
 /* Marks that are left are void from now on. */
-static void unknown_owner_end_wait(void)
+static void unknown_owner_end_all(void)
 {
 	__atomic_store_n(&on, false, __ATOMIC_RELEASE);
 	for (struct slot *p = slots; p < slots + SLOTS; p++)
@@ -360,7 +361,7 @@ const struct events_source unknown_owner_source = {
 	.step = "lock",
 	.event = WIRE_EVENT_LOCK,
 	.begin = unknown_owner_begin,
-	.end = unknown_owner_end_wait,
+	.end = unknown_owner_end_all,
 	.tick = unknown_owner_tick,
 	.due = unknown_owner_is_due,
 };

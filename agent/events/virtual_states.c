@@ -1,8 +1,8 @@
 /*
- * Virtual threads, which the JVM itself does not list: JDK 21 and later keep them in containers,
- * one of an executor or a scope and one for all the others (jdk.internal.vm.ThreadContainers). A
- * look walks the tree of containers and reads the fields of at most 20,000 threads; it runs Java
- * code of the JDK, in our own thread, and takes no lock of the application's.
+ * Virtual threads, which the JVM itself does not list. JDK 21 and later keep them in containers:
+ * one for each executor or scope, and one for all others (jdk.internal.vm.ThreadContainers). A pass
+ * walks the tree of containers and reads the fields of at most 20,000 threads; it runs Java code of
+ * the JDK, in our own thread, and takes no lock of the application's.
  */
 #include "agent/events/virtual_states.h"
 
@@ -15,7 +15,7 @@
 #include "agent/walker/walker.h"
 
 #define VIRTUAL_SINCE  21
-#define LOOK_MAX       20000 /* threads in all */
+#define VIRTUAL_MAX    20000 /* threads in all */
 #define CONTAINERS_MAX 64
 #define DEPTH_MAX      8
 #define DESCEND_MAX    200000 /* a container's children are found through its threads */
@@ -36,8 +36,8 @@ static struct {
 } jdk;
 
 static struct {
-	char containers[CONTAINERS_MAX][256]; /* as thread dumps call them; "" = the root */
-	uint32_t n_containers, n_groups, looked;
+	char containers[CONTAINERS_MAX][256]; /* names as in thread dumps; "" = the root */
+	uint32_t n_containers, n_groups, counted;
 	struct group groups[GROUPS_MAX];
 } found;
 
@@ -78,7 +78,7 @@ static bool virtual_states_clear(JNIEnv *env)
 	return true;
 }
 
-/* ---- what this JDK has ----------------------------------------------------------------------- */
+/* ---- fields and methods of this JDK ---------------------------------------------------------- */
 
 static jclass virtual_states_find(JNIEnv *env, const char *name)
 {
@@ -192,7 +192,7 @@ static void virtual_states_count(uint32_t container, uint8_t state, uint64_t cla
 	g->mounted += mounted ? n : 0;
 }
 
-static void virtual_states_look_at(JNIEnv *env, jobject thread, uint32_t container)
+static void virtual_states_count_thread(JNIEnv *env, jobject thread, uint32_t container)
 {
 	int32_t value = (*env)->GetIntField(env, thread, jdk.state) & ~SUSPENDED;
 	uint64_t class_handle = 0;
@@ -214,7 +214,7 @@ static void virtual_states_look_at(JNIEnv *env, jobject thread, uint32_t contain
 
 /* ---- one container ---- */
 
-/* An array of a stream's first @max, or NULL. */
+/* An array of the first @max elements of a stream, or NULL. */
 static jobjectArray virtual_states_first_of(JNIEnv *env, jobject of, jmethodID stream_of, jlong max)
 {
 	jobject stream = (*env)->CallObjectMethod(env, of, stream_of), limited = NULL;
@@ -227,7 +227,7 @@ static jobjectArray virtual_states_first_of(JNIEnv *env, jobject of, jmethodID s
 	return virtual_states_clear(env) ? NULL : array;
 }
 
-static uint32_t name_container(JNIEnv *env, jobject container)
+static uint32_t virtual_states_name_container(JNIEnv *env, jobject container)
 {
 	char *buf = found.containers[found.n_containers];
 	jstring name = NULL;
@@ -246,9 +246,9 @@ static uint32_t name_container(JNIEnv *env, jobject container)
 	return found.n_containers++;
 }
 
-/* Returns how many of its first threads are virtual; in a container of an executor all are, or
- * none. */
-static jlong look_at_first(JNIEnv *env, jobjectArray threads, uint32_t index, jsize n)
+/* Returns how many of the first threads are virtual; an executor's threads are all virtual, or none
+ * is. */
+static jlong virtual_states_count_first(JNIEnv *env, jobjectArray threads, uint32_t index, jsize n)
 {
 	jlong virtual = 0;
 
@@ -257,9 +257,9 @@ static jlong look_at_first(JNIEnv *env, jobjectArray threads, uint32_t index, js
 
 		if (thread && (*env)->IsInstanceOf(env, thread, jdk.virtual_class)) {
 			virtual ++;
-			if (found.looked < LOOK_MAX) {
-				found.looked++;
-				virtual_states_look_at(env, thread, index);
+			if (found.counted < VIRTUAL_MAX) {
+				found.counted++;
+				virtual_states_count_thread(env, thread, index);
 			}
 		}
 		if (thread)
@@ -268,23 +268,23 @@ static jlong look_at_first(JNIEnv *env, jobjectArray threads, uint32_t index, js
 	return virtual;
 }
 
-/* @all: of them, as the container counts. Platform threads come first. */
-static void virtual_states_look_at_threads(JNIEnv *env, jobject container, jlong all)
+/* @all: the container's own count of its threads. Platform threads come first. */
+static void virtual_states_count_threads(JNIEnv *env, jobject container, jlong all)
 {
-	uint32_t before = found.looked;
+	uint32_t before = found.counted;
 	jobjectArray threads =
-		virtual_states_first_of(env, container, jdk.threads, LOOK_MAX - before + 1);
+		virtual_states_first_of(env, container, jdk.threads, VIRTUAL_MAX - before + 1);
 	jsize n = threads ? (*env)->GetArrayLength(env, threads) : 0;
-	uint32_t index = name_container(env, container);
-	jlong virtual = look_at_first(env, threads, index, n), rest;
+	uint32_t index = virtual_states_name_container(env, container);
+	jlong virtual = virtual_states_count_first(env, threads, index, n), rest;
 
-	rest = virtual - (found.looked - before) + (virtual && all > n ? all - n : 0);
+	rest = virtual - (found.counted - before) + (virtual && all > n ? all - n : 0);
 	if (rest > 0)
 		virtual_states_count(index, WIRE_STATE_UNKNOWN, 0,
 				     (uint32_t)(rest > INT32_MAX ? INT32_MAX : rest), false);
 }
 
-static void virtual_states_look_into(JNIEnv *env, jobject container, int depth)
+static void virtual_states_count_container(JNIEnv *env, jobject container, int depth)
 {
 	jobjectArray children = NULL;
 	jlong threads;
@@ -296,7 +296,7 @@ static void virtual_states_look_into(JNIEnv *env, jobject container, int depth)
 	}
 	threads = (*env)->CallLongMethod(env, container, jdk.thread_count);
 	if (!virtual_states_clear(env)) {
-		virtual_states_look_at_threads(env, container, threads);
+		virtual_states_count_threads(env, container, threads);
 		if (depth < DEPTH_MAX && threads < DESCEND_MAX)
 			children = virtual_states_first_of(env, container, jdk.children,
 							   CONTAINERS_MAX);
@@ -306,7 +306,7 @@ static void virtual_states_look_into(JNIEnv *env, jobject container, int depth)
 		jobject child = (*env)->GetObjectArrayElement(env, children, i);
 
 		if (child) {
-			virtual_states_look_into(env, child, depth + 1);
+			virtual_states_count_container(env, child, depth + 1);
 			(*env)->DeleteLocalRef(env, child);
 		}
 	}
@@ -333,18 +333,18 @@ static void virtual_states_report(const struct group *g, uint64_t now_ns,
 	on_group(&record, found.n_containers ? found.containers[g->container] : "", lock);
 }
 
-void virtual_states_look(uint64_t now_ns, virtual_states_fn *on_group)
+void virtual_states_each_group(uint64_t now_ns, virtual_states_fn *on_group)
 {
 	static const struct group none;
 	JNIEnv *env = agent.env;
-	/* a look would initialise the JDK's class, which starts a thread (JDK 24 and later) */
+	/* a pass would initialise the JDK's class, which starts a thread (JDK 24 and later) */
 	bool used = env && virtual_threads_used();
 
 	if (!env || vm_sig.version < VIRTUAL_SINCE || (used && !virtual_states_prepare(env)))
 		return;
-	found.n_containers = found.n_groups = found.looked = 0;
+	found.n_containers = found.n_groups = found.counted = 0;
 	if (used)
-		virtual_states_look_into(env, jdk.root, 0);
+		virtual_states_count_container(env, jdk.root, 0);
 	for (uint32_t i = 0; i < found.n_groups; i++)
 		virtual_states_report(&found.groups[i], now_ns, on_group);
 	if (!found.n_groups)
@@ -354,13 +354,13 @@ void virtual_states_look(uint64_t now_ns, virtual_states_fn *on_group)
 /* ---- one by one ---- */
 
 struct each {
-	bool (*look)(JNIEnv *env, jobject thread, void *context);
+	bool (*on_thread)(JNIEnv *env, jobject thread, void *context);
 	void *context;
 	jlong left;
 	bool enough;
 };
 
-static void each_of(JNIEnv *env, jobjectArray threads, struct each *e)
+static void virtual_threads_each_of(JNIEnv *env, jobjectArray threads, struct each *e)
 {
 	jsize n = threads ? (*env)->GetArrayLength(env, threads) : 0;
 
@@ -369,13 +369,13 @@ static void each_of(JNIEnv *env, jobjectArray threads, struct each *e)
 		jobject thread = (*env)->GetObjectArrayElement(env, threads, i);
 
 		if (thread && (*env)->IsInstanceOf(env, thread, jdk.virtual_class))
-			e->enough = !e->look(env, thread, e->context);
+			e->enough = !e->on_thread(env, thread, e->context);
 		if (thread)
 			(*env)->DeleteLocalRef(env, thread);
 	}
 }
 
-static void each_in(JNIEnv *env, jobject container, int depth, struct each *e)
+static void virtual_threads_each_in(JNIEnv *env, jobject container, int depth, struct each *e)
 {
 	jobjectArray children = NULL;
 	jsize n;
@@ -385,7 +385,8 @@ static void each_in(JNIEnv *env, jobject container, int depth, struct each *e)
 		return;
 	}
 	virtual_sets_learn(env, container);
-	each_of(env, virtual_states_first_of(env, container, jdk.threads, e->left), e);
+	virtual_threads_each_of(env, virtual_states_first_of(env, container, jdk.threads, e->left),
+				e);
 	if (depth < DEPTH_MAX && e->left > 0 && !e->enough)
 		children = virtual_states_first_of(env, container, jdk.children, CONTAINERS_MAX);
 	n = children ? (*env)->GetArrayLength(env, children) : 0;
@@ -393,21 +394,22 @@ static void each_in(JNIEnv *env, jobject container, int depth, struct each *e)
 		jobject child = (*env)->GetObjectArrayElement(env, children, i);
 
 		if (child) {
-			each_in(env, child, depth + 1, e);
+			virtual_threads_each_in(env, child, depth + 1, e);
 			(*env)->DeleteLocalRef(env, child);
 		}
 	}
 	(*env)->PopLocalFrame(env, NULL);
 }
 
-void virtual_threads_each(bool (*look)(JNIEnv *env, jobject thread, void *context), void *context)
+void virtual_threads_each(bool (*on_thread)(JNIEnv *env, jobject thread, void *context),
+			  void *context)
 {
-	struct each e = { look, context, LOOK_MAX, false };
+	struct each e = { on_thread, context, VIRTUAL_MAX, false };
 	JNIEnv *env = agent.env;
 
 	if (env && vm_sig.version >= VIRTUAL_SINCE && virtual_threads_used() &&
 	    virtual_states_prepare(env))
-		each_in(env, jdk.root, 0, &e);
+		virtual_threads_each_in(env, jdk.root, 0, &e);
 }
 
 void virtual_states_end(void)

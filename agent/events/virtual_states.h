@@ -1,4 +1,4 @@
-/* Virtual threads, all of them: counted, or one by one. Agent's thread. */
+/* All virtual threads: counted in groups, or one by one. Agent's thread. */
 #pragma once
 
 #include <jni.h>
@@ -7,13 +7,16 @@
 #include "proto/wire.h"
 
 /*
- * One look at all virtual threads, counted by container, state and what they wait for; a record for
- * each group, its ids not filled in. @container: as thread dumps call it; @class_name: of the lock;
- * "" = none. A group of 0 threads where there are no virtual threads; nothing below JDK 21.
+ * Counts all virtual threads by container, state and the class they wait for, and calls @on_group
+ * for each group; the record's ids are not filled in. @container: its name in thread dumps;
+ * @class_name: of the lock; "" = none. Without virtual threads there is one group of 0 threads;
+ * below JDK 21 none.
  */
 typedef void virtual_states_fn(struct wire_virtual *group, const char *container,
 			       const char *class_name);
-void virtual_states_look(uint64_t now_ns, virtual_states_fn *on_group);
+void virtual_states_each_group(uint64_t now_ns, virtual_states_fn *on_group);
 void virtual_states_end(void);
-/* One by one, once there are any; @look returns false when it has seen enough. */
-void virtual_threads_each(bool (*look)(JNIEnv *env, jobject thread, void *context), void *context);
+/* Calls @on_thread for each virtual thread until it returns false. Does nothing before the JVM has
+ * virtual threads. */
+void virtual_threads_each(bool (*on_thread)(JNIEnv *env, jobject thread, void *context),
+			  void *context);

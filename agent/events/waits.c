@@ -1,10 +1,10 @@
 /*
- * See waits.h. The table: keys in lines of eight, so that a look at a line is one load from memory;
- * a few lines serve most JVMs, the larger parts of the table are touched once the ones before have
- * been full. One thread fills and clears a slot, the agent's own only copies: between two waits at
- * a slot begin_ns is 0, so a copy with the same begin before and after is whole.
+ * See waits.h. The table's keys are in lines of eight, so that a line is checked by one load from
+ * memory. A few lines serve most JVMs; larger parts of the table are touched only when the ones
+ * before are full. One thread fills and clears a slot, the agent's thread only copies: between two
+ * waits in a slot begin_ns is 0, so a copy with the same begin before and after is complete.
  *
- * The table's memory stays mapped for ever, given back to the kernel: a thread that comes late
+ * The table is never unmapped, only its pages are returned to the kernel: a thread that comes late
  * finds zeros.
  */
 #include "agent/events/waits.h"
@@ -89,7 +89,7 @@ static int32_t waits_find_entry(const struct table *t, uint64_t key)
 	return -1;
 }
 
-static int32_t claim_in(uint64_t *keys, uint32_t first, uint64_t key)
+static int32_t waits_claim_in_line(uint64_t *keys, uint32_t first, uint64_t key)
 {
 	for (uint32_t k = first; k < first + LINE; k++) {
 		uint64_t none = 0;
@@ -102,7 +102,7 @@ static int32_t claim_in(uint64_t *keys, uint32_t first, uint64_t key)
 	return -1;
 }
 
-static void now_used(uint32_t end)
+static void waits_raise_used(uint32_t end)
 {
 	uint32_t seen = __atomic_load_n(&used, __ATOMIC_RELAXED);
 
@@ -111,17 +111,17 @@ static void now_used(uint32_t end)
 		;
 }
 
-static int32_t claim_in_part(struct table *t, const struct part *p, uint64_t key)
+static int32_t waits_claim_in_part(struct table *t, const struct part *p, uint64_t key)
 {
 	uint32_t hash = waits_hash_of(key);
 	int32_t slot = -1;
 
 	for (uint32_t i = 0; slot < 0 && i < p->lines; i++)
-		slot = claim_in(t->keys, waits_line_of(p, hash, i), key);
+		slot = waits_claim_in_line(t->keys, waits_line_of(p, hash, i), key);
 	return slot;
 }
 
-/* The largest part in use comes first, as it has most room: usually one line is looked at, also
+/* Tries the largest part in use first, as it has the most room: usually one line is enough, even
  * where thousands wait. */
 static int32_t waits_claim(struct table *t, uint64_t key)
 {
@@ -132,11 +132,11 @@ static int32_t waits_claim(struct table *t, uint64_t key)
 	while (next < parts + PARTS && next->end <= limit)
 		next++;
 	for (const struct part *p = next; slot < 0 && p > parts; p--)
-		slot = claim_in_part(t, p - 1, key);
+		slot = waits_claim_in_part(t, p - 1, key);
 	for (; slot < 0 && next < parts + PARTS; next++) {
-		slot = claim_in_part(t, next, key);
+		slot = waits_claim_in_part(t, next, key);
 		if (slot >= 0)
-			now_used(next->end);
+			waits_raise_used(next->end);
 	}
 	return slot;
 }
@@ -162,7 +162,7 @@ static void waits_release(struct table *t, uint32_t slot)
 
 /* ---- begin and end ---- */
 
-static void count_unpaired(void)
+static void waits_count_unpaired(void)
 {
 	__atomic_fetch_add(&counts.unpaired, 1, __ATOMIC_RELAXED);
 }
@@ -187,7 +187,7 @@ static uint64_t waits_fill(struct table *t, uint32_t slot, const struct wait *fr
 
 static int32_t waits_enter(struct table *t, const struct wait *from)
 {
-	int32_t slot = waits_find_entry(t, from->key); /* left by a wait whose end was not seen */
+	int32_t slot = waits_find_entry(t, from->key); /* from a wait whose end was not seen */
 
 	if (slot >= 0)
 		waits_is_over(&t->waits[slot]);
@@ -195,7 +195,7 @@ static int32_t waits_enter(struct table *t, const struct wait *from)
 		slot = waits_claim(t, from->key);
 	if (slot >= 0)
 		(void)waits_fill(t, (uint32_t)slot, from);
-	return slot; /* -1: its end is counted as unpaired */
+	return slot; /* -1: the table is full, and the end of this wait counts as unpaired */
 }
 
 void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t flags,
@@ -237,7 +237,7 @@ static void waits_send(uint64_t java_thread, const struct wait *w, uint64_t dura
 }
 
 /* One event for all idle waits of the thread since its last one. */
-static void send_sum(uint64_t java_thread, const struct wait *w, const struct wait_here *here)
+static void waits_send_sum(uint64_t java_thread, const struct wait *w, const struct wait_here *here)
 {
 	uint64_t now_ns = here->begin_ns + here->duration_ns;
 	struct ring_sample head = {
@@ -255,7 +255,7 @@ static void send_sum(uint64_t java_thread, const struct wait *w, const struct wa
 	(void)push_event(&head, java_thread);
 }
 
-static void count_short(struct wait *w, uint64_t duration_ns)
+static void waits_count_short(struct wait *w, uint64_t duration_ns)
 {
 	/* only the slot's holder adds; the agent's thread reads */
 	__atomic_store_n(&w->short_waits, w->short_waits + 1, __ATOMIC_RELAXED);
@@ -263,7 +263,7 @@ static void count_short(struct wait *w, uint64_t duration_ns)
 }
 
 void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
-	      void (*look)(void *context, struct wait_lock *lock), void *context)
+	      void (*describe)(void *context, struct wait_lock *lock), void *context)
 {
 	struct table *t = table;
 	struct wait_here here;
@@ -275,14 +275,14 @@ void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 	slot = waits_find_entry(t, key);
 	w = slot >= 0 ? &t->waits[slot] : NULL;
 	if (!w || !w->begin_ns || w->how != how) {
-		count_unpaired();
+		waits_count_unpaired();
 		if (w)
 			waits_release(t, (uint32_t)slot);
 		return;
 	}
 	here = (struct wait_here){ .begin_ns = w->begin_ns, .slot = (uint32_t)slot };
 	if (!wait_was_short(java_thread, &here))
-		wait_report_here(java_thread, &here, look, context);
+		wait_report_here(java_thread, &here, describe, context);
 }
 
 bool wait_claim_slot(uint64_t java_thread, struct wait_here *ret)
@@ -300,7 +300,7 @@ bool wait_claim_slot(uint64_t java_thread, struct wait_here *ret)
 	else
 		slot = waits_claim(t, java_thread);
 	if (slot < 0)
-		count_unpaired();
+		waits_count_unpaired();
 	ret->slot = (uint32_t)slot;
 	return slot >= 0;
 }
@@ -326,12 +326,12 @@ void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t numb
 }
 
 /* To enter a monitor that another thread holds is never idle. */
-static bool may_be_idle(const struct wait *w)
+static bool wait_may_be_idle(const struct wait *w)
 {
 	return events.idle_apart && w->how != WIRE_WAIT_ENTER;
 }
 
-static void count_idle(uint64_t java_thread, const struct wait *w, struct wait_here *here)
+static void waits_count_idle(uint64_t java_thread, const struct wait *w, struct wait_here *here)
 {
 	here->is_idle = true;
 	here->is_reported = idle_wait_count(w->number ? 0 : java_thread, here->duration_ns,
@@ -350,48 +350,49 @@ bool wait_was_short(uint64_t java_thread, struct wait_here *here)
 		return false;
 	if (w->begin_ns != here->begin_ns)
 		return true;
-	if (may_be_idle(w) && !idle_wait_known(java_thread, &idle))
+	if (wait_may_be_idle(w) && !idle_wait_known(java_thread, &idle))
 		return false;
 	if (idle)
-		count_idle(java_thread, w, here);
+		waits_count_idle(java_thread, w, here);
 	else
-		count_short(w, here->duration_ns);
+		waits_count_short(w, here->duration_ns);
 	if (!here->is_reported)
 		waits_release(t, here->slot);
 	return !here->is_reported;
 }
 
 static void waits_report(uint64_t java_thread, struct wait *w, struct wait_here *here,
-			 void (*look)(void *context, struct wait_lock *lock), void *context)
+			 void (*describe)(void *context, struct wait_lock *lock), void *context)
 {
 	bool alone = here->duration_ns >= IDLE_ALONE_NS;
 
-	/* a long wait is looked at each time, so that no remembered answer hides a contention */
-	if (!here->is_idle && may_be_idle(w) && idle_wait_look(java_thread))
-		count_idle(java_thread, w, here);
+	/* a long wait is classified anew each time, so that no remembered answer hides a
+	 * contention */
+	if (!here->is_idle && wait_may_be_idle(w) && idle_wait_classify(java_thread))
+		waits_count_idle(java_thread, w, here);
 	if (here->is_idle && !here->is_reported)
 		return;
 	if (!here->is_idle && here->duration_ns < events.lock_min_ns) {
-		count_short(&table->waits[here->slot], here->duration_ns);
+		waits_count_short(&table->waits[here->slot], here->duration_ns);
 		return;
 	}
-	if (look)
-		look(context, &w->lock);
+	if (describe)
+		describe(context, &w->lock);
 	if (here->is_idle && !alone)
-		send_sum(java_thread, w, here);
+		waits_send_sum(java_thread, w, here);
 	else
 		waits_send(java_thread, w, here->duration_ns, here->slot);
 }
 
 void wait_report_here(uint64_t java_thread, struct wait_here *here,
-		      void (*look)(void *context, struct wait_lock *lock), void *context)
+		      void (*describe)(void *context, struct wait_lock *lock), void *context)
 {
 	struct table *t = table;
 	struct wait w = t->waits[here->slot];
 
 	if (w.begin_ns != here->begin_ns || !events_enter(WIRE_EVENT_LOCK))
 		return;
-	waits_report(java_thread, &w, here, look, context);
+	waits_report(java_thread, &w, here, describe, context);
 	waits_release(t, here->slot); /* last: until then the wait counts as going on, see open.c */
 	events_leave();
 }
@@ -538,6 +539,6 @@ const struct events_source waits_source = {
 	.event = WIRE_EVENT_LOCK,
 	.begin = waits_begin,
 	.end = waits_end,
-	.tick = open_waits_look,
+	.tick = open_waits_scan,
 	.due = open_waits_are_due,
 };

@@ -27,10 +27,10 @@ struct wait_lock {
  */
 void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t flags,
 		const struct wait_lock *lock);
-/* Called after blocking. @look (NULL = none) fills in what was left out of the lock at the begin;
- * it is called only for waits that are reported. */
+/* Called after blocking. @describe (NULL = none) adds what is not known of the lock yet; it is
+ * called only for waits that are reported. */
 void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
-	      void (*look)(void *context, struct wait_lock *lock), void *context);
+	      void (*describe)(void *context, struct wait_lock *lock), void *context);
 
 /*
  * The same for a wait that begins and ends in one function: its slot is known, so that nothing is
@@ -52,7 +52,7 @@ void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t numb
 bool wait_was_short(uint64_t java_thread, struct wait_here *here);
 /* Otherwise: as wait_end(). */
 void wait_report_here(uint64_t java_thread, struct wait_here *here,
-		      void (*look)(void *context, struct wait_lock *lock), void *context);
+		      void (*describe)(void *context, struct wait_lock *lock), void *context);
 
 /* ---- the waits in progress, for the agent's thread ---- */
 
@@ -92,7 +92,8 @@ int32_t waits_add(uint64_t java_thread, uint64_t key, enum wire_wait how,
 		  const struct wait_lock *lock);
 /* Removes the wait in slot @i if it is still the one that began at @begin_ns. */
 void waits_remove(uint32_t i, uint64_t begin_ns);
-/* Does any thread hold a slot without waiting yet, or any more? */
+/* Does any thread hold a slot without an open wait, before its wait begins or after it has
+ * ended? */
 bool waits_are_beginning(void);
 uint32_t waits_used(void); /* slots from this one on have never been used */
 uint64_t waits_bytes(void);

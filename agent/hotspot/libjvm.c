@@ -266,7 +266,7 @@ void *libjvm_static(const char *type, const char *field)
 
 /* The address of a constant's value; NULL = there is no such constant. */
 static const char *libjvm_constant(const struct table *t, const char *name, uint64_t name_at,
-				   uint64_t value_at)
+				   uint64_t permit_value_at)
 {
 	for (const char *row = t->base;; row += t->stride) {
 		const char *row_name = *(const char *const *)(row + name_at);
@@ -274,7 +274,7 @@ static const char *libjvm_constant(const struct table *t, const char *name, uint
 		if (!row_name)
 			return NULL;
 		if (strcmp(row_name, name) == 0)
-			return row + value_at;
+			return row + permit_value_at;
 	}
 }
 

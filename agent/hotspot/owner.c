@@ -28,7 +28,7 @@
 #define MARKERS_MAX	  4 /* owner words up to this one name no thread */
 #define MOUNT_TRIES	  200 /* of some 40 ns */
 #define LOCK_STACK_MAX	  8 /* objects */
-#define LOOK_MAX	  4096 /* threads examined for one owner */
+#define VIRTUAL_MAX	  4096 /* threads examined for one owner */
 #define NEAR		  256u /* cache of recently found threads; power of two */
 #define STACK_GRAIN	  20 /* bits: stacks in the same MiB share a cache slot */
 #define HANDLE_WEAK	  1 /* tag of a weak reference */
@@ -57,13 +57,13 @@ static void list_begin(struct walk_list *l)
 	uint64_t list = __atomic_load_n(vm.list, __ATOMIC_ACQUIRE);
 
 	l->at = list;
-	l->left = LOOK_MAX;
+	l->left = VIRTUAL_MAX;
 	if (vm.next >= 0)
 		return;
 	l->at = load64_sig(list + (uint32_t)vm.list_threads);
 	l->left = load32_sig(list + (uint32_t)vm.list_length);
-	if (l->left > LOOK_MAX)
-		l->left = LOOK_MAX;
+	if (l->left > VIRTUAL_MAX)
+		l->left = VIRTUAL_MAX;
 }
 
 /* 0 = that was all. */

@@ -144,7 +144,7 @@ void thread_states_tick(uint64_t now_ns)
 	jni_names_pass(threads_java_name, thread_states_java);
 	tasks_each(thread_states_on_task, &now_ns);
 	forget_the_gone();
-	virtual_states_look(now_ns, writer_virtual);
+	virtual_states_each_group(now_ns, writer_virtual);
 }
 
 uint64_t thread_states_next_ns(void)

@@ -142,10 +142,10 @@ uint64_t owner_thread(uint32_t number)
 	return number;
 }
 
-void park_look_now(struct park_ask *asks, uint32_t n)
+void park_read_blockers(struct park_query *queries, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		asks[i].lock = (struct wait_lock){ .class_handle = CLASS, .identity = 5 };
+		queries[i].lock = (struct wait_lock){ .class_handle = CLASS, .identity = 5 };
 }
 
 void agent_wake(void)
@@ -181,7 +181,7 @@ void fake_drain(void)
 void fake_round_trip(void)
 {
 	fake_drain();
-	(void)open_waits_look(fake.clock_ns);
+	(void)open_waits_scan(fake.clock_ns);
 	open_waits_sent();
 	fake.clock_ns += 250 * NS_PER_MS;
 }

@@ -71,7 +71,7 @@ static void look_for(uint64_t ns)
 
 	while (fake.clock_ns < until_ns) {
 		fake_drain();
-		next_ns = open_waits_look(fake.clock_ns);
+		next_ns = open_waits_scan(fake.clock_ns);
 		open_waits_sent();
 		fake.clock_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
@@ -168,7 +168,7 @@ static void short_waits_are_looked_at_seldom(void **state)
 			fake.clock_ns += NS_PER_MS;
 			if (fake.clock_ns < next_ns && !open_waits_are_due())
 				continue;
-			next_ns = open_waits_look(fake.clock_ns);
+			next_ns = open_waits_scan(fake.clock_ns);
 			n++;
 		}
 		fake_end(64, 64, WIRE_WAIT_ENTER);
@@ -209,7 +209,7 @@ static void wait_that_the_reader_did_not_get_is_told_again(void **state)
 	(void)state;
 	fake_begin(64, 64, WIRE_WAIT_PARK);
 	fake.clock_ns += 2 * NS_PER_S;
-	(void)open_waits_look(fake.clock_ns);
+	(void)open_waits_scan(fake.clock_ns);
 	open_waits_lost();
 	assert_int_equal(fake.n_reported, 1);
 	fake_round_trip();
@@ -233,20 +233,20 @@ static void next_look_is_when_the_next_wait_becomes_long(void **state)
 	uint64_t begin_ns;
 
 	(void)state;
-	assert_int_equal(open_waits_look(fake.clock_ns), fake.clock_ns + 8 * NS_PER_S);
+	assert_int_equal(open_waits_scan(fake.clock_ns), fake.clock_ns + 8 * NS_PER_S);
 	wait_begin(64, 64, WIRE_WAIT_PARK, 0, &nobodys);
 	begin_ns = fake.clock_ns;
 	fake.clock_ns += 400 * NS_PER_MS;
 	wait_begin(128, 128, WIRE_WAIT_PARK, 0, &nobodys);
-	assert_int_equal(open_waits_look(fake.clock_ns), begin_ns + NS_PER_S);
+	assert_int_equal(open_waits_scan(fake.clock_ns), begin_ns + NS_PER_S);
 	fake.clock_ns = begin_ns + 2 * NS_PER_S;
-	assert_int_equal(open_waits_look(fake.clock_ns), fake.clock_ns + 8 * NS_PER_S);
+	assert_int_equal(open_waits_scan(fake.clock_ns), fake.clock_ns + 8 * NS_PER_S);
 	assert_int_equal(fake.n_reported, 2);
 	open_waits_sent();
-	assert_int_equal(open_waits_look(fake.clock_ns), fake.clock_ns + 8 * NS_PER_S);
+	assert_int_equal(open_waits_scan(fake.clock_ns), fake.clock_ns + 8 * NS_PER_S);
 	/* its end is on its way, or lost */
 	fake_end(64, 64, WIRE_WAIT_PARK);
-	assert_int_equal(open_waits_look(fake.clock_ns), fake.clock_ns + 250 * NS_PER_MS);
+	assert_int_equal(open_waits_scan(fake.clock_ns), fake.clock_ns + 250 * NS_PER_MS);
 	fake_drain();
 	open_waits_sent();
 	fake_end(128, 128, WIRE_WAIT_PARK);
@@ -256,13 +256,13 @@ static void wait_that_begins_long_before_the_next_look_wakes(void **state)
 {
 	(void)state;
 	fake.n_wakes = 0;
-	(void)open_waits_look(fake.clock_ns);
+	(void)open_waits_scan(fake.clock_ns);
 	assert_false(open_waits_are_due());
 	fake_begin(64, 64, WIRE_WAIT_PARK);
 	assert_true(open_waits_are_due());
 	fake_begin(128, 128, WIRE_WAIT_PARK);
 	assert_int_equal(fake.n_wakes, 1);
-	(void)open_waits_look(fake.clock_ns);
+	(void)open_waits_scan(fake.clock_ns);
 	assert_false(open_waits_are_due());
 	fake_end(64, 64, WIRE_WAIT_PARK);
 	fake_begin(64, 64, WIRE_WAIT_PARK); /* the look at the other is soon enough */

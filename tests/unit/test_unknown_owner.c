@@ -160,10 +160,10 @@ static void owner_that_runs_is_found(void **state)
 	(void)state;
 	assert_true(mark);
 	wakes = 0;
-	unknown_owner_hurry(4711);
+	unknown_owner_wake_agent(4711);
 	assert_false(unknown_owner_source.due());
-	unknown_owner_hurry(mark);
-	unknown_owner_hurry(mark);
+	unknown_owner_wake_agent(mark);
+	unknown_owner_wake_agent(mark);
 	assert_true(unknown_owner_source.due());
 	assert_int_equal(wakes, 1);
 	assert_int_equal(unknown_owner_answer(mark), 0);
