@@ -406,7 +406,7 @@ static int wall_begin(const struct wire_start *start, const char **note)
 
 	/* as for CPU samples, see session.c */
 	if (!engine_is_alone() && strcmp(walker_name(), "asgct") == 0) {
-		*note = "no wall-clock samples: another profiler is loaded, and two of them that use AsyncGetCallTrace can crash the JVM";
+		*note = "no wall-clock samples: another profiler is loaded, and two profilers that use AsyncGetCallTrace can crash the JVM";
 		return -EBUSY;
 	}
 	r = engine_hold_signal(note);

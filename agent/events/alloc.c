@@ -60,7 +60,7 @@ static int alloc_listen(jvmtiEnv *jvmti, const char **note)
 	jvmtiEventCallbacks callbacks;
 
 	if ((*jvmti)->AddCapabilities(jvmti, &needed) != JVMTI_ERROR_NONE) {
-		*note = "no allocation samples: another agent gets them, and a JVM gives them to one agent only; when that one has ended, record again";
+		*note = "no allocation samples: another agent receives them, and the JVM gives them to only one agent at a time; record again when that agent has stopped";
 		return -EBUSY;
 	}
 	memset(&callbacks, 0, sizeof(callbacks));
@@ -70,7 +70,7 @@ static int alloc_listen(jvmtiEnv *jvmti, const char **note)
 					       JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
 					       NULL) != JVMTI_ERROR_NONE) {
 		jvmti_env_rest(jvmti, &needed);
-		*note = "the JVM refused to give allocation samples";
+		*note = "no allocation samples: the JVM refuses them";
 		return -ENOTSUP;
 	}
 	return 0;
@@ -81,7 +81,7 @@ static int alloc_open_env(const char **note)
 	int r;
 
 	if (!jvmti_env_make(&alloc.jvmti, JVMTI_VERSION_11)) {
-		*note = "the JVM gives no JVMTI environment";
+		*note = "no allocation samples: the JVM refuses a JVMTI environment";
 		return -ENOTSUP;
 	}
 	r = alloc_listen(alloc.jvmti, note);
@@ -105,7 +105,7 @@ static int alloc_may_begin(const struct wire_start *start, const char **note)
 		*note = "allocation samples make each yield of a virtual thread slower in this JVM until it ends";
 		return 0;
 	}
-	*note = "no allocation samples: virtual threads are in use, and these samples would make each of their yields slower until the JVM ends; `events.lock.monitors: always` collects them all the same";
+	*note = "no allocation samples: virtual threads are in use, and these samples would make each of their yields slower until the JVM ends; `events.lock.monitors: always` collects them anyway";
 	return -ENOTSUP;
 }
 

@@ -206,14 +206,14 @@ static int monitors_make(const char **note)
 	hash = (hash_fn *)libjvm_symbol("JVM_IHashCode");
 	owners = owner_init();
 	if (!jvmti_env_make(&jvmti, JVMTI_VERSION_1_0)) {
-		*note = "monitors are left out: this JVM gives no JVMTI environment";
+		*note = "monitors are left out: this JVM refuses a JVMTI environment";
 		return -ENOTSUP;
 	}
 	on = true;
 	if (monitors_enable(jvmti))
 		return 0;
 	monitors_end();
-	*note = "monitors are left out: this JVM gives no monitor events";
+	*note = "monitors are left out: this JVM refuses monitor events";
 	return -ENOTSUP;
 }
 
@@ -223,14 +223,14 @@ static int monitors_make(const char **note)
 
 static const char left_out[] =
 	"monitors are left out: virtual threads are in use, and monitor events would make each of "
-	"their yields slower until the JVM ends; `events.lock.monitors: always` collects them all "
-	"the same";
+	"their yields slower until the JVM ends; `events.lock.monitors: always` collects them "
+	"anyway";
 static const char not_yet[] =
 	"monitors are not collected in a JVM's first minute, because monitor events would make virtual "
 	"threads slower if it starts any; `events.lock.monitors: always` collects them at once";
 static const char price[] =
 	"virtual threads are in use: monitor events make each of their yields about 60 to 120 ns slower "
-	"until the JVM ends; with `events.lock.monitors: never` the next JVM is spared that";
+	"until the JVM ends; `events.lock.monitors: never` avoids that in JVMs that start later";
 
 static struct {
 	uint64_t decide_ns; /* when monitors: auto decides; 0 = it has decided */

@@ -226,7 +226,7 @@ static int park_blocker_find_fields(JNIEnv *env, const char **why)
 	known.virtual_thread = park_blocker_class_named(env, "java/lang/BaseVirtualThread");
 	if (known.blocker && known.eetop && known.thread_id && known.owner)
 		return 0;
-	*why = "java.lang.Thread of this JDK has other fields";
+	*why = "parks are left out: java.lang.Thread of this JDK lacks the fields that the agent reads";
 	return -ENOTSUP;
 }
 
@@ -356,7 +356,7 @@ int park_blocker_init(JNIEnv *env, const char **why)
 	known.current_thread = (current_thread_fn *)libjvm_symbol("JVM_CurrentThread");
 	if (r == 0 && (known.osthread < 0 || known.thread_number < 0 || !known.hash ||
 		       !known.current_thread)) {
-		*why = "libjvm lacks what names the owners of locks";
+		*why = "parks are left out: this libjvm lacks the fields and functions that identify the owners of locks";
 		r = -ENOTSUP;
 	}
 	if (r == 0)

@@ -63,7 +63,7 @@ static struct {
 	jobject unsafe; /* local: theUnsafe */
 	jobject self; /* local: the agent's thread */
 	jmethodID get_long, park, unpark;
-	void **slot; /* the native of Unsafe.park, behind its Method */
+	void **slot; /* where the JVM keeps the native method of Unsafe.park, behind its Method */
 	park_fn *wanted; /* what park_native_put_method() registers */
 	bool registered;
 } at;
@@ -294,7 +294,8 @@ static bool park_native_is_called(JNIEnv *env)
 /* 0, or -errno with a static sentence. */
 static int park_native_put_ours(JNIEnv *env, const char **why)
 {
-	static const char not_found[] = "the native of Unsafe.park was not found";
+	static const char not_found[] =
+		"parks are left out: the agent did not find the native method of Unsafe.park";
 	struct walk_mapping where;
 	park_fn *before;
 
@@ -315,7 +316,7 @@ static int park_native_put_ours(JNIEnv *env, const char **why)
 	__atomic_store_n(&park_before, before, __ATOMIC_RELEASE);
 	if (park_native_register(env, park_ours) && park_native_is_called(env))
 		return 0;
-	*why = "the JVM did not take another native of Unsafe.park";
+	*why = "parks are left out: the JVM did not accept the agent's native method for Unsafe.park";
 	return -EPERM;
 }
 
@@ -324,7 +325,7 @@ int park_native_put(JNIEnv *env, const char **why)
 	int r;
 
 	if (strcmp(walker_name(), "hotspot") != 0) {
-		*why = "this JVM's threads cannot be read";
+		*why = "parks are left out: the agent cannot read this JVM's threads";
 		return -ENOTSUP;
 	}
 	if (at.slot && park_native_current() == park_ours)

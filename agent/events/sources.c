@@ -72,7 +72,8 @@ void sources_note(const struct events_source *source, const char *note)
 
 static void begin_source(size_t i, const struct wire_start *start)
 {
-	const char *note = "left out: it needs more of libjvm's tables than this JVM has";
+	const char *note =
+		"left out: this JVM's libjvm lacks fields that the agent needs for these events";
 	int r = -ENOTSUP;
 
 	if (strcmp(walker_name(), "hotspot") == 0) {

@@ -385,7 +385,7 @@ void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret)
 		ret->owner = owner_of_monitor(ret->address, object, &thread);
 }
 
-void owner_each_thread(void (*look)(uint64_t java_thread))
+void owner_each_thread(void (*on_thread)(uint64_t java_thread))
 {
 	struct walk_list list;
 	uint64_t thread;
@@ -394,7 +394,7 @@ void owner_each_thread(void (*look)(uint64_t java_thread))
 		return;
 	list_begin(&list);
 	while ((thread = list_next(&list)))
-		look(thread);
+		on_thread(thread);
 }
 
 /* ---- where it lies ---- */

@@ -40,5 +40,5 @@ uint32_t owner_by_lock_stack(uint64_t object);
 uint32_t owner_number(uint64_t java_thread);
 /* The JavaThread on which a thread of that number runs; 0 = none. */
 uint64_t owner_thread(uint32_t number);
-/* Calls @look for each Java thread. */
-void owner_each_thread(void (*look)(uint64_t java_thread));
+/* Calls @on_thread for each Java thread. */
+void owner_each_thread(void (*on_thread)(uint64_t java_thread));

@@ -44,7 +44,7 @@ static struct {
 /* ---- a map ----------------------------------------------------------------------------------- */
 
 struct set_walk {
-	bool (*look)(uint64_t key, void *context);
+	bool (*on_key)(uint64_t key, void *context);
 	void *context;
 	uint32_t slots_max, left; /* keys */
 	uint64_t newest; /* the id of the next new thread: only recent ids are looked up; 0 = the
@@ -61,7 +61,7 @@ static void walk_list(struct set_walk *w, uint64_t node)
 			return; /* not a node but a tree or a new table */
 		w->left--;
 		if (key)
-			w->enough = !w->look(key, w->context);
+			w->enough = !w->on_key(key, w->context);
 		node = oop_load_sig(node + (uint32_t)jdk.next);
 	}
 }
@@ -173,16 +173,16 @@ static void walk_sets(struct set_walk *threads)
 		walk_map(&containers, map_of(jdk.containers));
 }
 
-void virtual_sets_each(bool (*look)(uint64_t thread, void *context), void *context)
+void virtual_sets_each(bool (*on_thread)(uint64_t thread, void *context), void *context)
 {
-	struct set_walk threads = { look, context, SLOTS_MAX, THREADS_MAX, 0, false };
+	struct set_walk threads = { on_thread, context, SLOTS_MAX, THREADS_MAX, 0, false };
 
 	walk_sets(&threads);
 }
 
-void virtual_sets_newest(bool (*look)(uint64_t thread, void *context), void *context)
+void virtual_sets_newest(bool (*on_thread)(uint64_t thread, void *context), void *context)
 {
-	struct set_walk threads = { look, context, SLOTS_MAX, THREADS_MAX, 0, false };
+	struct set_walk threads = { on_thread, context, SLOTS_MAX, THREADS_MAX, 0, false };
 
 	if (jdk.next_id)
 		threads.newest = __atomic_load_n(jdk.next_id, __ATOMIC_RELAXED);

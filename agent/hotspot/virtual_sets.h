@@ -22,11 +22,11 @@ void virtual_sets_end(JNIEnv *env);
 
 /* ---- loads that may fail; what is found is an address that may be wrong a moment later ---- */
 
-/* Agent's thread: calls @look for one thread after the other until it returns false. */
-void virtual_sets_each(bool (*look)(uint64_t thread, void *context), void *context);
+/* Agent's thread: calls @on_thread for one thread after the other until it returns false. */
+void virtual_sets_each(bool (*on_thread)(uint64_t thread, void *context), void *context);
 /* The same for recent threads, among the last few hundred of all threads: a thread that lives for
  * one task is found among thousands of older ones. */
-void virtual_sets_newest(bool (*look)(uint64_t thread, void *context), void *context);
+void virtual_sets_newest(bool (*on_thread)(uint64_t thread, void *context), void *context);
 /* Also in application threads: the Thread with that id; 0 = not found. */
 uint64_t virtual_sets_find(uint64_t id);
 /* The id if that is the Thread of a virtual thread; 0 = it is not. */

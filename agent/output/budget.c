@@ -1,9 +1,9 @@
 /*
  * See budget.h. The interval affects only the costs of samples: the time in the handler, and the
- * time that the agent's thread spends on reading and sending them. Samples may use what the other
- * costs leave of max_cpu, but at least half of it; the interval is just long enough for that. The
- * cost of a shorter interval follows from the cost of a sample, so the agent returns to it as soon
- * as it fits.
+ * time that the agent's thread needs to read and send them. Samples may use what the other costs
+ * leave of max_cpu, but at least half of it; the interval is just long enough for that. The cost of
+ * a shorter interval follows from the cost of one sample, so the agent returns to it as soon as it
+ * fits.
  */
 #include "agent/output/budget_priv.h"
 
@@ -17,18 +17,19 @@
 #define INTERVAL_NS_MAX NS_PER_S
 #define MAX_CPU_DEFAULT 10 /* permille of the process's CPU time */
 /* The first stacks, names and libraries of a session have a cost that no interval reduces. */
-#define STARTING_NS (5 * NS_PER_S)
-#define LOOK_BACK   10 /* measurements, usually one a second */
-#define LOOKS_MIN   5 /* after a change */
-#define SAMPLES_MIN 20u /* with fewer samples the cost of one is unknown */
-#define STEP_MAX    4 /* the interval grows at most by this factor at a time */
+#define STARTING_NS	 (5 * NS_PER_S)
+#define MEASUREMENTS	 10 /* kept, usually one a second */
+#define MEASUREMENTS_MIN 5 /* after a change */
+#define SAMPLES_MIN	 20u /* with fewer samples the cost of one is unknown */
+#define STEP_MAX	 4 /* the interval grows at most by this factor at a time */
 
 static struct {
-	struct clocks past[LOOK_BACK]; /* a ring of looks */
-	uint32_t looks; /* since the start or the last change */
+	struct clocks past[MEASUREMENTS]; /* a ring */
+	uint32_t measurements; /* since the start or the last change */
 	uint64_t begin_ns; /* costs count from STARTING_NS after this time */
-	uint64_t dear_ns; /* cost of a sample when the interval had to grow; 0 = it did not */
-	char note[192]; /* for the reader */
+	/* cost of one sample when the interval first had to grow; 0 = it did not */
+	uint64_t usual_sample_ns;
+	char note[192]; /* for the reader, as a NOTE */
 	bool noted, note_due;
 } interval;
 
@@ -75,7 +76,7 @@ uint64_t budget_allowed(const struct wire_start *start, const struct clocks *the
 	return allowed > floor_ns ? allowed : floor_ns;
 }
 
-/* ---- what the reader is told ------------------------------------------------------------- */
+/* ---- the note for the reader ------------------------------------------------------------- */
 
 static void budget_report(void)
 {
@@ -85,14 +86,14 @@ static void budget_report(void)
 	interval.noted = interval.note[0] != '\0';
 }
 
-/* @use: CPU time of the process, at the interval that START asks for. */
+/* @use: the share of the process's CPU time that the interval of START would take. */
 static void budget_report_interval(const struct wire_start *start, double use)
 {
 	interval.note[0] = '\0';
 	if (engine.interval_ns != budget_interval(start))
 		snprintf(
 			interval.note, sizeof(interval.note),
-			"a sample every %.3g ms of CPU time and not every %.3g ms, which would take "
+			"a sample every %.3g ms of CPU time instead of every %.3g ms, which would take "
 			"%.2g %% of the application's CPU time: max_cpu is %.2g %%",
 			(double)engine.interval_ns / NS_PER_MS,
 			(double)budget_interval(start) / NS_PER_MS, 100 * use,
@@ -105,12 +106,12 @@ static void budget_report_interval(const struct wire_start *start, double use)
 
 static void budget_remember(const struct clocks *now)
 {
-	interval.past[interval.looks++ % LOOK_BACK] = *now;
+	interval.past[interval.measurements++ % MEASUREMENTS] = *now;
 }
 
 static void budget_begin_again(const struct clocks *now)
 {
-	interval.looks = 0;
+	interval.measurements = 0;
 	budget_remember(now);
 }
 
@@ -119,14 +120,14 @@ void budget_begin(const struct wire_start *start)
 	struct clocks now = budget_clocks();
 
 	interval.begin_ns = now.at_ns;
-	interval.dear_ns = 0;
+	interval.usual_sample_ns = 0;
 	budget_report_interval(start, 0);
 	budget_begin_again(&now);
 	budget_waits_begin(&now);
 }
 
-/* The real interval between two samples of a busy thread: timers cannot go below the kernel's
- * tick. */
+/* The real interval between two samples of a busy thread, in ns: timers cannot expire more often
+ * than the kernel's tick. */
 static uint64_t budget_spacing(uint64_t interval_ns)
 {
 	struct timespec tick = { 0, 0 };
@@ -139,27 +140,28 @@ static uint64_t budget_spacing(uint64_t interval_ns)
 struct cost {
 	uint64_t sample_ns; /* of one */
 	uint64_t samples; /* at the current interval */
-	uint64_t others_ns; /* costs that no interval changes */
-	uint64_t allowed_ns; /* of all */
+	uint64_t others_ns; /* costs that the interval does not change */
+	uint64_t allowed_ns; /* for all costs together */
 	uint64_t process_ns; /* the application's */
 };
 
-/* The cost of a sample is unknown if there were few; then it is the cost before the interval grew.
- * false = still unknown. */
+/* Measures the costs since the oldest measurement. With few samples the cost of one cannot be
+ * measured; then the cost before the interval grew is used. false = that is unknown, too. */
 static bool budget_measure(const struct wire_start *start, const struct clocks *now,
 			   struct cost *ret)
 {
 	const struct clocks *then = &interval.past[0];
 	uint64_t writer_ns, n;
 
-	if (interval.looks >= LOOK_BACK)
-		then = &interval.past[interval.looks % LOOK_BACK];
+	if (interval.measurements >= MEASUREMENTS)
+		then = &interval.past[interval.measurements % MEASUREMENTS];
 	ret->samples = now->samples - then->samples;
-	if (interval.looks < LOOKS_MIN || (ret->samples < SAMPLES_MIN && !interval.dear_ns))
+	if (interval.measurements < MEASUREMENTS_MIN ||
+	    (ret->samples < SAMPLES_MIN && !interval.usual_sample_ns))
 		return false;
 	n = ret->samples + now->waits - then->waits;
 	writer_ns = n ? (now->writer_ns - then->writer_ns) * ret->samples / n : 0;
-	ret->sample_ns = interval.dear_ns;
+	ret->sample_ns = interval.usual_sample_ns;
 	if (ret->samples >= SAMPLES_MIN)
 		ret->sample_ns = (now->handler_ns - then->handler_ns + writer_ns) / ret->samples;
 	ret->others_ns = now->fixed_ns - then->fixed_ns + now->waits_ns - then->waits_ns +
@@ -170,7 +172,7 @@ static bool budget_measure(const struct wire_start *start, const struct clocks *
 }
 
 /* The shortest interval that stays within what is allowed. */
-static uint64_t that_fits(const struct cost *c, uint64_t sample_ns)
+static uint64_t budget_fitting_interval(const struct cost *c, uint64_t sample_ns)
 {
 	uint64_t room_ns = c->allowed_ns > c->others_ns ? c->allowed_ns - c->others_ns : 0;
 
@@ -185,22 +187,22 @@ static uint64_t that_fits(const struct cost *c, uint64_t sample_ns)
 static uint64_t budget_choose(const struct wire_start *start, const struct cost *c)
 {
 	uint64_t asked = budget_interval(start), is = engine.interval_ns;
-	uint64_t fits = that_fits(c, c->sample_ns), cheap;
+	uint64_t fits = budget_fitting_interval(c, c->sample_ns), cheap;
 
 	if (fits > is + is / 10) { /* a smaller excess is noise */
-		if (!interval.dear_ns)
-			interval.dear_ns = c->sample_ns;
+		if (!interval.usual_sample_ns)
+			interval.usual_sample_ns = c->sample_ns;
 		return fits < budget_spacing(is) * STEP_MAX ? fits : budget_spacing(is) * STEP_MAX;
 	}
-	/* rare samples cost more each, because caches are cold and batches small; if they become
-	 * frequent again they may cost what they did before */
-	if (interval.dear_ns && interval.dear_ns < c->sample_ns)
-		fits = that_fits(c, interval.dear_ns);
+	/* rare samples cost more each, because caches are cold and batches small; when they become
+	 * frequent again each may cost as little as before */
+	if (interval.usual_sample_ns && interval.usual_sample_ns < c->sample_ns)
+		fits = budget_fitting_interval(c, interval.usual_sample_ns);
 	cheap = fits > asked ? fits : asked;
 	return cheap == asked || cheap < is - is / 4 ? cheap : is;
 }
 
-static bool keep_interval(const struct wire_start *start, const struct clocks *now)
+static bool budget_keep_interval(const struct wire_start *start, const struct clocks *now)
 {
 	struct cost c;
 	uint64_t next;
@@ -224,7 +226,7 @@ static bool keep_interval(const struct wire_start *start, const struct clocks *n
 	use = (use * (double)c.sample_ns * (double)c.samples + (double)c.others_ns) /
 	      (double)(c.process_ns ? c.process_ns : 1);
 	if (next == budget_interval(start))
-		interval.dear_ns = 0;
+		interval.usual_sample_ns = 0;
 	engine_set_interval(next);
 	budget_report_interval(start, use);
 	budget_begin_again(now);
@@ -241,6 +243,6 @@ bool budget_keep(const struct wire_start *start)
 	now = budget_clocks();
 	changed = budget_waits_keep(start, &now);
 	if (engine.running)
-		changed |= keep_interval(start, &now);
+		changed |= budget_keep_interval(start, &now);
 	return changed;
 }

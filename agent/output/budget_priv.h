@@ -3,22 +3,23 @@
 
 #include "agent/output/budget.h"
 
-#define CPU_FLOOR_NS NS_PER_MS /* ns per second that are always allowed */
+#define CPU_FLOOR_NS NS_PER_MS /* CPU time per second that is always allowed */
 
 /* Totals since the agent was loaded, in ns. */
 struct clocks {
-	uint64_t handler_ns; /* of handlers, for samples */
-	uint64_t writer_ns; /* of the agent's thread, for samples and waits */
-	uint64_t fixed_ns; /* of the agent's thread, for work that neither the interval nor the
-			    * threshold changes */
-	uint64_t waits_ns; /* of application threads, for recorded waits */
+	uint64_t handler_ns; /* CPU time of handlers, for samples */
+	uint64_t writer_ns; /* CPU time of the agent's thread, for samples and waits */
+	/* CPU time of the agent's thread for work that neither the interval nor the threshold
+	 * changes */
+	uint64_t fixed_ns;
+	uint64_t waits_ns; /* CPU time of application threads, for recorded waits */
 	uint64_t process_ns, at_ns;
 	uint64_t samples, waits; /* taken */
 };
 
 struct clocks budget_clocks(void);
-/* The ns that may be used in a span: max_cpu of the process's CPU time, but at least CPU_FLOOR_NS a
- * second. */
+/* The CPU time, in ns, that the agent may use between @then and @now: max_cpu of the process's CPU
+ * time, but at least CPU_FLOOR_NS a second. */
 uint64_t budget_allowed(const struct wire_start *start, const struct clocks *then,
 			const struct clocks *now);
 

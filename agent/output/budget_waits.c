@@ -1,6 +1,6 @@
 /*
- * See budget.h. Recorded waits cost time of application threads and of the agent's thread; if that
- * is more than all other costs together and more than is allowed, the threshold rises.
+ * See budget.h. Recorded waits cost time of application threads and of the agent's thread. If that
+ * is more than all other costs together and the total is more than allowed, the threshold rises.
  */
 #include "agent/output/budget_priv.h"
 
@@ -13,17 +13,17 @@
 #define LOCK_NS_MAX (10 * NS_PER_S)
 /* ns a second that waits may always use; otherwise waits of an application that does little else
  * would not be recorded */
-#define WAITS_FLOOR_NS (10 * NS_PER_MS)
-#define LOOK_BACK_S    4 /* a single second is noise: it may include a pass over all threads */
-#define HURRY	       4 /* above this multiple of what is allowed the threshold rises at once */
-#define LENGTHS	       34 /* powers of two of ns; the last one exceeds LOCK_NS_MAX */
+#define WAITS_FLOOR_NS	(10 * NS_PER_MS)
+#define MEASURE_SECONDS 4 /* a single second is noise: it may include a pass over all threads */
+#define MUCH_TOO_HIGH	4 /* above this multiple of what is allowed the threshold rises at once */
+#define LENGTHS		34 /* powers of two of ns; the last one exceeds LOCK_NS_MAX */
 
 static struct {
-	struct clocks past[LOOK_BACK_S]; /* a ring of looks */
-	struct clocks hurry; /* at the last budget_hurry() */
-	uint32_t looks; /* since the start or the last change */
+	struct clocks past[MEASURE_SECONDS]; /* a ring */
+	struct clocks checked; /* at the last budget_check_waits() */
+	uint32_t measurements; /* since the start or the last change */
 	uint32_t lengths[LENGTHS]; /* of the waits recorded since then */
-	bool noted; /* the reader has been told a threshold other than START's */
+	bool noted; /* the reader knows a threshold other than START's */
 } waits;
 
 void budget_wait(uint64_t duration_ns)
@@ -35,13 +35,13 @@ void budget_wait(uint64_t duration_ns)
 
 static void budget_waits_remember(const struct clocks *now)
 {
-	waits.past[waits.looks++ % LOOK_BACK_S] = *now;
+	waits.past[waits.measurements++ % MEASURE_SECONDS] = *now;
 }
 
 static void budget_waits_begin_again(const struct clocks *now)
 {
-	waits.looks = 0;
-	waits.hurry = *now;
+	waits.measurements = 0;
+	waits.checked = *now;
 	memset(waits.lengths, 0, sizeof(waits.lengths));
 	budget_waits_remember(now);
 }
@@ -118,7 +118,7 @@ static uint64_t budget_waits_longest(const struct use *u)
 	return all ? 1ull << i : 0;
 }
 
-static uint64_t raise_threshold(uint64_t now, const struct use *u)
+static uint64_t budget_raise_threshold(uint64_t now, const struct use *u)
 {
 	uint64_t times = u->ours / u->allowed, next = budget_waits_longest(u);
 
@@ -129,37 +129,38 @@ static uint64_t raise_threshold(uint64_t now, const struct use *u)
 	return next < LOCK_NS_MAX ? next : LOCK_NS_MAX;
 }
 
-bool budget_hurry(const struct wire_start *start)
+bool budget_check_waits(const struct wire_start *start)
 {
-	uint64_t cost_ns = agent.counters.of[WIRE_EVENT_LOCK].cost_ns - waits.hurry.waits_ns;
-	uint64_t elapsed_ns = mono_ns() - waits.hurry.at_ns;
+	uint64_t cost_ns = agent.counters.of[WIRE_EVENT_LOCK].cost_ns - waits.checked.waits_ns;
+	uint64_t elapsed_ns = mono_ns() - waits.checked.at_ns;
 	struct clocks now;
 	struct use u;
 
 	if (start->flags & WIRE_START_NO_BUDGET)
 		return false;
 	/* with thousands of threads reading the process's clock is not cheap */
-	if (cost_ns < HURRY * elapsed_ns / (NS_PER_S / WAITS_FLOOR_NS)) {
-		waits.hurry.waits_ns += cost_ns;
-		waits.hurry.at_ns += elapsed_ns;
+	if (cost_ns < MUCH_TOO_HIGH * elapsed_ns / (NS_PER_S / WAITS_FLOOR_NS)) {
+		waits.checked.waits_ns += cost_ns;
+		waits.checked.at_ns += elapsed_ns;
 		return false;
 	}
 	now = budget_clocks();
-	budget_waits_measure(start, &waits.past[(waits.looks - 1) % LOOK_BACK_S], &now, &u);
-	waits.hurry.waits_ns = now.waits_ns;
-	waits.hurry.at_ns = now.at_ns;
-	if (u.of_waits < HURRY * u.allowed || u.of_waits < HURRY * u.allowed_waits)
+	budget_waits_measure(start, &waits.past[(waits.measurements - 1) % MEASURE_SECONDS], &now,
+			     &u);
+	waits.checked.waits_ns = now.waits_ns;
+	waits.checked.at_ns = now.at_ns;
+	if (u.of_waits < MUCH_TOO_HIGH * u.allowed || u.of_waits < MUCH_TOO_HIGH * u.allowed_waits)
 		return false;
-	return budget_waits_set(start, &now, raise_threshold(events.lock_min_ns, &u));
+	return budget_waits_set(start, &now, budget_raise_threshold(events.lock_min_ns, &u));
 }
 
 bool budget_waits_keep(const struct wire_start *start, const struct clocks *now)
 {
-	const struct clocks *then = &waits.past[waits.looks % LOOK_BACK_S];
+	const struct clocks *then = &waits.past[waits.measurements % MEASURE_SECONDS];
 	uint64_t lock_min = events.lock_min_ns;
 	struct use u;
 
-	if (waits.looks < LOOK_BACK_S) {
+	if (waits.measurements < MEASURE_SECONDS) {
 		budget_waits_remember(now);
 		return false;
 	}
@@ -167,7 +168,7 @@ bool budget_waits_keep(const struct wire_start *start, const struct clocks *now)
 	budget_waits_remember(now);
 	if (u.ours > u.allowed && u.of_waits > u.ours / 2) {
 		if (u.of_waits > u.allowed_waits)
-			lock_min = raise_threshold(lock_min, &u);
+			lock_min = budget_raise_threshold(lock_min, &u);
 	} else if (u.ours < u.allowed / 2) {
 		lock_min = budget_waits_less(lock_min, events_lock_min_ns(start));
 	}

@@ -46,12 +46,12 @@ enum writer_result hello_send(const struct wire_start *start)
 	h.libc = wire_text(dlsym(RTLD_DEFAULT, "gnu_get_libc_version") ? "glibc" : "musl");
 	h.engine = wire_text("cpu-timer");
 	h.walker = wire_text(walker_name());
-	h.note = wire_text(""); /* what there is to know comes in NOTEs */
+	h.note = wire_text(""); /* notes are sent as NOTE records */
 	h.ns_pid = (uint64_t)getpid();
 	h.interval_ns = engine.interval_ns;
 	h.session = start->session;
 	h.secret = start->secret;
-	/* posix timers are looked at once in a tick of the kernel, which this clock counts */
+	/* the kernel checks POSIX timers once per tick, and this clock advances with it */
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
 	h.tick_ns = ns_of(tick);
 	clock_gettime(CLOCK_REALTIME, &real);

@@ -1,4 +1,4 @@
-/* HELLO: who the agent and its JVM are. Agent's thread, attached. */
+/* HELLO: identifies the agent and its JVM. Agent's thread, attached. */
 #pragma once
 
 #include "agent/output/writer.h"

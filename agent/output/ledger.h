@@ -10,13 +10,13 @@ struct ledger {
 	struct counters base; /* the handlers' counters when the session began */
 	/* this session's written and the writer's own drops; taken is not used */
 	struct wire_accounts own[WIRE_EVENT_COUNT];
-	/* taken while no reader was there: this session's no_reader */
+	/* events taken while there was no reader: this session's no_reader */
 	struct {
 		uint64_t n, weight;
 	} gap[WIRE_EVENT_COUNT];
 	uint64_t pipe_bytes;
 	uint64_t process_cpu_base_ns, thread_cpu_base_ns, begin_ns;
-	bool details; /* the session's START wants memory by part and times in the handler */
+	bool details; /* START asks for memory by part and the times in the handler */
 };
 
 extern struct ledger ledger;

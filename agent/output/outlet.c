@@ -1,4 +1,4 @@
-/* What output/ is for the rooms below: base/outlet.h. */
+/* Provides the functions of base/outlet.h. */
 #include "agent/base/outlet.h"
 
 #include <stddef.h>

@@ -6,28 +6,28 @@
 #include "agent/base/dict.h"
 #include "proto/wire.h"
 
-#define ROOTS	  64u /* names at a time; power of two */
-#define OF_A_FEW  2u /* frames, while one sample alone speaks for all */
-#define NAME_SIZE WALK_NAME_BYTES
+#define ROOTS	     64u /* names that are kept; power of two */
+#define DEPTH_OF_ONE 2u /* frames that are used while there is only one sample */
+#define NAME_SIZE    WALK_NAME_BYTES
 
-/* A frame at the root, and below it those that most samples had there. */
+/* One frame of the common stack. */
 struct root_frame {
 	uint64_t where;
 	uint8_t kind;
-	uint32_t have; /* samples that came as far and have it */
-	uint32_t other; /* that came as far and have another */
+	uint32_t have; /* samples with the same frames up to here that have it */
+	uint32_t other; /* such samples that have another one */
 };
 
 struct root {
-	uint64_t name; /* hash */
-	uint32_t epoch; /* of the writer's ids; 0 = empty */
+	uint64_t name; /* its hash */
+	uint32_t epoch; /* the writer's epoch; 0 = the entry is empty */
 	uint32_t n;
 	struct root_frame frames[ROOTS_DEPTH]; /* the root first */
 };
 
 static struct root roots[ROOTS];
 
-/* "pool-1-thread-17" and "pool-2-thread-3" are alike. */
+/* Leaves out digits: "pool-1-thread-17" and "pool-2-thread-3" have one hash. */
 static uint64_t roots_hash_of(const char *name)
 {
 	char text[NAME_SIZE];
@@ -44,8 +44,8 @@ static struct root *roots_root_of(uint64_t hash)
 	return &roots[hash & (ROOTS - 1)];
 }
 
-/* The methods at the root; native frames below them are those of every thread. */
-static void methods_of(const struct walk_frame *frames, uint32_t n, struct root *ret)
+/* The methods at the root. Native frames below them are the same in every thread. */
+static void roots_methods_of(const struct walk_frame *frames, uint32_t n, struct root *ret)
 {
 	while (n && !wire_kind_is_method(frames[n - 1].kind))
 		n--;
@@ -59,7 +59,7 @@ static void methods_of(const struct walk_frame *frames, uint32_t n, struct root 
 	}
 }
 
-/* From frame @i on @r has what @now has. */
+/* Replaces the frames of @r from @i on by those of @now. */
 static void roots_take_over(struct root *r, const struct root *now, uint32_t i)
 {
 	memcpy(&r->frames[i], &now->frames[i], (ROOTS_DEPTH - i) * sizeof(r->frames[0]));
@@ -71,8 +71,9 @@ void roots_seen(uint32_t epoch, const char *name, const struct walk_frame *frame
 	struct root now = { .name = roots_hash_of(name), .epoch = epoch };
 	struct root *r = roots_root_of(now.name);
 
-	methods_of(frames, n, &now);
-	/* before its first method and after its last a thread says nothing of what it runs */
+	roots_methods_of(frames, n, &now);
+	/* a stack without methods, when a thread begins or ends, does not show what the thread
+	 * runs */
 	if (!now.n || !epoch)
 		return;
 	if (r->epoch != epoch || r->name != now.name) {
@@ -92,7 +93,7 @@ void roots_seen(uint32_t epoch, const char *name, const struct walk_frame *frame
 	}
 }
 
-static bool is_common(const struct root_frame *f)
+static bool roots_is_common(const struct root_frame *f)
 {
 	return f->have >= 9 * f->other;
 }
@@ -105,8 +106,8 @@ uint32_t roots_of(uint32_t epoch, const char *name, struct walk_frame *ret)
 
 	if (!epoch || r->epoch != epoch || r->name != hash)
 		return 0;
-	most = r->frames[0].have < 2 ? OF_A_FEW : ROOTS_DEPTH;
-	while (n < r->n && n < most && is_common(&r->frames[n]))
+	most = r->frames[0].have < 2 ? DEPTH_OF_ONE : ROOTS_DEPTH;
+	while (n < r->n && n < most && roots_is_common(&r->frames[n]))
 		n++;
 	for (uint32_t i = 0; i < n; i++)
 		ret[i] = (struct walk_frame){

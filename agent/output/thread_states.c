@@ -1,4 +1,4 @@
-/* See thread_states.h. The table keeps what was sent last of each thread. */
+/* See thread_states.h. The table keeps what was last sent of each thread. */
 #include "agent/output/thread_states.h"
 
 #include <jvmti.h>
@@ -14,24 +14,25 @@
 
 #define TABLE_MAX 16384u /* threads; power of two */
 #define PROBE_MAX 64u
-#define GONE	  UINT32_MAX /* a slot that may be taken again, but does not end a search */
+#define GONE	  UINT32_MAX /* a slot that may be reused, but does not end a search */
 #define PERIOD_NS (5 * NS_PER_S)
-#define FIRST_NS                                                                                 \
-	NS_PER_S /* to the second look, from which the reader learns the present use of CPU time \
-		  */
+/* time to the second pass, from which the reader learns the present use of CPU time */
+#define FIRST_NS NS_PER_S
 
 struct reported {
 	uint32_t tid; /* 0 = empty */
-	uint8_t state, java_state; /* sent; found in this pass */
+	/* the state that was sent; the Java state that this pass found */
+	uint8_t state, java_state;
 	uint8_t is_reported;
-	uint8_t pass, java_pass; /* the last that saw it; the last that found java_state */
+	/* the last pass that found the thread; the last one that found java_state */
+	uint8_t pass, java_pass;
 	uint64_t cpu_ns;
 };
 
 static struct {
 	struct reported *table;
 	uint64_t next_ns; /* 0 = off */
-	uint32_t looks; /* since START */
+	uint32_t passes; /* since START */
 	uint8_t pass;
 } states;
 
@@ -75,7 +76,7 @@ void thread_states_java(uint32_t tid, int32_t status)
 	t->java_pass = states.pass;
 }
 
-static void thread_states_look_at(uint32_t tid, uint64_t now_ns)
+static void thread_states_check(uint32_t tid, uint64_t now_ns)
 {
 	struct wire_state record = { .mono_ns = now_ns, .tid = tid };
 	struct reported *t = thread_states_slot_of(tid);
@@ -102,10 +103,10 @@ static void thread_states_look_at(uint32_t tid, uint64_t now_ns)
 static void thread_states_on_task(uint32_t tid, void *now_ns)
 {
 	if (states.table)
-		thread_states_look_at(tid, *(const uint64_t *)now_ns);
+		thread_states_check(tid, *(const uint64_t *)now_ns);
 }
 
-static void forget_the_gone(void)
+static void thread_states_remove_ended(void)
 {
 	for (uint32_t i = 0; states.table && i < TABLE_MAX; i++)
 		if (states.table[i].tid && states.table[i].pass != states.pass)
@@ -129,7 +130,7 @@ static bool thread_states_make_table(void)
 void thread_states_begin(bool wanted)
 {
 	thread_states_end();
-	states.looks = 0;
+	states.passes = 0;
 	states.next_ns = wanted ? 1 : 0;
 }
 
@@ -137,13 +138,13 @@ void thread_states_tick(uint64_t now_ns)
 {
 	if (!states.next_ns || now_ns < states.next_ns)
 		return;
-	states.next_ns = now_ns + (states.looks++ ? PERIOD_NS : FIRST_NS);
+	states.next_ns = now_ns + (states.passes++ ? PERIOD_NS : FIRST_NS);
 	if (!thread_states_make_table())
 		return;
 	states.pass = states.pass % 255 + 1; /* never 0, the value in new slots */
 	jni_names_pass(threads_java_name, thread_states_java);
 	tasks_each(thread_states_on_task, &now_ns);
-	forget_the_gone();
+	thread_states_remove_ended();
 	virtual_states_each_group(now_ns, writer_virtual);
 }
 

@@ -1,4 +1,4 @@
-/* See threads.h. The table keeps a hash of each name: enough to see that it changed. */
+/* See threads.h. The table keeps a hash of each name, to notice that it changed. */
 #include "agent/output/threads.h"
 
 #include <errno.h>
@@ -19,30 +19,31 @@
 
 #define TABLE_MAX	  16384u /* threads; power of two */
 #define PROBE_MAX	  64u
-#define PASS_SHARE	  500 /* passes for new threads may cost 1/500 of the time */
+#define PASS_SHARE	  500 /* passes for new threads may take 1/500 of the time */
 #define PASS_PAUSE_MAX_NS NS_PER_S
-#define TID_ENDED \
-	(WIRE_VIRTUAL_TID - 1) /* a slot that may be taken again, but does not end a search */
+/* a slot that may be reused, but does not end a search */
+#define TID_ENDED (WIRE_VIRTUAL_TID - 1)
 
 struct known {
 	uint32_t tid; /* 0 = empty */
 	uint8_t java; /* 1 = the name sent is the full Java name */
-	uint8_t ended; /* 1 = it was gone at the last sweep */
-	uint8_t whole; /* 1 = of a virtual thread's name nothing was cut off */
-	uint16_t pass; /* the last over Java threads that saw it */
+	uint8_t ended; /* 1 = the thread was gone at the last sweep */
+	uint8_t whole; /* 1 = a virtual thread's name was sent uncut */
+	uint16_t pass; /* the last pass over Java threads that found it */
 	uint64_t name_hash; /* of the name sent */
-	uint64_t comm_hash; /* of the kernel's */
+	uint64_t comm_hash; /* of the kernel's name */
 };
 
-#define IN_PAGE	   (4096 / sizeof(struct known))
-#define ON_WAY_MAX 1024u /* no frame has more records */
+#define IN_PAGE	    (4096 / sizeof(struct known))
+#define PENDING_MAX 1024u /* no frame has more records */
 
 static struct known *table;
-static bool page_used[TABLE_MAX / IN_PAGE + 1]; /* the other pages are skipped */
+/* pages of the table in use; the others are skipped */
+static bool page_used[TABLE_MAX / IN_PAGE + 1];
 static uint16_t last_pass; /* number of the last pass over Java threads */
-static bool names_missing; /* a thread was seen whose Java name is not known */
-static uint32_t on_way[ON_WAY_MAX]; /* tids in the frame that is not in the pipe yet */
-static uint32_t n_on_way;
+static bool names_missing; /* the Java name of some thread is not known yet */
+static uint32_t pending_tids[PENDING_MAX]; /* tids whose names are in the pending frame */
+static uint32_t n_pending;
 
 uint64_t threads_bytes(void)
 {
@@ -66,7 +67,7 @@ void threads_forget(void)
 	threads_free();
 	thread_name_forget_all();
 	names_missing = true;
-	n_on_way = 0;
+	n_pending = 0;
 }
 
 static struct known *threads_known(uint32_t tid)
@@ -84,22 +85,22 @@ static struct known *threads_known(uint32_t tid)
 
 void threads_written(void)
 {
-	n_on_way = 0;
+	n_pending = 0;
 }
 
-/* Only the dropped names are sent again: all names of thousands of threads would never get through
- * a pipe that fills up. */
+/* Only the dropped names are sent again: sending the names of thousands of threads would never
+ * succeed through a pipe that fills up. */
 void threads_lost(void)
 {
-	for (uint32_t i = 0; i < n_on_way && i < ON_WAY_MAX; i++) {
-		struct known *k = threads_known(on_way[i]);
+	for (uint32_t i = 0; i < n_pending && i < PENDING_MAX; i++) {
+		struct known *k = threads_known(pending_tids[i]);
 
-		thread_name_forget(on_way[i]);
+		thread_name_forget(pending_tids[i]);
 		if (k)
 			k->tid = TID_ENDED;
 	}
 	names_missing = true;
-	n_on_way = 0;
+	n_pending = 0;
 }
 
 static struct known *threads_lookup(uint32_t tid, bool *ret_new)
@@ -126,7 +127,7 @@ static struct known *threads_lookup(uint32_t tid, bool *ret_new)
 		if (k->tid == 0)
 			break;
 	}
-	/* crowded: take the first slot, its owner is sent again if it lives */
+	/* no slot is free: takes the first one; the thread that had it is sent again if it lives */
 	if (!slot)
 		slot = &table[first];
 	*ret_new = true;
@@ -135,10 +136,10 @@ static struct known *threads_lookup(uint32_t tid, bool *ret_new)
 	return slot;
 }
 
-static void note_on_way(uint32_t tid)
+static void threads_add_pending(uint32_t tid)
 {
-	if (n_on_way < ON_WAY_MAX)
-		on_way[n_on_way++] = tid;
+	if (n_pending < PENDING_MAX)
+		pending_tids[n_pending++] = tid;
 }
 
 static void threads_send(uint32_t tid, uint32_t flags, uint64_t java_id, const char *name)
@@ -150,14 +151,15 @@ static void threads_send(uint32_t tid, uint32_t flags, uint64_t java_id, const c
 		.name = wire_text(name),
 	};
 
-	note_on_way(tid);
+	threads_add_pending(tid);
 	writer_thread(&record);
-	/* a full frame made room: what was in it is written, or lost, this one perhaps with it */
-	if (n_on_way == 0)
-		note_on_way(tid);
+	/* the full frame was flushed before: its names are written or lost, perhaps with this
+	 * one */
+	if (n_pending == 0)
+		threads_add_pending(tid);
 }
 
-static bool read_comm(uint32_t tid, char *name, size_t size)
+static bool threads_read_comm(uint32_t tid, char *name, size_t size)
 {
 	char path[64];
 	long n;
@@ -186,12 +188,12 @@ void threads_seen(uint32_t tid, const char *name)
 	if (!k || (!is_new && !name[0]))
 		return;
 	if (!name[0]) {
-		if (!read_comm(tid, comm, sizeof(comm)))
-			return; /* ended already: the daemon prints its tid */
+		if (!threads_read_comm(tid, comm, sizeof(comm)))
+			return; /* it has ended already: the daemon shows its tid */
 		name = comm;
 	}
 	hash = dict_hash(name, (uint32_t)strlen(name));
-	/* a name that is known, or the first name of a thread whose number was used before */
+	/* unchanged, unless the tid is new or was reused */
 	if (!is_new && k->comm_hash == hash)
 		return;
 	names_missing = true;
@@ -212,7 +214,7 @@ uint32_t threads_virtual(uint64_t id, const char *name)
 	struct known *k;
 	bool is_new;
 
-	/* unnamed ones come by the million: they share a number */
+	/* there may be millions of unnamed threads: they share one number */
 	if (!name[0]) {
 		name = "[unnamed virtual threads]";
 		id = 0;
@@ -229,14 +231,16 @@ uint32_t threads_virtual(uint64_t id, const char *name)
 	return tid;
 }
 
-/* A number means nothing once its thread is gone: it may be given to another. */
+/* Has the thread ended? The kernel may then give its tid to another thread. */
 static bool threads_has_ended(const struct known *k)
 {
 	uint32_t tid = k->tid;
 
 	if (tid & WIRE_VIRTUAL_TID)
-		return true; /* not to be known: forgotten, and sent again with its next sample */
-	/* the kernel is asked only about threads that were not seen a moment ago */
+		/* not known for virtual threads: they are forgotten, and sent again with their next
+		 * sample */
+		return true;
+	/* asks the kernel only about threads that were not found a moment ago */
 	if ((k->java && k->pass == last_pass) || slot_find_sig(tid))
 		return false;
 	return syscall(SYS_tgkill, (long)getpid(), (long)tid, 0l) < 0 && errno == ESRCH;
@@ -257,7 +261,7 @@ void threads_sweep(void)
 			k->ended = 0;
 			continue;
 		}
-		/* its last samples may still be in the ring: sent at the next sweep */
+		/* its last samples may still be in the ring: the end is sent at the next sweep */
 		if (!k->ended) {
 			k->ended = 1;
 			continue;
@@ -265,17 +269,18 @@ void threads_sweep(void)
 		if (!(k->tid & WIRE_VIRTUAL_TID))
 			threads_send(k->tid, WIRE_THREAD_ENDED | (k->java ? WIRE_THREAD_JAVA : 0),
 				     0, "");
-		if (!table) /* the pipe was full and all names are forgotten */
+		if (!table) /* the pipe was full, and all names have been forgotten */
 			return;
 		thread_name_forget(k->tid);
 		k->tid = TID_ENDED;
 	}
 }
 
-/* @in_pass: a pass over all Java threads sees it alive. */
-static void name_it(uint32_t tid, uint64_t java_id, const char *name, uint32_t flags, bool in_pass)
+/* @in_pass: called from a pass over all Java threads, which found it alive. */
+static void threads_set_name(uint32_t tid, uint64_t java_id, const char *name, uint32_t flags,
+			     bool in_pass)
 {
-	/* with the id, as another thread may have the number and the name of one that ended */
+	/* with the id, as a later thread may have the tid and the name of an ended one */
 	uint64_t hash = dict_hash(name, (uint32_t)strlen(name)) ^ java_id * 0x9e3779b97f4a7c15ull;
 	struct known *k;
 	bool is_new;
@@ -290,10 +295,10 @@ static void name_it(uint32_t tid, uint64_t java_id, const char *name, uint32_t f
 		k->whole = 1;
 	if (k->java && k->name_hash == hash)
 		return;
-	/* the kernel's name was all of it: nothing new for the daemon but that it is Java */
+	/* sent even if the kernel's name is the same: the daemon learns that it is a Java thread */
 	k->java = 1;
 	k->name_hash = hash;
-	/* last: where the pipe is full all names are forgotten, and the table is unmapped */
+	/* must come last: if the pipe is full all names are forgotten, and the table is unmapped */
 	threads_send(tid, flags, java_id, name);
 }
 
@@ -301,14 +306,14 @@ void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)
 {
 	if (events_on(WIRE_EVENT_WALL))
 		wall_thread_seen(tid, name);
-	name_it(tid, java_id, name, WIRE_THREAD_JAVA, true);
+	threads_set_name(tid, java_id, name, WIRE_THREAD_JAVA, true);
 }
 
 void threads_named(uint32_t tid, uint64_t java_id, const char *name)
 {
 	uint32_t is_virtual = tid & WIRE_VIRTUAL_TID ? WIRE_THREAD_VIRTUAL : 0;
 
-	name_it(tid, java_id, name, WIRE_THREAD_JAVA | is_virtual, false);
+	threads_set_name(tid, java_id, name, WIRE_THREAD_JAVA | is_virtual, false);
 }
 
 bool threads_are_missing(void)
@@ -321,7 +326,7 @@ void threads_name_all(void)
 	jni_names_pass(threads_java_name, NULL);
 }
 
-/* A new thread is named at once if a pass over all threads is cheap. */
+/* Runs a pass for new threads at once if passes are cheap, later if they are not. */
 void threads_refresh(bool force)
 {
 	static uint64_t next_ns;

@@ -1,6 +1,6 @@
 /*
- * Names of threads: sent with the first sample, and again when they change. The first is the
- * kernel's name (15 bytes); the full Java names follow from a pass over all Java threads.
+ * Names of threads, sent with the first sample and again when they change. First comes the kernel's
+ * name (15 bytes); the full Java names follow from a pass over all Java threads.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 /* A sample of @tid is about to be written. @name: the one in the sample, "" = none. */
 void threads_seen(uint32_t tid, const char *name);
-/* An event names @tid as the owner of a lock; 0 = none. */
+/* An event has @tid as the owner of a lock; 0 = none. */
 void threads_owner(uint32_t tid);
 /* A sample of a virtual thread is about to be written. Returns its number on the wire. */
 uint32_t threads_virtual(uint64_t id, const char *name);
@@ -20,9 +20,10 @@ void threads_written(void);
 void threads_lost(void);
 /* Are there threads whose Java names are not sent yet? */
 bool threads_are_missing(void);
-/* Often: full Java names of new threads, as soon as that is cheap. @force: renames as well. */
+/* Called often. Finds full Java names of new threads when that is cheap. @force: now, and changed
+ * names as well. */
 void threads_refresh(bool force);
-void threads_sweep(void); /* sends which threads have ended */
+void threads_sweep(void); /* sends the ends of threads */
 void threads_forget(void); /* a new epoch: the daemon has forgotten all names */
 void threads_free(void);
 uint64_t threads_bytes(void);

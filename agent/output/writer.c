@@ -14,8 +14,8 @@
 #include "agent/output/thread_states.h"
 #include "agent/output/threads.h"
 
-#define AGENT_BYTES_MAX (3u << 20) /* all memory of the agent */
-#define DICT_BYTES_MIN	(512u << 10) /* also where the ring and the walker take it all */
+#define AGENT_BYTES_MAX (3u << 20) /* total memory of the agent */
+#define DICT_BYTES_MIN	(512u << 10) /* even if the ring and the walker use all of it */
 
 static const enum wire_type pending_type[PENDING_COUNT] = {
 	WIRE_STRING,  WIRE_MAPPING, WIRE_METHOD, WIRE_NODE, WIRE_CONTEXT, WIRE_THREAD, WIRE_STATE,
@@ -35,7 +35,7 @@ struct wire_str wire_text(const char *s)
 	return (struct wire_str){ s, (uint32_t)strlen(s) };
 }
 
-static void begin_frames(void)
+static void writer_begin_frames(void)
 {
 	for (int i = 0; i < PENDING_COUNT; i++)
 		wire_begin(&writer.frames[i], writer.bytes[i], pending_type[i]);
@@ -44,7 +44,7 @@ static void begin_frames(void)
 	writer.batch++;
 }
 
-static void forget_definitions(void)
+static void writer_forget_definitions(void)
 {
 	dict_clear(&writer.strings);
 	dict_clear(&writer.methods);
@@ -55,8 +55,8 @@ static void forget_definitions(void)
 	writer.epoch++;
 }
 
-/* fstat by its raw call: the libc function has no name that holds for every libc */
-static bool fd_is_fifo(int fd, uint64_t *ret_device, uint64_t *ret_inode)
+/* fstat by a raw system call: the name of the libc function differs between libcs */
+static bool writer_fd_is_fifo(int fd, uint64_t *ret_device, uint64_t *ret_inode)
 {
 	struct stat st;
 
@@ -80,14 +80,14 @@ uint64_t writer_bytes(void)
 	       writer_contexts_bytes() + sizeof(writer);
 }
 
-static enum writer_result write_frame(struct wire_writer *w)
+static enum writer_result writer_write_frame(struct wire_writer *w)
 {
 	uint32_t len = wire_end(w, writer.sequence + 1);
 	uint64_t device, inode;
 	long n;
 
-	/* the application may have closed our number and use it itself now */
-	if (!fd_is_fifo(writer.fd, &device, &inode) || device != writer.device ||
+	/* the application may have closed our descriptor and use its number now */
+	if (!writer_fd_is_fifo(writer.fd, &device, &inode) || device != writer.device ||
 	    inode != writer.inode) {
 		writer.gone = true;
 		return WRITER_GONE;
@@ -110,13 +110,13 @@ static enum writer_result write_frame(struct wire_writer *w)
 	return WRITER_GONE;
 }
 
-static enum writer_result write_reset(void)
+static enum writer_result writer_write_reset(void)
 {
 	uint8_t bytes[WIRE_FRAME_MAX];
 	struct wire_writer w;
 
 	wire_begin(&w, bytes, WIRE_RESET);
-	return write_frame(&w);
+	return writer_write_frame(&w);
 }
 
 uint64_t writer_full_since(void)
@@ -124,7 +124,7 @@ uint64_t writer_full_since(void)
 	return writer.full_since_ns;
 }
 
-static void drop_pending(enum wire_drop cause)
+static void writer_drop_pending(enum wire_drop cause)
 {
 	if (writer.frames[PENDING_THREAD].records)
 		threads_lost();
@@ -134,11 +134,11 @@ static void drop_pending(enum wire_drop cause)
 		open_waits_lost();
 	if (writer.frames[PENDING_STATE].records)
 		thread_states_forget();
-	begin_frames();
+	writer_begin_frames();
 }
 
-/* What the rest of the agent leaves of its memory. */
-static void budget_dictionary(void)
+/* Gives the dictionary the memory that the rest of the agent leaves. */
+static void writer_budget_dictionary(void)
 {
 	uint64_t others = writer_bytes() - writer_dictionary_bytes();
 
@@ -148,15 +148,15 @@ static void budget_dictionary(void)
 
 enum writer_result writer_new_epoch(void)
 {
-	enum writer_result r = write_reset();
+	enum writer_result r = writer_write_reset();
 
 	if (r != WRITER_OK)
 		return r;
-	drop_pending(WIRE_DROP_PIPE_FULL);
-	forget_definitions();
+	writer_drop_pending(WIRE_DROP_PIPE_FULL);
+	writer_forget_definitions();
 	if (walker_names_full())
 		walker_forget_names();
-	budget_dictionary();
+	writer_budget_dictionary();
 	writer.torn = false;
 	return WRITER_OK;
 }
@@ -167,15 +167,15 @@ void writer_begin(int fd)
 	writer.sequence = 0;
 	writer.torn = writer.gone = false;
 	writer.full_since_ns = 0;
-	if (!fd_is_fifo(fd, &writer.device, &writer.inode))
+	if (!writer_fd_is_fifo(fd, &writer.device, &writer.inode))
 		writer.inode = writer.device = 0;
-	forget_definitions();
-	begin_frames();
-	budget_dictionary();
+	writer_forget_definitions();
+	writer_begin_frames();
+	writer_budget_dictionary();
 }
 
-/* A frame of samples is in the pipe. */
-static void frame_written(enum pending frame)
+/* A frame is in the pipe: counts its events as written. */
+static void writer_frame_written(enum pending frame)
 {
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
 		if (writer_pending_of[e] == frame) {
@@ -192,25 +192,25 @@ enum writer_result writer_flush(void)
 {
 	enum writer_result r = WRITER_OK;
 
-	/* of a stack that was given up halfway: its ids mean nothing any more */
+	/* definitions of a stack that was given up halfway: their ids are void */
 	for (int i = 0; writer.torn && i <= PENDING_CONTEXT; i++)
 		wire_begin(&writer.frames[i], writer.bytes[i], pending_type[i]);
 	for (int i = 0; i < PENDING_COUNT && r == WRITER_OK; i++) {
 		if (writer.frames[i].records == 0)
 			continue;
-		r = write_frame(&writer.frames[i]);
+		r = writer_write_frame(&writer.frames[i]);
 		if (r == WRITER_OK) {
-			/* what comes after it may be refused, and is not to be counted again */
+			/* so that it is not counted again if a later frame is refused */
 			writer.frames[i].records = 0;
-			frame_written(i);
+			writer_frame_written(i);
 		} else if (i < PENDING_THREAD) {
 			writer.torn = true;
 		}
 	}
 	if (r == WRITER_FULL)
-		drop_pending(WIRE_DROP_PIPE_FULL);
+		writer_drop_pending(WIRE_DROP_PIPE_FULL);
 	else if (r == WRITER_OK)
-		begin_frames();
+		writer_begin_frames();
 	return r; /* WRITER_GONE: writer_discard() counts what is pending */
 }
 
@@ -229,7 +229,7 @@ enum writer_result writer_ledger(void)
 	uint64_t head;
 
 	if (!ledger_snapshot(&now, &head))
-		return WRITER_FULL; /* handlers all the time: try again */
+		return WRITER_FULL; /* handlers were busy all the time: the caller tries again */
 	r = writer_drain(head);
 	if (r != WRITER_GONE)
 		r = writer_flush();
@@ -238,7 +238,7 @@ enum writer_result writer_ledger(void)
 	ledger_fill(&now, &record);
 	wire_begin(&w, bytes, WIRE_LEDGER);
 	(void)wire_put_ledger(&w, &record);
-	return write_frame(&w);
+	return writer_write_frame(&w);
 }
 
 enum writer_result writer_hello(const struct wire_hello *hello)
@@ -248,7 +248,7 @@ enum writer_result writer_hello(const struct wire_hello *hello)
 
 	wire_begin(&w, bytes, WIRE_HELLO);
 	(void)wire_put_hello(&w, hello);
-	return write_frame(&w);
+	return writer_write_frame(&w);
 }
 
 enum writer_result writer_fault(enum wire_type type, uint32_t code, const char *step,
@@ -260,7 +260,7 @@ enum writer_result writer_fault(enum wire_type type, uint32_t code, const char *
 
 	wire_begin(&w, bytes, type);
 	(void)wire_put_fault(&w, &record);
-	return write_frame(&w);
+	return writer_write_frame(&w);
 }
 
 void writer_discard(void)
@@ -268,7 +268,7 @@ void writer_discard(void)
 	const struct ring_sample *s;
 
 	if (writer.begun)
-		drop_pending(WIRE_DROP_NO_READER);
+		writer_drop_pending(WIRE_DROP_NO_READER);
 	while ((s = ring_peek(&agent.ring, UINT64_MAX))) {
 		if (s->event != RING_NAME)
 			ledger_drop(s->event, WIRE_DROP_NO_READER, 1, s->weight);
@@ -278,7 +278,7 @@ void writer_discard(void)
 
 void writer_free(void)
 {
-	forget_definitions();
+	writer_forget_definitions();
 	writer_contexts_free();
 	writer.begun = false;
 }

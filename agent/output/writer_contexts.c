@@ -1,24 +1,24 @@
 /*
- * Ids for what tracers had under way. There are only so many, so that neither side grows: the one
- * that was given longest ago gets a new meaning. Records that still wait in the pending frames mean
- * the old one, so those go out first.
+ * Ids for trace contexts. Their number is limited, so that neither side grows: the oldest id gets
+ * the new meaning. Records in the pending frames still mean the old one, so those frames are
+ * written first.
  */
 #include "agent/output/writer_priv.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
-#define CONTEXT_WAYS 8u /* ids that a text may get */
+#define CONTEXT_WAYS 8u /* ids that one text may get */
 #define CONTEXT_SETS (WIRE_CONTEXT_MAX / CONTEXT_WAYS)
 
 struct writer_context {
-	uint64_t hash; /* 0 = not given */
-	uint32_t generation; /* when it got its meaning */
-	uint32_t batch; /* of the frames that it was last used in */
+	uint64_t hash; /* 0 = the id has no meaning */
+	uint32_t generation; /* when the id got its meaning */
+	uint32_t batch; /* the batch of frames in which it was last used */
 };
 
 static struct {
-	struct writer_context *of; /* by id; mapped at the first one */
+	struct writer_context *of; /* by id; mapped when the first context comes */
 	uint32_t generation;
 } writer_contexts;
 
@@ -72,8 +72,8 @@ static bool writer_contexts_map(void)
 	return true;
 }
 
-/* The id that means @hash, or the one to be given to it. */
-static uint32_t writer_context_place(uint64_t hash)
+/* The id that means @hash, or the one that should get this meaning. */
+static uint32_t writer_context_slot(uint64_t hash)
 {
 	uint32_t first = (uint32_t)(hash % CONTEXT_SETS) * CONTEXT_WAYS, oldest = 0;
 
@@ -105,7 +105,7 @@ static bool writer_context_define(uint32_t id, const char *text, uint32_t bytes)
 	return false;
 }
 
-/* Visible ASCII with a NUL behind each of the two: what the reader takes. */
+/* Are these two strings of visible ASCII, each NUL-terminated? The reader accepts nothing else. */
 static bool writer_context_is_text(const char *text, uint32_t bytes)
 {
 	uint32_t ends = 0, last = 0;
@@ -133,7 +133,7 @@ uint32_t writer_context_id(const char *text, uint32_t bytes)
 
 	if (!writer_context_is_text(text, bytes) || !writer_contexts_map())
 		return 0;
-	id = writer_context_place(hash);
+	id = writer_context_slot(hash);
 	c = &writer_contexts.of[id];
 	if (c->hash == hash)
 		return id;

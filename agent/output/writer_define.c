@@ -1,6 +1,6 @@
 /*
- * Ids for what a sample refers to: every string, method, mapping and node is defined once an epoch,
- * before its first use.
+ * Ids for what a sample refers to: every string, method, mapping and node is defined once per
+ * epoch, before its first use.
  */
 #include "agent/output/writer_priv.h"
 
@@ -69,13 +69,13 @@ static uint32_t mapping_id(const struct walk_mapping *m)
 	return record.id;
 }
 
-static void node_label(struct wire_node *n, uint8_t kind, const char *label)
+static void writer_node_label(struct wire_node *n, uint8_t kind, const char *label)
 {
 	n->kind = kind;
 	n->ref = writer_string_id(label);
 }
 
-/* The node of @frame under @parent. */
+/* The id of the node for @frame with the parent node @parent. */
 static uint32_t node_id(uint32_t parent, const struct walk_frame *frame)
 {
 	uint64_t k1 = (uint64_t)parent << 32 | ((uint64_t)frame->bci & 0xffffff) << 8 | frame->kind;
@@ -91,15 +91,15 @@ static uint32_t node_id(uint32_t parent, const struct walk_frame *frame)
 		n.ref = method_id(frame->where);
 		n.line = walker_resolve_line(frame->where, frame->bci);
 	} else if (frame->kind != WIRE_KIND_NATIVE) {
-		node_label(&n, frame->kind, (const char *)(uintptr_t)frame->where);
+		writer_node_label(&n, frame->kind, (const char *)(uintptr_t)frame->where);
 	} else if (walker_resolve_pc(frame->where, &m)) {
 		n.ref = mapping_id(&m);
 		n.offset = frame->where - m.start + m.file_offset;
 	} else {
-		node_label(&n, WIRE_KIND_UNKNOWN, "[unknown]");
+		writer_node_label(&n, WIRE_KIND_UNKNOWN, "[unknown]");
 	}
 	if (writer.dict_full)
-		return 0; /* the node's id was given out, but not its meaning: only a RESET helps */
+		return 0; /* the node has an id but no definition: only a RESET helps */
 	if (!PUT(PENDING_NODE, wire_put_node, &n))
 		writer.torn = true;
 	return n.id;
@@ -108,7 +108,7 @@ static uint32_t node_id(uint32_t parent, const struct walk_frame *frame)
 static char broken_labels[LABELS_MAX][48];
 static const char *broken_causes[LABELS_MAX];
 
-/* "[broken:CAUSE]": causes are few static strings, compared by address. */
+/* "[broken:CAUSE]". Causes are few static strings, compared by address. */
 static const char *broken_label(const char *cause)
 {
 	for (int i = 0; i < LABELS_MAX; i++) {
@@ -167,7 +167,7 @@ static bool is_exited(const struct ring_sample *s)
 	       strcmp((const char *)(uintptr_t)s->frames[0].where, ENGINE_EXITED) == 0;
 }
 
-/* CPU time that came without a stack goes under what threads of that name run. */
+/* CPU time without a stack gets the common frames of threads with that name. */
 static uint32_t exited_node(const struct ring_sample *s)
 {
 	struct walk_frame frames[1 + ROOTS_DEPTH] = { s->frames[0] };

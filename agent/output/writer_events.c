@@ -1,6 +1,6 @@
 /*
- * From the ring into the pending frames, and into the counters: a sample that does not get there is
- * counted as dropped, with the cause.
+ * Takes samples from the ring into the pending frames, and counts them: a sample that does not get
+ * there is counted as dropped, with the cause.
  */
 #include "agent/output/writer_priv.h"
 
@@ -11,15 +11,15 @@
 #include "agent/output/threads.h"
 #include "agent/walker/walker.h"
 
-/* Begin a new epoch and try again; the same stack not fitting into an empty dictionary is the end.
- */
-static enum writer_result define_again(const struct ring_sample *s, struct writer_ids *ret,
-				       enum wire_drop *ret_cause)
+/* Begins a new epoch and tries again. If the stack does not fit even into an empty dictionary, its
+ * sample is dropped. */
+static enum writer_result writer_define_again(const struct ring_sample *s, struct writer_ids *ret,
+					      enum wire_drop *ret_cause)
 {
 	enum writer_result r = WRITER_OK;
 	bool was_full = writer.dict_full;
 
-	/* full, not torn: what is pending is whole and belongs to the old epoch */
+	/* full, not torn: the pending frames are complete and belong to the old epoch */
 	if (!writer.torn)
 		r = writer_flush();
 	writer.torn = true;
@@ -106,7 +106,8 @@ static bool put_offcpu(const struct ring_sample *s, uint32_t tid, const struct w
 	return PUT(PENDING_OFFCPU, wire_put_offcpu, &record);
 }
 
-/* A wait is told by its thread, also of one without a name: it may be another's owner. */
+/* The thread's number on the wire; sends its name if needed. For a wait, unnamed virtual threads
+ * have numbers of their own, too, because they may own other locks. */
 static uint32_t writer_events_number_of(const struct ring_sample *s)
 {
 	if (!s->virtual_id) {
@@ -119,7 +120,7 @@ static uint32_t writer_events_number_of(const struct ring_sample *s)
 	return threads_virtual(s->virtual_id, s->name);
 }
 
-static bool put_record(const struct ring_sample *s, const struct writer_ids *ids)
+static bool writer_put_record(const struct ring_sample *s, const struct writer_ids *ids)
 {
 	uint32_t tid = writer_events_number_of(s);
 
@@ -135,7 +136,7 @@ static bool put_record(const struct ring_sample *s, const struct writer_ids *ids
 	}
 }
 
-/* Everything that a sample refers to, then the sample, into the pending frames. */
+/* Puts everything that a sample refers to, then the sample, into the pending frames. */
 static enum writer_result writer_events_put_sample(const struct ring_sample *s,
 						   enum wire_drop *ret_cause)
 {
@@ -150,16 +151,16 @@ static enum writer_result writer_events_put_sample(const struct ring_sample *s,
 	if (r == WRITER_OK && writer.torn)
 		r = writer_new_epoch();
 	if (r == WRITER_OK && !writer_define(s, &ids))
-		r = define_again(s, &ids, ret_cause);
-	/* a flush on the way may have lost what the sample needs */
-	if (r == WRITER_OK && (!put_record(s, &ids) || writer.torn))
+		r = writer_define_again(s, &ids, ret_cause);
+	/* a flush in between may have lost definitions that the sample needs */
+	if (r == WRITER_OK && (!writer_put_record(s, &ids) || writer.torn))
 		r = writer.gone ? WRITER_GONE : WRITER_FULL;
 	if (r == WRITER_OK)
 		writer_context_used(ids.context);
 	return r;
 }
 
-static enum writer_result count_sample(const struct ring_sample *s)
+static enum writer_result writer_take_sample(const struct ring_sample *s)
 {
 	enum wire_drop cause;
 	enum writer_result r;
@@ -190,7 +191,7 @@ void writer_repeat_wall_sample(const struct wire_sample *again, uint32_t generat
 
 	if (!writer_context_is_current(record->context, generation))
 		record->context = 0;
-	/* handlers add to these, too */
+	/* handlers add to these counters, too */
 	__atomic_fetch_add(&counters->taken_weight, record->weight_ns, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&counters->taken, 1, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&counters->pushed_weight, record->weight_ns, __ATOMIC_SEQ_CST);
@@ -219,7 +220,7 @@ enum writer_result writer_drain(uint64_t end)
 	enum writer_result r = WRITER_OK;
 
 	while (r != WRITER_GONE && (s = ring_peek(&agent.ring, end))) {
-		r = count_sample(s);
+		r = writer_take_sample(s);
 		ring_pop(&agent.ring);
 	}
 	return r;
@@ -243,7 +244,7 @@ void writer_virtual(struct wire_virtual *group, const char *container, const cha
 		return;
 	group->container_id = container[0] ? writer_string_id(container) : 0;
 	group->class_id = class_name[0] ? writer_string_id(class_name) : 0;
-	/* else the names are gone: the next look says it again */
+	/* if torn, the names are lost: the next pass sends them again */
 	if (!writer.torn)
 		(void)PUT(PENDING_VIRTUAL, wire_put_virtual, group);
 }

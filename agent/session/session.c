@@ -40,16 +40,16 @@
 #include "agent/session/rest.h"
 #include "agent/trace/trace.h"
 
-#define BATCH_NS     (10 * NS_PER_MS)
-#define HURRY_NS     (NS_PER_S / 4)
-#define SCAN_NS	     (2 * NS_PER_S)
-#define SCAN_SHARE   200 /* a scan may take 1/200 of the time between two scans */
-#define SCAN_CPU_NS  (20 * NS_PER_MS) /* of the process: after less a scan is not worth it ... */
-#define NAMES_NS     (5 * NS_PER_S)
-#define NAMES_CPU_NS (50 * NS_PER_MS)
-#define LATE_NS	     (30 * NS_PER_S) /* ... for so long */
-#define LEASE_NS     (10 * NS_PER_S)
-#define INSIST_TIMES 200 /* batches to wait for room for a frame that the session depends on */
+#define BATCH_NS       (10 * NS_PER_MS)
+#define WAITS_CHECK_NS (NS_PER_S / 4)
+#define SCAN_NS	       (2 * NS_PER_S)
+#define SCAN_SHARE     200 /* a scan may take 1/200 of the time between two scans */
+#define SCAN_CPU_NS    (20 * NS_PER_MS) /* of the process: after less a scan is not worth it ... */
+#define NAMES_NS       (5 * NS_PER_S)
+#define NAMES_CPU_NS   (50 * NS_PER_MS)
+#define LATE_NS	       (30 * NS_PER_S) /* ... for so long */
+#define LEASE_NS       (10 * NS_PER_S)
+#define INSIST_TIMES   200 /* batches to wait for room for a frame that the session depends on */
 
 enum session_state { WAITING, RUNNING, PAUSED };
 
@@ -72,7 +72,7 @@ static struct {
 	bool stuck; /* a handler hangs, so its memory is never freed */
 	bool ledger_due;
 	bool sampled; /* the first samples of the session have come */
-	uint64_t next_hurry_ns;
+	uint64_t next_waits_check_ns;
 	struct turn scan, names;
 	uint64_t taken_at_ledger;
 	uint32_t left_out; /* value of walker_left_out() last reported */
@@ -167,7 +167,7 @@ static int may_share(const char **step, const char **why)
 	if (engine_is_alone() || strcmp(walker_name(), "asgct") != 0)
 		return 0;
 	*step = "walker";
-	*why = "another profiler is loaded, and two of them that use AsyncGetCallTrace can crash the JVM";
+	*why = "another profiler is loaded, and two profilers that use AsyncGetCallTrace can crash the JVM";
 	return -EBUSY;
 }
 
@@ -558,7 +558,8 @@ static void run_once(uint64_t now)
 		tick_events(now);
 		agent.housekeeping_ns += trace_tick(now, virtual_threads_each);
 	}
-	if (session_every(&session.next_hurry_ns, now, HURRY_NS) && budget_hurry(&session.start))
+	if (session_every(&session.next_waits_check_ns, now, WAITS_CHECK_NS) &&
+	    budget_check_waits(&session.start))
 		session.ledger_due = true;
 	if (r != WRITER_GONE && now >= rest_look_ns())
 		r = look_around(now);

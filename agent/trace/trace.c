@@ -1,7 +1,7 @@
 /*
- * See trace.h: when the agent's thread looks for tracers, and at whom. A look at a dozen threads
- * takes 0.2 ms; it may take a thousandth of the time. A context is found only while a thread has
- * one, so the looks go on for as long as nothing is known.
+ * See trace.h: decides when the agent's thread searches for tracers, and in which threads. A search
+ * of a dozen threads takes 0.2 ms; searches may take a thousandth of the time. A thread has a
+ * context only while it works on a request, so searches are repeated until a tracer is found.
  */
 #include "agent/trace/trace.h"
 
@@ -16,39 +16,41 @@
 #include "agent/hotspot/virtual_price.h"
 #include "agent/trace/trace_priv.h"
 
-#define LOOK_NS	     (NS_PER_S / 2) /* while nothing is known */
-#define AGAIN_NS     (10 * NS_PER_S) /* later: another class loader may bring another tracer */
-#define WANTED_NS    (NS_PER_S / 10) /* a handler met an unknown class */
-#define LOOK_SHARE   1000u /* of the time may go into looks */
+/* time between two searches, while no tracer is known */
+#define SEARCH_NS (NS_PER_S / 2)
+/* ... and later, as another class loader may bring another tracer */
+#define AGAIN_NS     (10 * NS_PER_S)
+#define WANTED_NS    (NS_PER_S / 10) /* ... at least, when a handler has met an unknown class */
+#define SHARE	     1000u /* searches may take 1/1000 of the time, */
 #define WANTED_SHARE 100u
-#define VIRTUAL_MAX  64u /* virtual threads in one look */
+#define VIRTUAL_MAX  64u /* virtual threads in one search */
 #define LOCAL_REFS   64
 
 static struct {
-	bool usable; /* something is wanted, and this JVM's layout is known */
+	bool usable; /* START asks for trace ids, and this JVM's layout is known */
 	uint64_t next_ns, not_before_ns;
-	uint32_t looked; /* at so many virtual threads in this look */
-	char said[256]; /* in the last NOTE */
-	uint64_t kinds; /* that START wants, */
-	char keys[TRACE_MDC_KEYS * TRACE_KEY_BYTES]; /* and of MDCs */
+	uint32_t checked; /* virtual threads in this search so far */
+	char note[256]; /* the last NOTE */
+	uint64_t kinds; /* bits that START asks for */
+	char keys[TRACE_MDC_KEYS * TRACE_KEY_BYTES]; /* ... and keys of MDCs */
 } trace;
 
-/* ---- one look ---- */
+/* ---- one search ---- */
 
-/* The hash of a ThreadLocal that held a context. */
+/* Adds the hash of a ThreadLocal that holds a context. */
 static void trace_add_local(struct trace_locals *l, uint32_t hash)
 {
 	for (uint32_t i = 0; i < l->n; i++)
 		if (l->hash[i] == hash)
 			return;
-	if (l->n == TRACE_PLACES)
+	if (l->n == TRACE_SLOTS)
 		return;
 	l->hash[l->n] = hash;
 	__atomic_store_n(&l->n, l->n + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&trace_sig.on, 1, __ATOMIC_RELEASE);
 }
 
-static void trace_look_at_entry(JNIEnv *env, jobject entry)
+static void trace_check_entry(JNIEnv *env, jobject entry)
 {
 	jobject value = trace_jdk_value(env, entry);
 	uint32_t hash;
@@ -58,7 +60,7 @@ static void trace_look_at_entry(JNIEnv *env, jobject entry)
 		trace_add_local(mdc ? &trace_sig.mdc : &trace_sig.tracers, hash);
 }
 
-static void trace_look_at(JNIEnv *env, jobject thread)
+static void trace_check_thread(JNIEnv *env, jobject thread)
 {
 	jobjectArray entries = trace_jdk_entries(env, thread);
 	jsize n = entries ? (*env)->GetArrayLength(env, entries) : 0;
@@ -69,7 +71,7 @@ static void trace_look_at(JNIEnv *env, jobject thread)
 		if (!entry)
 			continue;
 		if ((*env)->PushLocalFrame(env, LOCAL_REFS) == 0) {
-			trace_look_at_entry(env, entry);
+			trace_check_entry(env, entry);
 			(*env)->PopLocalFrame(env, NULL);
 		}
 		if ((*env)->ExceptionCheck(env))
@@ -84,22 +86,22 @@ static void trace_on_thread(JNIEnv *env, jobject thread, uint64_t java_thread, v
 {
 	(void)context;
 	if (java_thread)
-		trace_look_at(env, thread);
+		trace_check_thread(env, thread);
 }
 
 static bool trace_on_virtual(JNIEnv *env, jobject thread, void *context)
 {
 	(void)context;
-	trace_look_at(env, thread);
-	return ++trace.looked < VIRTUAL_MAX;
+	trace_check_thread(env, thread);
+	return ++trace.checked < VIRTUAL_MAX;
 }
 
-static void trace_tell(void)
+static void trace_send_note(void)
 {
-	const char *what = trace_learn_trouble();
+	const char *what = trace_learn_problem();
 
-	if (strcmp(what, trace.said) != 0 && outlet && outlet->note("trace", what))
-		snprintf(trace.said, sizeof(trace.said), "%s", what);
+	if (strcmp(what, trace.note) != 0 && outlet && outlet->note("trace", what))
+		snprintf(trace.note, sizeof(trace.note), "%s", what);
 }
 
 uint64_t trace_tick(uint64_t now_ns, trace_virtual_fn *virtual_threads)
@@ -115,16 +117,15 @@ uint64_t trace_tick(uint64_t now_ns, trace_virtual_fn *virtual_threads)
 	(void)guard_begin_sig(&nothing_blocked);
 	trace_learn_sweep(agent.env);
 	jni_threads_each(trace_on_thread, NULL);
-	trace.looked = 0;
+	trace.checked = 0;
 	if (virtual_threads_used())
 		virtual_threads(trace_on_virtual, NULL);
-	trace_tell();
+	trace_send_note();
 	took_ns = thread_cpu_ns(0) - began_ns;
 	least_ns = took_ns * WANTED_SHARE;
 	trace.not_before_ns = now_ns + (least_ns > WANTED_NS ? least_ns : WANTED_NS);
-	least_ns = trace_sig.on ? AGAIN_NS : LOOK_NS;
-	trace.next_ns =
-		now_ns + (took_ns * LOOK_SHARE > least_ns ? took_ns * LOOK_SHARE : least_ns);
+	least_ns = trace_sig.on ? AGAIN_NS : SEARCH_NS;
+	trace.next_ns = now_ns + (took_ns * SHARE > least_ns ? took_ns * SHARE : least_ns);
 	return took_ns;
 }
 
@@ -171,7 +172,7 @@ static void trace_forget(void)
 		trace_learn_forget(agent.env);
 }
 
-/* Does START want what the last one wanted? Then what was learnt stays. */
+/* Does START ask for the same as the last one? Then what was learnt is kept. */
 static bool trace_is_same(const struct wire_start *start)
 {
 	char keys[sizeof(trace.keys)] = "";
@@ -190,7 +191,7 @@ void trace_begin(const struct wire_start *start)
 	const char *missing = "";
 	static char text[160];
 
-	trace.said[0] = '\0';
+	trace.note[0] = '\0';
 	if (trace_is_same(start) && agent.env) {
 		trace_learn_sweep(agent.env);
 		return;
@@ -209,7 +210,7 @@ void trace_begin(const struct wire_start *start)
 		trace.usable = true;
 	} else if (vm_known_sig && outlet) {
 		snprintf(text, sizeof(text),
-			 "trace ids are not read: this JVM does not say where %s is", missing);
+			 "trace ids are not read: the agent did not find %s in this JVM", missing);
 		(void)outlet->note("trace", text);
 	}
 }

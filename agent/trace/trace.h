@@ -1,13 +1,14 @@
 /*
- * Trace ids: what a tracer (OpenTelemetry, SkyWalking, Brave, or a logging framework's MDC) had
- * under way in a thread when it was sampled, read out of the thread's ThreadLocalMap. Nothing of
- * the application changes: no bytecode, no class is loaded, nothing is written to its heap.
+ * Trace ids: reads the trace id and the span id that were active in a thread when it was sampled,
+ * from the thread's ThreadLocalMap, where OpenTelemetry, SkyWalking, Brave and the MDCs of logging
+ * frameworks keep them. The application is not changed: no bytecode, no class is loaded, nothing is
+ * written to its heap.
  *
- * The agent's thread finds tracers by looking (JNI): it compares the names of the classes of what
- * threads keep in their ThreadLocals. A hit gives the ThreadLocal's hash, which no two of them
- * share and no collector moves, and where the classes keep the ids. From then on handlers read them
- * with loads that may fail, comparing the class of each object on the way: what cannot be followed
- * now is no id, never another's.
+ * The agent's thread finds tracers by searching (JNI): it compares the class names of the values in
+ * the threads' ThreadLocals. A match gives the hash of the ThreadLocal, which is unique and which
+ * no collector changes, and the offsets of the ids in the tracer's classes. From then on handlers
+ * read the ids by loads that may fail, and check the class of each object on the way: if a
+ * reference cannot be followed, the sample gets no id, never a wrong one.
  */
 #pragma once
 
@@ -18,22 +19,22 @@
 #include "proto/wire.h"
 
 /*
- * Handlers, and application threads in native state: what is traced on @java_thread (0 = the
- * calling thread) into @head, which points to @text (RING_CONTEXT_BYTES) until it is pushed.
- * Nothing if there is none or it is not to be had now. Guarded loads may be made. One load where no
- * tracer is known.
+ * Called in handlers, and in application threads in native state. Puts the active context of
+ * @java_thread (0 = the calling thread) into @head, which then points to @text (RING_CONTEXT_BYTES)
+ * until it is pushed. Does nothing if there is none or it cannot be read now. The caller must be
+ * allowed to make guarded loads. While no tracer is known this costs one load.
  */
 void trace_into_sig(uint64_t java_thread, struct ring_sample *head, char *text);
 
 /* ---- the agent's thread ---- */
 
-/* Calls @look for each virtual thread until it returns false. */
-typedef void trace_virtual_fn(bool (*look)(JNIEnv *env, jobject thread, void *context),
+/* Calls @on_thread for each virtual thread until it returns false. */
+typedef void trace_virtual_fn(bool (*on_thread)(JNIEnv *env, jobject thread, void *context),
 			      void *context);
 
-/* What START wants read. May be called again. */
+/* Selects the tracers that START asks for. May be called again. */
 void trace_begin(const struct wire_start *start);
-/* Looks for tracers when it is time to; the CPU time that took. */
+/* Searches for tracers if it is time. Returns the CPU time that it took, in ns. */
 uint64_t trace_tick(uint64_t now_ns, trace_virtual_fn *virtual_threads);
-/* No handler reads any more; everything learnt is forgotten. */
+/* Ends reading. Everything that was learnt about tracers is forgotten. */
 void trace_end(void);

@@ -1,6 +1,6 @@
 /*
- * Where the JDK keeps a thread's ThreadLocals and what hangs on them: asked by JNI once, for the
- * handlers' loads and for the agent's own looks, which follow the same fields by JNI.
+ * Finds, once and by JNI, the fields and classes in which the JDK keeps a thread's ThreadLocals and
+ * their values: offsets for the handlers' loads, field ids for the agent's own searches by JNI.
  */
 #include <stddef.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "agent/hotspot/oop.h"
 #include "agent/trace/trace_priv.h"
 
-#define HANDLES_SINCE 16 /* JavaThread::_threadObj is a handle */
+#define HANDLES_SINCE 16 /* the JDK since which JavaThread::_threadObj is a handle */
 #define ARRAY_TRIES   100
 #define MAP_ENTRY     "java/lang/ThreadLocal$ThreadLocalMap$Entry"
 
@@ -63,32 +63,32 @@ void trace_jdk_class_name(uint64_t klass, char *ret, size_t size)
 	ret[n] = '\0';
 }
 
-/* A field's offset, and its id where the agent follows it itself. */
-struct trace_jdk_want {
+/* One field to find: where its offset goes, and its id if the agent's searches need it. */
+struct trace_jdk_field_spec {
 	const char *of, *name, *type;
 	int32_t *at;
-	jfieldID *id; /* NULL = not wanted */
+	jfieldID *id; /* NULL = not needed */
 };
 
-static bool trace_jdk_find_field(JNIEnv *env, const struct trace_jdk_want *w)
+static bool trace_jdk_find_field(JNIEnv *env, const struct trace_jdk_field_spec *spec)
 {
-	jclass of = trace_jdk_class(env, w->of);
-	jfieldID id = trace_jdk_field(env, of, w->name, w->type);
+	jclass of = trace_jdk_class(env, spec->of);
+	jfieldID id = trace_jdk_field(env, of, spec->name, spec->type);
 
 	if (of)
 		(*env)->DeleteLocalRef(env, of);
 	if (!id)
 		return false;
-	*w->at = field_id_offset(id);
-	if (w->id)
-		*w->id = id;
+	*spec->at = field_id_offset(id);
+	if (spec->id)
+		*spec->id = id;
 	return true;
 }
 
 static bool trace_jdk_find_fields(JNIEnv *env, const char **missing)
 {
 	struct trace_layout *t = &trace_sig;
-	const struct trace_jdk_want wants[] = {
+	const struct trace_jdk_field_spec specs[] = {
 		{ "java/lang/Thread", "threadLocals", "Ljava/lang/ThreadLocal$ThreadLocalMap;",
 		  &t->thread_locals, &fields.locals },
 		{ "java/lang/ThreadLocal$ThreadLocalMap", "table", "[L" MAP_ENTRY ";", &t->table,
@@ -113,15 +113,16 @@ static bool trace_jdk_find_fields(JNIEnv *env, const char **missing)
 		  &fields.node_next },
 	};
 
-	for (size_t i = 0; i < sizeof(wants) / sizeof(wants[0]); i++)
-		if (!trace_jdk_find_field(env, &wants[i])) {
-			*missing = wants[i].name;
+	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
+		if (!trace_jdk_find_field(env, &specs[i])) {
+			*missing = specs[i].name;
 			return false;
 		}
 	return true;
 }
 
-/* Of an array the header says which class it has, not the mirror (28 has refined ones). */
+/* The Klass of an array comes from its header: the class mirror of JDK 28 names another one
+ * (refined array classes). */
 static uint64_t trace_jdk_klass_of_array(JNIEnv *env, jobject array)
 {
 	uint64_t last = 0;
@@ -129,7 +130,7 @@ static uint64_t trace_jdk_klass_of_array(JNIEnv *env, jobject array)
 	for (int i = 0; array && i < ARRAY_TRIES; i++) {
 		uint64_t calm = oop_calm_sig(), klass;
 
-		/* a look at it by the JVM: now the reference is in order */
+		/* by this call the collector brings the reference up to date */
 		(void)(*env)->GetArrayLength(env, array);
 		klass = object_klass_sig(oop_of_handle_sig((uint64_t)(uintptr_t)array));
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -177,16 +178,17 @@ static bool trace_jdk_find_classes(JNIEnv *env, const char **missing)
 	t->bytes_klass = trace_jdk_klass_of_array(env, text);
 	t->list_node_klass = trace_jdk_klass_named(env, "java/util/LinkedList$Node");
 	t->hash_map_klass = trace_jdk_klass_named(env, "java/util/HashMap");
-	*missing = "a class of the JDK";
+	*missing = "a class of the JDK that it needs";
 	return t->map_klass && t->entry_klass && t->table_klass && t->objects_klass &&
 	       t->string_klass && t->bytes_klass && t->list_node_klass && t->hash_map_klass;
 }
 
-/* Where there are virtual threads; without it those between two steps of a mount have no ids. */
+/* Only for JDKs with virtual threads. Without it virtual threads have no ids between two steps of a
+ * mount. */
 static void trace_jdk_find_task(JNIEnv *env)
 {
 	struct trace_layout *t = &trace_sig;
-	const struct trace_jdk_want wants[] = {
+	const struct trace_jdk_field_spec specs[] = {
 		{ "jdk/internal/vm/Continuation", "target", "Ljava/lang/Runnable;", &t->task,
 		  NULL },
 		{ "java/lang/VirtualThread$VThreadContinuation$1", "val$vthread",
@@ -194,9 +196,9 @@ static void trace_jdk_find_task(JNIEnv *env)
 	};
 
 	t->task_klass = 0;
-	if (vm_sig.thread_vthread >= 0 && trace_jdk_find_field(env, &wants[0]) &&
-	    trace_jdk_find_field(env, &wants[1]))
-		t->task_klass = trace_jdk_klass_named(env, wants[1].of);
+	if (vm_sig.thread_vthread >= 0 && trace_jdk_find_field(env, &specs[0]) &&
+	    trace_jdk_find_field(env, &specs[1]))
+		t->task_klass = trace_jdk_klass_named(env, specs[1].of);
 }
 
 bool trace_jdk_find(JNIEnv *env, const char **missing)
@@ -211,7 +213,7 @@ bool trace_jdk_find(JNIEnv *env, const char **missing)
 	t->element_bytes = c->narrow ? 4 : 8;
 	t->elements =
 		((uint32_t)c->array_length + 4 + t->element_bytes - 1) & ~(t->element_bytes - 1);
-	*missing = "a field of the JVM";
+	*missing = "a field of the JVM that it needs";
 	if (t->thread_object < 0 || c->array_length < 0 || c->array_data < 0 ||
 	    c->string_value < 0 || vm_sig.klass_name < 0 || vm_sig.symbol_body < 0)
 		return false;
@@ -226,7 +228,7 @@ bool trace_jdk_find(JNIEnv *env, const char **missing)
 	return found;
 }
 
-/* ---- the agent's own looks: by JNI, which knows every collector ---- */
+/* ---- for the agent's own searches, by JNI, which works with every collector ---- */
 
 jobjectArray trace_jdk_entries(JNIEnv *env, jobject thread)
 {
@@ -276,7 +278,8 @@ static bool trace_jdk_is_key(JNIEnv *env, jobject key, jclass string)
 	return false;
 }
 
-/* Another thread's map, which may change meanwhile: its nodes are followed, never its code run. */
+/* The map belongs to another thread and may change meanwhile, so its nodes are followed and its
+ * code is never called. */
 bool trace_jdk_has_key(JNIEnv *env, jobject map)
 {
 	jobjectArray table = (*env)->GetObjectField(env, map, fields.map_table);

@@ -1,10 +1,10 @@
 /*
- * From the value of a ThreadLocal to the ids in it. Each tracer's way is that of its own classes:
+ * From the value of a ThreadLocal to the ids in it, through the classes of each tracer:
  *   OpenTelemetry  ArrayBasedContext.entries: {key, value, ...}; the value under the span key is a
  *                  span, whose span context has the ids as 32 and 16 hexadecimal digits
- *   SkyWalking     TracingContext.segment.relatedGlobalTraceId.id; the segment's own id with the
- *                  number of the span on top of activeSpanStack names the span
- *   Brave          TraceContext: two longs and the span's
+ *   SkyWalking     TracingContext.segment.relatedGlobalTraceId.id; the segment's own id and the
+ *                  number of the span on top of activeSpanStack identify the span
+ *   Brave          TraceContext: two longs, and a long for the span
  *   MDC            a HashMap from the framework's keys to texts
  */
 #include "agent/base/guard.h"
@@ -22,19 +22,19 @@
 
 static const char span_key[] = "opentelemetry-trace-span-key";
 
-/* The visible ASCII of a String, with a NUL; its length, 0 = it is not that, or longer than @most.
- */
+/* Copies a String of visible ASCII, NUL-terminated. Returns its length; 0 = it has other
+ * characters, or is longer than @most. */
 static uint32_t trace_string_sig(uint64_t string, char *to, uint32_t most)
 {
 	const struct continuation_layout *c = &continuation_sig;
-	bool chars = c->string_coder < 0, lost = false; /* a char[] in JDK 8 */
+	bool chars = c->string_coder < 0, unreadable = false; /* a char[] in JDK 8 */
 	uint64_t bytes;
 	uint32_t n;
 
 	if (object_klass_sig(string) != trace_sig.string_klass ||
 	    (!chars && load8_sig(string + (uint32_t)c->string_coder) != CODER_LATIN1))
 		return 0;
-	bytes = trace_ref_sig(string + (uint32_t)c->string_value, &lost);
+	bytes = trace_ref_sig(string + (uint32_t)c->string_value, &unreadable);
 	if (object_klass_sig(bytes) != trace_sig.bytes_klass)
 		return 0;
 	n = load32_sig(bytes + (uint32_t)c->array_length);
@@ -67,7 +67,7 @@ static bool trace_is_hex_sig(const char *text, uint32_t n)
 			return false;
 		any |= text[i] != '0';
 	}
-	return any; /* all zeros: the id of what is not valid */
+	return any; /* all zeros mark an invalid id */
 }
 
 static void trace_put_hex_sig(char *to, uint64_t value)
@@ -90,70 +90,73 @@ static bool trace_is_span_key_sig(uint64_t key)
 	const struct trace_class *c = trace_class_sig(&trace_sig.keys, key);
 	const uint32_t len = sizeof(span_key) - 1;
 	char name[sizeof(span_key)];
-	bool lost = false;
+	bool unreadable = false;
 
 	return c &&
-	       trace_string_sig(trace_ref_sig(key + (uint32_t)c->at[0], &lost), name, len) == len &&
+	       trace_string_sig(trace_ref_sig(key + (uint32_t)c->at[0], &unreadable), name, len) ==
+		       len &&
 	       trace_same_sig(name, span_key, len);
 }
 
 /* The span under the span key; 0 = there is none. */
-static uint64_t trace_span_sig(uint64_t context, int32_t entries_at, bool *lost)
+static uint64_t trace_span_sig(uint64_t context, int32_t entries_at, bool *unreadable)
 {
-	uint64_t entries = trace_ref_sig(context + (uint32_t)entries_at, lost);
+	uint64_t entries = trace_ref_sig(context + (uint32_t)entries_at, unreadable);
 	uint32_t n = 0;
 
 	if (object_klass_sig(entries) == trace_sig.objects_klass)
 		n = load32_sig(entries + (uint32_t)continuation_sig.array_length);
 	if (!n || n > ENTRIES_MAX) {
-		*lost = true;
+		*unreadable = true;
 		return 0;
 	}
-	for (uint32_t i = 0; i + 1 < n && !*lost; i += 2) {
-		uint64_t key = trace_element_sig(entries, i, lost), span;
+	for (uint32_t i = 0; i + 1 < n && !*unreadable; i += 2) {
+		uint64_t key = trace_element_sig(entries, i, unreadable), span;
 
 		if (!key || !trace_is_span_key_sig(key))
 			continue;
-		span = trace_element_sig(entries, i + 1, lost);
-		*lost |= !span;
+		span = trace_element_sig(entries, i + 1, unreadable);
+		*unreadable |= !span;
 		return span;
 	}
 	return 0;
 }
 
 static uint32_t trace_otel_sig(const struct trace_class *c, uint64_t context, char *text,
-			       bool *lost)
+			       bool *unreadable)
 {
-	uint64_t span = trace_span_sig(context, c->at[0], lost), ids;
+	uint64_t span = trace_span_sig(context, c->at[0], unreadable), ids;
 	const struct trace_class *of_span, *of_ids;
 
-	if (!span || *lost)
+	if (!span || *unreadable)
 		return 0;
 	of_span = trace_class_sig(&trace_sig.spans, span);
-	ids = of_span ? trace_ref_sig(span + (uint32_t)of_span->at[0], lost) : 0;
+	ids = of_span ? trace_ref_sig(span + (uint32_t)of_span->at[0], unreadable) : 0;
 	of_ids = ids ? trace_class_sig(&trace_sig.ids, ids) : NULL;
-	*lost = true;
+	*unreadable = true;
 	if (!of_ids) {
 		trace_unknown_sig();
 		return 0;
 	}
-	if (trace_string_sig(trace_ref_sig(ids + (uint32_t)of_ids->at[0], lost), text,
+	if (trace_string_sig(trace_ref_sig(ids + (uint32_t)of_ids->at[0], unreadable), text,
 			     OTEL_TRACE) != OTEL_TRACE ||
-	    trace_string_sig(trace_ref_sig(ids + (uint32_t)of_ids->at[1], lost),
+	    trace_string_sig(trace_ref_sig(ids + (uint32_t)of_ids->at[1], unreadable),
 			     text + OTEL_TRACE + 1, OTEL_SPAN) != OTEL_SPAN ||
 	    !trace_is_hex_sig(text, OTEL_TRACE) ||
 	    !trace_is_hex_sig(text + OTEL_TRACE + 1, OTEL_SPAN))
 		return 0;
-	*lost = false;
+	*unreadable = false;
 	return OTEL_TRACE + 1 + OTEL_SPAN + 1;
 }
 
 /* ---- SkyWalking ---- */
 
-/* "-NUMBER" of the span on top of the stack; bytes, with the NUL. */
-static uint32_t trace_span_number_sig(uint64_t stack, char *to, bool *lost)
+/* Writes "-NUMBER" of the span on top of the stack. Returns the bytes with the NUL; 0 = cannot be
+ * read. */
+static uint32_t trace_span_number_sig(uint64_t stack, char *to, bool *unreadable)
 {
-	uint64_t node = stack ? trace_ref_sig(stack + (uint32_t)trace_sig.list_last, lost) : 0;
+	uint64_t node =
+		stack ? trace_ref_sig(stack + (uint32_t)trace_sig.list_last, unreadable) : 0;
 	const struct trace_class *c;
 	char digits[12];
 	uint32_t n = 0, number, bytes = 0;
@@ -161,7 +164,7 @@ static uint32_t trace_span_number_sig(uint64_t stack, char *to, bool *lost)
 
 	if (object_klass_sig(node) != trace_sig.list_node_klass)
 		return 0;
-	span = trace_ref_sig(node + (uint32_t)trace_sig.node_item, lost);
+	span = trace_ref_sig(node + (uint32_t)trace_sig.node_item, unreadable);
 	c = trace_class_sig(&trace_sig.spans, span);
 	if (!c || c->kind != TRACE_SKYWALKING) {
 		trace_unknown_sig();
@@ -181,30 +184,30 @@ static uint32_t trace_span_number_sig(uint64_t stack, char *to, bool *lost)
 }
 
 static uint32_t trace_skywalking_sig(const struct trace_class *c, uint64_t context, char *text,
-				     bool *lost)
+				     bool *unreadable)
 {
-	uint64_t segment = trace_ref_sig(context + (uint32_t)c->at[0], lost), id;
+	uint64_t segment = trace_ref_sig(context + (uint32_t)c->at[0], unreadable), id;
 	const struct trace_class *of_segment = trace_class_sig(&trace_sig.ids, segment), *of_id;
 	uint32_t trace, span, number;
 
-	id = of_segment ? trace_ref_sig(segment + (uint32_t)of_segment->at[0], lost) : 0;
+	id = of_segment ? trace_ref_sig(segment + (uint32_t)of_segment->at[0], unreadable) : 0;
 	of_id = trace_class_sig(&trace_sig.keys, id);
-	*lost = true;
+	*unreadable = true;
 	if (!of_id) {
 		trace_unknown_sig();
 		return 0;
 	}
-	trace = trace_string_sig(trace_ref_sig(id + (uint32_t)of_id->at[0], lost), text,
+	trace = trace_string_sig(trace_ref_sig(id + (uint32_t)of_id->at[0], unreadable), text,
 				 WIRE_TRACE_MAX);
-	span = trace_string_sig(trace_ref_sig(segment + (uint32_t)of_segment->at[1], lost),
+	span = trace_string_sig(trace_ref_sig(segment + (uint32_t)of_segment->at[1], unreadable),
 				text + trace + 1, WIRE_TRACE_MAX - 12);
 	if (!trace || !span)
 		return 0;
-	number = trace_span_number_sig(trace_ref_sig(context + (uint32_t)c->at[1], lost),
-				       text + trace + 1 + span, lost);
+	number = trace_span_number_sig(trace_ref_sig(context + (uint32_t)c->at[1], unreadable),
+				       text + trace + 1 + span, unreadable);
 	if (!number)
 		return 0;
-	*lost = false;
+	*unreadable = false;
 	return trace + 1 + span + number;
 }
 
@@ -218,7 +221,7 @@ static uint32_t trace_brave_sig(const struct trace_class *c, uint64_t context, c
 
 	if (!low)
 		return 0;
-	/* as its own texts: 16 digits where the rest is 0 */
+	/* as Brave prints it: 16 digits if the upper half is 0 */
 	if (high) {
 		trace_put_hex_sig(text, high);
 		n = 16;
@@ -235,59 +238,59 @@ static uint32_t trace_brave_sig(const struct trace_class *c, uint64_t context, c
 /* ---- an MDC ---- */
 
 static uint32_t trace_mdc_entry_sig(uint64_t slots, uint32_t n, uint32_t key, char *text,
-				    bool *lost)
+				    bool *unreadable)
 {
 	uint32_t hash = trace_sig.mdc_keys[key].hash, len = trace_sig.mdc_keys[key].len, got;
-	uint64_t node = trace_element_sig(slots, hash & (n - 1), lost);
+	uint64_t node = trace_element_sig(slots, hash & (n - 1), unreadable);
 	char name[TRACE_KEY_BYTES];
 
-	for (uint32_t i = 0; node && i < CHAIN_MAX && !*lost; i++) {
+	for (uint32_t i = 0; node && i < CHAIN_MAX && !*unreadable; i++) {
 		if (load32_sig(node + (uint32_t)trace_sig.node_hash) == hash &&
-		    trace_string_sig(trace_ref_sig(node + (uint32_t)trace_sig.node_key, lost), name,
-				     len) == len &&
+		    trace_string_sig(trace_ref_sig(node + (uint32_t)trace_sig.node_key, unreadable),
+				     name, len) == len &&
 		    trace_same_sig(name, trace_sig.mdc_keys[key].text, len)) {
 			got = trace_string_sig(
-				trace_ref_sig(node + (uint32_t)trace_sig.node_value, lost), text,
-				WIRE_TRACE_MAX);
-			*lost |= !got;
+				trace_ref_sig(node + (uint32_t)trace_sig.node_value, unreadable),
+				text, WIRE_TRACE_MAX);
+			*unreadable |= !got;
 			text[got + 1] = '\0';
 			return got ? got + 2 : 0;
 		}
-		node = trace_ref_sig(node + (uint32_t)trace_sig.node_next, lost);
+		node = trace_ref_sig(node + (uint32_t)trace_sig.node_next, unreadable);
 	}
 	return 0;
 }
 
-static uint32_t trace_mdc_sig(uint64_t map, char *text, bool *lost)
+static uint32_t trace_mdc_sig(uint64_t map, char *text, bool *unreadable)
 {
-	uint64_t slots = trace_ref_sig(map + (uint32_t)trace_sig.map_table, lost);
+	uint64_t slots = trace_ref_sig(map + (uint32_t)trace_sig.map_table, unreadable);
 	uint32_t n = slots ? load32_sig(slots + (uint32_t)continuation_sig.array_length) : 0;
 	uint32_t bytes = 0;
 
 	if (!n || n & (n - 1) || n > MDC_SLOTS_MAX)
 		return 0;
-	for (uint32_t k = 0; k < trace_sig.n_mdc_keys && !bytes && !*lost; k++)
-		bytes = trace_mdc_entry_sig(slots, n, k, text, lost);
+	for (uint32_t k = 0; k < trace_sig.n_mdc_keys && !bytes && !*unreadable; k++)
+		bytes = trace_mdc_entry_sig(slots, n, k, text, unreadable);
 	return bytes;
 }
 
-uint32_t trace_ids_sig(const struct trace_class *c, uint64_t value, char *text, bool *lost)
+uint32_t trace_ids_sig(const struct trace_class *c, uint64_t value, char *text, bool *unreadable)
 {
 	uint64_t map;
 
 	switch (c->kind) {
 	case TRACE_OTEL:
-		return trace_otel_sig(c, value, text, lost);
+		return trace_otel_sig(c, value, text, unreadable);
 	case TRACE_SKYWALKING:
-		return trace_skywalking_sig(c, value, text, lost);
+		return trace_skywalking_sig(c, value, text, unreadable);
 	case TRACE_BRAVE:
 		return trace_brave_sig(c, value, text);
 	case TRACE_MDC:
-		return trace_mdc_sig(value, text, lost);
+		return trace_mdc_sig(value, text, unreadable);
 	case TRACE_MDC_WRAPPED:
-		map = trace_ref_sig(value + (uint32_t)c->at[0], lost);
+		map = trace_ref_sig(value + (uint32_t)c->at[0], unreadable);
 		return object_klass_sig(map) == trace_sig.hash_map_klass
-			       ? trace_mdc_sig(map, text, lost)
+			       ? trace_mdc_sig(map, text, unreadable)
 			       : 0;
 	default:
 		return 0;

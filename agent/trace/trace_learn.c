@@ -1,7 +1,7 @@
 /*
- * Tracers' classes, learnt from objects at hand: what they are called says what they are, whatever
- * class loader they came from and whatever package they were moved to. A weak reference to each
- * class says when it is gone: another could come to lie at its address.
+ * Learns the classes of tracers from objects in the application. A class is recognised by its name,
+ * whatever class loader it came from and whatever package it was relocated to. A weak reference to
+ * each class shows when it is unloaded, because another class could then get its address.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,22 +17,22 @@
 struct trace_wanted trace_wanted;
 
 static struct trace_learnt {
-	uint64_t *klass; /* its place in a table; NULL = free */
+	uint64_t *klass; /* its key in one of the tables; NULL = this entry is free */
 	jweak of;
-} trace_learnt[4 * TRACE_PLACES];
+} trace_learnt[4 * TRACE_SLOTS];
 
-static char trouble[256];
+static char learn_problem[256];
 
-const char *trace_learn_trouble(void)
+const char *trace_learn_problem(void)
 {
-	return trouble;
+	return learn_problem;
 }
 
 static void trace_learn_fails(const char *what, const char *name)
 {
-	if (!trouble[0])
-		snprintf(trouble, sizeof(trouble), "%s in %.150s: its trace ids are not read", what,
-			 name);
+	if (!learn_problem[0])
+		snprintf(learn_problem, sizeof(learn_problem),
+			 "%s in %.150s: its trace ids are not read", what, name);
 }
 
 static bool trace_learn_ends(const char *name, const char *end)
@@ -44,15 +44,15 @@ static bool trace_learn_ends(const char *name, const char *end)
 
 /* ---- the tables ---- */
 
-/* A free place; TRACE_PLACES = the class is known, or there is none. */
-static uint32_t trace_learn_free_place(const struct trace_classes *c, uint64_t klass)
+/* A free slot of the table; TRACE_SLOTS = the class is known already, or the table is full. */
+static uint32_t trace_learn_free_slot(const struct trace_classes *c, uint64_t klass)
 {
-	uint32_t unused = TRACE_PLACES;
+	uint32_t unused = TRACE_SLOTS;
 
-	for (uint32_t i = 0; i < TRACE_PLACES; i++) {
+	for (uint32_t i = 0; i < TRACE_SLOTS; i++) {
 		if (c->klass[i] == klass)
-			return TRACE_PLACES;
-		if (!c->klass[i] && unused == TRACE_PLACES)
+			return TRACE_SLOTS;
+		if (!c->klass[i] && unused == TRACE_SLOTS)
 			unused = i;
 	}
 	return unused;
@@ -74,22 +74,22 @@ static bool trace_learn_remember(JNIEnv *env, uint64_t *klass, jclass of)
 	return false;
 }
 
-/* A class with up to three fields; known already, or no room: nothing happens. */
+/* Adds a class with up to three fields. Does nothing if it is known already or there is no room. */
 static void trace_learn_class(JNIEnv *env, struct trace_classes *c, jclass of, enum trace_kind kind,
 			      jfieldID a, jfieldID b, jfieldID d)
 {
 	uint64_t klass = trace_jdk_klass(env, of);
-	uint32_t place = klass ? trace_learn_free_place(c, klass) : TRACE_PLACES;
+	uint32_t slot = klass ? trace_learn_free_slot(c, klass) : TRACE_SLOTS;
 	jfieldID ids[3] = { a, b, d };
 
-	if (place == TRACE_PLACES || !trace_learn_remember(env, &c->klass[place], of))
+	if (slot == TRACE_SLOTS || !trace_learn_remember(env, &c->klass[slot], of))
 		return;
 	for (int i = 0; i < 3; i++)
-		c->of[place].at[i] = ids[i] ? field_id_offset(ids[i]) : -1;
-	c->of[place].kind = (uint8_t)kind;
-	__atomic_store_n(&c->klass[place], klass, __ATOMIC_RELEASE);
-	if (place >= c->n)
-		__atomic_store_n(&c->n, place + 1, __ATOMIC_RELEASE);
+		c->of[slot].at[i] = ids[i] ? field_id_offset(ids[i]) : -1;
+	c->of[slot].kind = (uint8_t)kind;
+	__atomic_store_n(&c->klass[slot], klass, __ATOMIC_RELEASE);
+	if (slot >= c->n)
+		__atomic_store_n(&c->n, slot + 1, __ATOMIC_RELEASE);
 }
 
 static void trace_learn_drop(JNIEnv *env, struct trace_learnt *l)
@@ -111,7 +111,7 @@ void trace_learn_forget(JNIEnv *env)
 	for (uint32_t i = 0; i < sizeof(trace_learnt) / sizeof(trace_learnt[0]); i++)
 		if (trace_learnt[i].klass)
 			trace_learn_drop(env, &trace_learnt[i]);
-	trouble[0] = '\0';
+	learn_problem[0] = '\0';
 }
 
 static void trace_learn_name(JNIEnv *env, jclass of, char *ret)
@@ -130,7 +130,7 @@ static void trace_learn_sibling(const char *name, const char *rest, char *ret)
 	snprintf(ret, NAME_BYTES, "L%.*s" OTEL "%s;", n, name, rest);
 }
 
-/* The object under a span key: what kind of span it is, and where that has its ids. */
+/* Learns the class of the object under a span key, and where it has its ids. */
 static void trace_learn_span(JNIEnv *env, jobject span, const char *key_name)
 {
 	jclass of = (*env)->GetObjectClass(env, span), of_ids;
@@ -160,12 +160,12 @@ static void trace_learn_span(JNIEnv *env, jobject span, const char *key_name)
 	trace_learn_class(env, &trace_sig.spans, of, TRACE_OTEL, at, NULL, NULL);
 }
 
-/* One pair of a context: is that the span key? Then the value is a span. */
+/* Checks one pair of a context: if @key is the span key, @value is a span. */
 static void trace_learn_pair(JNIEnv *env, jobject key, jobject value)
 {
 	jclass of = (*env)->GetObjectClass(env, key);
 	char name[NAME_BYTES], text[NAME_BYTES] = "";
-	jstring said = NULL;
+	jstring key_name = NULL;
 	jfieldID at;
 
 	trace_learn_name(env, of, name);
@@ -173,15 +173,15 @@ static void trace_learn_pair(JNIEnv *env, jobject key, jobject value)
 		return;
 	at = trace_jdk_field(env, of, "name", "Ljava/lang/String;");
 	if (at)
-		said = (*env)->GetObjectField(env, key, at);
-	if (!said) {
+		key_name = (*env)->GetObjectField(env, key, at);
+	if (!key_name) {
 		trace_learn_fails("no name", name);
 		return;
 	}
 	trace_learn_class(env, &trace_sig.keys, of, TRACE_OTEL, at, NULL, NULL);
-	if ((*env)->GetStringUTFLength(env, said) >= (jsize)sizeof(text) / 2)
+	if ((*env)->GetStringUTFLength(env, key_name) >= (jsize)sizeof(text) / 2)
 		return;
-	(*env)->GetStringUTFRegion(env, said, 0, (*env)->GetStringLength(env, said), text);
+	(*env)->GetStringUTFRegion(env, key_name, 0, (*env)->GetStringLength(env, key_name), text);
 	if (strcmp(text, SPAN_KEY) == 0 && value)
 		trace_learn_span(env, value, name);
 }

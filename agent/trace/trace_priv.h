@@ -1,110 +1,115 @@
 /*
- * Inside the room: trace_sig.c (from the thread to the value of its ThreadLocal), trace_kinds_sig.c
- * (from the value to the ids), trace_jdk.c (where the JDK's classes keep things), trace_learn.c
- * (tracers' classes), trace.c (when is looked, and at whom).
+ * Shared by the room's files: trace_sig.c (from the thread to the value of its ThreadLocal),
+ * trace_kinds_sig.c (from the value to the ids), trace_jdk.c (fields and classes of the JDK),
+ * trace_learn.c (classes of tracers), trace.c (when to search, and in which threads).
  */
 #pragma once
 
 #include "agent/trace/trace.h"
 
-#define TRACE_PLACES	16u /* of each table: class loaders may bring a tracer each */
+/* entries of each table: several class loaders may each have a tracer of their own */
+#define TRACE_SLOTS	16u
 #define TRACE_MDC_KEYS	4u
 #define TRACE_KEY_BYTES 32u
 
 enum trace_kind {
-	TRACE_NO_TRACE, /* it says that nothing is traced */
+	TRACE_NO_TRACE, /* a context that is not traced */
 	TRACE_OTEL,
 	TRACE_SKYWALKING,
 	TRACE_BRAVE,
 	TRACE_MDC,
-	TRACE_MDC_WRAPPED, /* a map that holds the map */
+	TRACE_MDC_WRAPPED, /* a map that wraps the HashMap */
 };
 
-/* Where the fields of a class lie. */
+/* The offsets of a class's fields. */
 struct trace_class {
 	int32_t at[3];
-	uint8_t kind; /* enum trace_kind, of values */
+	uint8_t kind; /* enum trace_kind, for classes of values */
 };
 
-/* Classes by their Klass, apart from what is known of them: a handler finds all of this cold. A
- * klass is written last, and becomes 0 when the class goes. */
+/* A table of classes, searched by Klass. The keys are apart from the offsets, because a handler
+ * finds them in no cache. A key is written last, and becomes 0 when the class is unloaded. */
 struct trace_classes {
-	uint32_t n; /* places that were ever used */
-	uint64_t klass[TRACE_PLACES]; /* 0 = free */
-	struct trace_class of[TRACE_PLACES];
+	uint32_t n; /* entries that have ever been used */
+	uint64_t klass[TRACE_SLOTS]; /* 0 = free */
+	struct trace_class of[TRACE_SLOTS];
 };
 
 /* Hashes of ThreadLocals. */
 struct trace_locals {
 	uint32_t n;
-	uint32_t hash[TRACE_PLACES];
+	uint32_t hash[TRACE_SLOTS];
 };
 
 struct trace_layout {
-	uint32_t on; /* some ThreadLocal is known: the one load */
-	uint32_t wanted; /* by handlers: they met a class that is not known (yet) */
-	struct trace_locals tracers, mdc; /* an MDC may say the same, and less */
-	struct trace_classes values; /* OTEL: entries; SKYWALKING: segment, span stack; BRAVE: high
-					and low trace id, span id; MDC_WRAPPED: the map */
+	uint32_t on; /* 1 = some ThreadLocal is known; handlers check this first */
+	uint32_t wanted; /* 1 = a handler met an unknown class, so a search is needed */
+	/* MDCs come second: they repeat a tracer's ids, sometimes only a part */
+	struct trace_locals tracers, mdc;
+	/* OTEL: entries; SKYWALKING: segment, span stack; BRAVE: high and low trace id, span id;
+	 * MDC_WRAPPED: the map */
+	struct trace_classes values;
 	struct trace_classes spans; /* OTEL: the span context; SKYWALKING: its number */
 	struct trace_classes ids; /* OTEL: trace id, span id; SKYWALKING: the trace id's object, its
 				     own id */
 	struct trace_classes keys; /* OTEL: the key's name; SKYWALKING: the trace id's text */
 	struct {
-		uint32_t hash; /* as HashMap spreads it */
+		uint32_t hash; /* as HashMap.hash() computes it */
 		uint32_t len;
 		char text[TRACE_KEY_BYTES];
 	} mdc_keys[TRACE_MDC_KEYS];
 	uint32_t n_mdc_keys;
 
-	/* the JDK's: Thread, ThreadLocalMap, its Entry, Reference, ThreadLocal ... */
+	/* of the JDK: Thread, ThreadLocalMap, its Entry, Reference, ThreadLocal ... */
 	int32_t thread_object; /* in a JavaThread */
-	bool slot_is_object; /* not a handle of it: before 16 */
+	bool slot_is_object; /* the field holds the object itself, not a handle: before JDK 16 */
 	int32_t thread_locals, table, value, referent, local_hash;
 	uint64_t map_klass, table_klass, entry_klass;
 	uint64_t string_klass, bytes_klass, objects_klass;
 	int32_t list_last, node_item, map_table, node_hash, node_key, node_value, node_next;
 	uint64_t list_node_klass, hash_map_klass;
-	/* a Continuation's task, and the virtual thread in that; klass 0 = there is none */
+	/* a Continuation's task, and its virtual thread; klass 0 = this JDK has none */
 	int32_t task, task_thread;
 	uint64_t task_klass;
-	uint32_t elements, element_bytes; /* of an array of references */
+	/* of an array of references: offset of the first element, size of each */
+	uint32_t elements, element_bytes;
 };
 extern struct trace_layout trace_sig;
 
-/* trace_sig.c. A reference in a field; 0 with *lost: not to be followed now. */
-uint64_t trace_ref_sig(uint64_t at, bool *lost);
-uint64_t trace_element_sig(uint64_t array, uint32_t i, bool *lost);
+/* trace_sig.c. The reference in a field; 0 and *unreadable = true: it cannot be followed now. */
+uint64_t trace_ref_sig(uint64_t at, bool *unreadable);
+uint64_t trace_element_sig(uint64_t array, uint32_t i, bool *unreadable);
 const struct trace_class *trace_class_sig(const struct trace_classes *c, uint64_t object);
 void trace_unknown_sig(void);
 
-/* trace_kinds_sig.c: the ids in a value of that class; 0 = none, or not to be had now. *lost says
- * which. */
-uint32_t trace_ids_sig(const struct trace_class *c, uint64_t value, char *text, bool *lost);
+/* trace_kinds_sig.c. Reads the ids in a @value of class @c as text; returns its bytes, 0 = there
+ * are none, or, with *unreadable, they cannot be read now. */
+uint32_t trace_ids_sig(const struct trace_class *c, uint64_t value, char *text, bool *unreadable);
 
-/* trace_jdk.c. false = this JVM keeps them elsewhere; *missing says what. */
+/* trace_jdk.c. Finds the fields and classes of the JDK. false = one was not found; *missing names
+ * it. */
 bool trace_jdk_find(JNIEnv *env, const char **missing);
-/* The value and the ThreadLocal of the entry at @i of the ThreadLocals of @thread. New local
+/* The entries of a thread's ThreadLocals, and the value and the ThreadLocal of one entry. New local
  * references or NULL. */
 jobjectArray trace_jdk_entries(JNIEnv *env, jobject thread);
 jobject trace_jdk_value(JNIEnv *env, jobject entry);
 jobject trace_jdk_local(JNIEnv *env, jobject entry, uint32_t *ret_hash);
 uint64_t trace_jdk_klass(JNIEnv *env, jclass of);
-/* "java/util/HashMap"; "" = not to be had. */
+/* "java/util/HashMap"; "" = the name cannot be read. */
 void trace_jdk_class_name(uint64_t klass, char *ret, size_t size);
 jfieldID trace_jdk_field(JNIEnv *env, jclass of, const char *name, const char *type);
 /* Does the HashMap hold one of the keys of an MDC? */
 bool trace_jdk_has_key(JNIEnv *env, jobject map);
 jobject trace_jdk_list_last(JNIEnv *env, jobject list);
 
-/* trace_learn.c. What a thread keeps under a ThreadLocal: true = a context of a tracer, now known.
- */
+/* trace_learn.c. Checks the value of a ThreadLocal. true = it is a tracer's context, whose classes
+ * are known from now on. */
 bool trace_learn_value(JNIEnv *env, jobject value, bool *ret_mdc);
 /* Forgets the classes that were unloaded. */
 void trace_learn_sweep(JNIEnv *env);
 void trace_learn_forget(JNIEnv *env);
-/* What is there but cannot be read; "" = nothing. */
-const char *trace_learn_trouble(void);
+/* A sentence about a tracer that was found but cannot be read; "" = none. */
+const char *trace_learn_problem(void);
 extern struct trace_wanted {
 	bool otel, skywalking, brave, mdc;
 } trace_wanted;

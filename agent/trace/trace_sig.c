@@ -1,6 +1,6 @@
 /*
- * See trace.h: from the thread to the value of a tracer's ThreadLocal, as ThreadLocalMap.getEntry()
- * goes, but with loads that may fail.
+ * See trace.h: from the thread to the value of a tracer's ThreadLocal, in the way of
+ * ThreadLocalMap.getEntry(), but with loads that may fail.
  */
 #include "agent/base/guard.h"
 #include "agent/hotspot/continuation.h"
@@ -12,23 +12,23 @@
 
 #define PROBES_MAX 64u
 #define TABLE_MAX  65536u
-#define TRIES	   3 /* a collection came between */
+#define TRIES	   3 /* attempts, as a collection may interfere */
 
 struct trace_layout trace_sig;
 
-uint64_t trace_ref_sig(uint64_t at, bool *lost)
+uint64_t trace_ref_sig(uint64_t at, bool *unreadable)
 {
 	if (!oop_is_followable_sig(at)) {
-		*lost = true;
+		*unreadable = true;
 		return 0;
 	}
 	return oop_load_sig(at);
 }
 
-uint64_t trace_element_sig(uint64_t array, uint32_t i, bool *lost)
+uint64_t trace_element_sig(uint64_t array, uint32_t i, bool *unreadable)
 {
 	return trace_ref_sig(array + trace_sig.elements + (uint64_t)i * trace_sig.element_bytes,
-			     lost);
+			     unreadable);
 }
 
 const struct trace_class *trace_class_sig(const struct trace_classes *c, uint64_t object)
@@ -50,120 +50,122 @@ void trace_unknown_sig(void)
 
 /* ---- the thread ---- */
 
-static uint64_t trace_slot_sig(uint64_t slot, bool *lost)
+static uint64_t trace_slot_sig(uint64_t slot, bool *unreadable)
 {
 	uint64_t handle;
 
 	if (trace_sig.slot_is_object)
-		return trace_ref_sig(slot, lost);
+		return trace_ref_sig(slot, unreadable);
 	handle = load64_sig(slot);
 	if (!oop_is_followable_sig(handle)) {
-		*lost = true;
+		*unreadable = true;
 		return 0;
 	}
 	return oop_load_wide_sig(handle);
 }
 
 /*
- * The Thread that runs there. Between two steps of a mount or an unmount the JVM says the carrier
- * while the virtual thread's code runs (21): the continuation on the stack knows better.
+ * The Thread that runs on @java_thread. Between two steps of a mount or an unmount the JVM still
+ * names the carrier while code of the virtual thread runs (JDK 21); the continuation on the stack
+ * then gives the right thread.
  */
-static uint64_t trace_thread_sig(uint64_t java_thread, bool *lost)
+static uint64_t trace_thread_sig(uint64_t java_thread, bool *unreadable)
 {
-	uint64_t own = trace_slot_sig(java_thread + (uint32_t)trace_sig.thread_object, lost);
+	uint64_t own = trace_slot_sig(java_thread + (uint32_t)trace_sig.thread_object, unreadable);
 	uint64_t here = own, continuation, task;
 
 	if (vm_sig.thread_vthread >= 0)
-		here = trace_slot_sig(java_thread + (uint32_t)vm_sig.thread_vthread, lost);
+		here = trace_slot_sig(java_thread + (uint32_t)vm_sig.thread_vthread, unreadable);
 	if (!here || here != own || !trace_sig.task_klass)
 		return here;
 	continuation = continuation_on_sig(java_thread);
-	task = continuation ? trace_ref_sig(continuation + (uint32_t)trace_sig.task, lost) : 0;
+	task = continuation ? trace_ref_sig(continuation + (uint32_t)trace_sig.task, unreadable)
+			    : 0;
 	if (!task)
 		return here;
 	if (object_klass_sig(task) != trace_sig.task_klass) {
-		*lost = true;
+		*unreadable = true;
 		return 0;
 	}
-	return trace_ref_sig(task + (uint32_t)trace_sig.task_thread, lost);
+	return trace_ref_sig(task + (uint32_t)trace_sig.task_thread, unreadable);
 }
 
 /* ---- its ThreadLocals ---- */
 
-static uint64_t trace_table_sig(uint64_t thread, uint32_t *ret_length, bool *lost)
+static uint64_t trace_table_sig(uint64_t thread, uint32_t *ret_length, bool *unreadable)
 {
-	uint64_t map = trace_ref_sig(thread + (uint32_t)trace_sig.thread_locals, lost), table;
+	uint64_t map = trace_ref_sig(thread + (uint32_t)trace_sig.thread_locals, unreadable), table;
 	uint32_t n;
 
 	*ret_length = 0;
 	if (!map)
 		return 0;
 	table = object_klass_sig(map) == trace_sig.map_klass
-			? trace_ref_sig(map + (uint32_t)trace_sig.table, lost)
+			? trace_ref_sig(map + (uint32_t)trace_sig.table, unreadable)
 			: 0;
 	n = table ? load32_sig(table + (uint32_t)continuation_sig.array_length) : 0;
 	if (object_klass_sig(table) != trace_sig.table_klass || !n || n & (n - 1) ||
 	    n > TABLE_MAX) {
-		*lost = true;
+		*unreadable = true;
 		return 0;
 	}
 	*ret_length = n;
 	return table;
 }
 
-static uint64_t trace_value_sig(uint64_t table, uint32_t n, uint32_t hash, bool *lost)
+static uint64_t trace_value_sig(uint64_t table, uint32_t n, uint32_t hash, bool *unreadable)
 {
 	for (uint32_t i = 0; i < n && i < PROBES_MAX; i++) {
-		uint64_t entry = trace_element_sig(table, (hash + i) & (n - 1), lost), local;
+		uint64_t entry = trace_element_sig(table, (hash + i) & (n - 1), unreadable), local;
 
 		if (!entry)
 			return 0;
 		if (object_klass_sig(entry) != trace_sig.entry_klass) {
-			*lost = true;
+			*unreadable = true;
 			return 0;
 		}
-		local = trace_ref_sig(entry + (uint32_t)trace_sig.referent, lost);
+		local = trace_ref_sig(entry + (uint32_t)trace_sig.referent, unreadable);
 		if (local && load32_sig(local + (uint32_t)trace_sig.local_hash) == hash)
-			return trace_ref_sig(entry + (uint32_t)trace_sig.value, lost);
-		if (*lost)
+			return trace_ref_sig(entry + (uint32_t)trace_sig.value, unreadable);
+		if (*unreadable)
 			return 0;
 	}
 	return 0;
 }
 
 static uint32_t trace_of_locals_sig(const struct trace_locals *locals, uint64_t table, uint32_t n,
-				    char *text, bool *lost)
+				    char *text, bool *unreadable)
 {
 	uint32_t n_locals = __atomic_load_n(&locals->n, __ATOMIC_ACQUIRE), bytes = 0;
 
-	for (uint32_t i = 0; i < n_locals && !bytes && !*lost; i++) {
-		uint64_t value = trace_value_sig(table, n, locals->hash[i], lost);
+	for (uint32_t i = 0; i < n_locals && !bytes && !*unreadable; i++) {
+		uint64_t value = trace_value_sig(table, n, locals->hash[i], unreadable);
 		const struct trace_class *c;
 
 		if (!value)
 			continue;
 		c = trace_class_sig(&trace_sig.values, value);
 		if (c)
-			bytes = trace_ids_sig(c, value, text, lost);
+			bytes = trace_ids_sig(c, value, text, unreadable);
 		else
 			trace_unknown_sig();
-		*lost |= !c;
+		*unreadable |= !c;
 	}
-	return *lost ? 0 : bytes;
+	return *unreadable ? 0 : bytes;
 }
 
 static uint32_t trace_of_thread_sig(uint64_t java_thread, char *text)
 {
-	bool lost = false;
-	uint64_t thread = trace_thread_sig(java_thread, &lost), table;
+	bool unreadable = false;
+	uint64_t thread = trace_thread_sig(java_thread, &unreadable), table;
 	uint32_t n = 0, bytes;
 
-	table = thread && !lost ? trace_table_sig(thread, &n, &lost) : 0;
+	table = thread && !unreadable ? trace_table_sig(thread, &n, &unreadable) : 0;
 	if (!table)
 		return 0;
-	bytes = trace_of_locals_sig(&trace_sig.tracers, table, n, text, &lost);
-	if (!bytes && !lost)
-		bytes = trace_of_locals_sig(&trace_sig.mdc, table, n, text, &lost);
+	bytes = trace_of_locals_sig(&trace_sig.tracers, table, n, text, &unreadable);
+	if (!bytes && !unreadable)
+		bytes = trace_of_locals_sig(&trace_sig.mdc, table, n, text, &unreadable);
 	return bytes;
 }
 
@@ -173,8 +175,8 @@ static uint32_t trace_read_sig(uint64_t java_thread, char *text)
 	uint32_t bytes = 0;
 
 	guard_enter_sig();
-	/* a thread in native code, or one that waits, is not held while a collector moves objects
-	 */
+	/* a thread in native code, or one that waits, does not stop while a collector moves
+	 * objects: the result counts only if no collection ran meanwhile */
 	for (int i = 0; i < TRIES && (calm = oop_calm_sig()) && after != calm; i++) {
 		bytes = trace_of_thread_sig(java_thread, text);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);

@@ -222,7 +222,7 @@ class Rates(unittest.TestCase):
         target = daemon.target(jvm.pid)
         self.assertEqual(target["interval_asked_ns"], 200000)
         self.assertRegex(" ".join(n["what"] for n in target["notes"] if n["step"] == "interval"),
-                         r"a sample every \S+ ms of CPU time and not every 0.2 ms, .* max_cpu is 0.5 %")
+                         r"a sample every \S+ ms of CPU time instead of every 0.2 ms, .* max_cpu is 0.5 %")
         with subprocess.Popen([BUILD + "/bin/kindling", "--socket", daemon.socket, "record", str(jvm.pid), "-d", "60s", "-o",
                                daemon.dir + "/r.txt"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recording:
             wait_for("the configured interval", lambda: daemon.target(jvm.pid)["interval_ns"] == 200000)

@@ -130,7 +130,7 @@ static void samples_that_cost_too_much_come_as_rarely_as_they_must(void **state)
 	assert_in_range(engine.interval_ns, 24 * NS_PER_MS, 26 * NS_PER_MS);
 	assert_int_equal(events.lock_min_ns, NS_PER_MS);
 	assert_string_equal(interval_note,
-			    "a sample every 25 ms of CPU time and not every 10 ms, which would "
+			    "a sample every 25 ms of CPU time instead of every 10 ms, which would "
 			    "take 2.5 % of the application's CPU time: max_cpu is 1 %");
 }
 
@@ -248,7 +248,7 @@ static bool quarter(uint64_t waits_ms)
 	process_ns += NS_PER_S / 4;
 	agent.counters.of[WIRE_EVENT_LOCK].cost_ns += waits_ms * NS_PER_MS;
 	agent.counters.of[WIRE_EVENT_LOCK].taken += 1000 * waits_ms;
-	return budget_hurry(&start);
+	return budget_check_waits(&start);
 }
 
 static void waits_that_cost_far_too_much_are_not_told_for_long(void **state)

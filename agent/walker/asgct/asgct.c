@@ -25,7 +25,7 @@ int asgct_init(JavaVM *vm, JNIEnv *env, const char **why)
 		return -ENOTSUP;
 	}
 	if (jdk_bug_affects(JDK_BUG_TRACE, libjvm_version())) {
-		*why = "AsyncGetCallTrace of so old a JDK can crash the JVM (JDK-8283849)";
+		*why = "AsyncGetCallTrace of a JDK this old can crash the JVM (JDK-8283849)";
 		return -ENOTSUP;
 	}
 	r = jvm_tools_init(vm, env);
