@@ -25,6 +25,8 @@
 #define FILTERS_MAX	 64
 #define INSTRUCTIONS_MAX 4096 /* BPF_MAXINSNS */
 #define STOP_MS		 200
+#define SLEEPER_MS	 1000 /* until some thread sleeps */
+#define SLEEPER_PAUSE_MS 20
 #define THREADS_MAX	 1024
 
 #ifdef __aarch64__
@@ -265,6 +267,20 @@ static int read_or_ask(const struct inject *in, char *ret_name, size_t size)
 	return r;
 }
 
+/* Threads of a JVM that is just starting, or that has no CPU, may all run at one moment. */
+static int seccomp_read_patiently(const struct inject *in, char *ret_name, size_t size)
+{
+	int r = read_or_ask(in, ret_name, size);
+
+	for (int ms = 0; (r == -EBUSY || r == -ETIMEDOUT) && ms < SLEEPER_MS &&
+			 inject_remaining_ms(in) > SLEEPER_MS;
+	     ms += SLEEPER_PAUSE_MS) {
+		inject_pause_ms(SLEEPER_PAUSE_MS);
+		r = read_or_ask(in, ret_name, size);
+	}
+	return r;
+}
+
 int seccomp_check(struct inject *in)
 {
 	char status[16384], mode[16], name[32] = "";
@@ -279,7 +295,11 @@ int seccomp_check(struct inject *in)
 		return fault_set(
 			in->fault, EACCES, FAULT_PREFLIGHT,
 			"the JVM has a seccomp filter that this command did not read; an attach reads it");
-	r = read_or_ask(in, name, sizeof(name));
+	r = seccomp_read_patiently(in, name, sizeof(name));
+	if (r == -EBUSY)
+		return fault_set(
+			in->fault, EAGAIN, FAULT_PREFLIGHT,
+			"the JVM has a seccomp filter that cannot be read now: none of its threads sleeps");
 	if (r < 0 && in->looks)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
 				 "the JVM has a seccomp filter that cannot be read (%s)",

@@ -35,8 +35,9 @@ int seccomp_read(const struct inject *in, const char **ret_name);
 
 /*
  * Refuses a target whose filters would kill it at a call that the agent makes: the agent's thread
- * inherits filters. If this process has a filter itself, it asks filters.h. If the filters cannot
- * be read (an old kernel, a debugger on the target, no answer) the target passes. Returns 0, or
- * -EPERM + fault.
+ * inherits filters. If this process has a filter itself, it asks filters.h. Waits a second at most
+ * for a thread that sleeps. If the filters cannot be read (an old kernel, a debugger on the target,
+ * no answer) the target passes. Returns 0, -EPERM + fault, or -EAGAIN + fault: no thread sleeps
+ * now.
  */
 int seccomp_check(struct inject *in);

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "daemon/ground/clock.h"
 #include "daemon/ground/proc.h"
 #include "injector/filters.h"
 #include "injector/inject.h"
@@ -40,17 +41,27 @@ static void set_filter(int nr)
 		_exit(99);
 }
 
-static pid_t start_sleeper(int nr)
+/* It sleeps after having run for @busy_ms. */
+static pid_t start_late_sleeper(int nr, uint64_t busy_ms)
 {
 	static uint32_t word;
 	pid_t pid = fork();
 
 	if (pid == 0) {
+		uint64_t until_ns = clock_mono_ns() + busy_ms * NS_PER_MS;
+
 		set_filter(nr);
+		while (clock_mono_ns() < until_ns)
+			;
 		for (;;)
 			(void)syscall(SYS_futex, &word, FUTEX_WAIT, 0, NULL, NULL, 0);
 	}
 	return pid;
+}
+
+static pid_t start_sleeper(int nr)
+{
+	return start_late_sleeper(nr, 0);
 }
 
 static pid_t start_reader(void)
@@ -185,6 +196,46 @@ static void somebody_else_gets_no_answer(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* What seccomp_check() returns for a process whose filter forbids timer_create(), and which runs
+ * for @busy_ms before it sleeps. */
+static int check_busy(uint64_t busy_ms, struct fault *f)
+{
+	struct inject in = INJECT_NULL;
+	pid_t target = start_late_sleeper(SYS_timer_create, busy_ms);
+	int r;
+
+	*f = (struct fault){ 0 };
+	for (int ms = 0, filtered = 0; !filtered && ms < WAIT_MS; ms++) {
+		char name[32], status[8192], mode[16];
+
+		(void)usleep(1000);
+		snprintf(name, sizeof(name), "/proc/%d/status", (int)target);
+		filtered = proc_read(AT_FDCWD, name, status, sizeof(status)) > 0 &&
+			   proc_field(status, "Seccomp:", mode, sizeof(mode)) && mode[0] == '2';
+	}
+	open_target(&in, target);
+	in.fault = f;
+	in.loads = true;
+	in.deadline_mono_ns = clock_mono_ns() + WAIT_MS * NS_PER_MS;
+	r = seccomp_check(&in);
+	fd_close(in.proc_dfd);
+	end(target);
+	return r;
+}
+
+static void a_process_that_runs_is_read_when_it_sleeps(void **state)
+{
+	struct fault f;
+
+	(void)state;
+	assert_int_equal(check_busy(300, &f), -EPERM);
+	assert_non_null(strstr(f.what, "timer_create"));
+	assert_true(f.flags & FAULT_PERMANENT);
+	assert_int_equal(check_busy(WAIT_MS, &f), -EAGAIN);
+	assert_non_null(strstr(f.what, "none of its threads sleeps"));
+	assert_false(f.flags & FAULT_PERMANENT);
+}
+
 static int remove_directory(void **state)
 {
 	(void)state;
@@ -198,6 +249,7 @@ int main(void)
 		cmocka_unit_test(nobody_there_is_no_verdict),
 		cmocka_unit_test(another_process_of_that_number_is_not_read),
 		cmocka_unit_test(somebody_else_gets_no_answer),
+		cmocka_unit_test(a_process_that_runs_is_read_when_it_sleeps),
 	};
 
 	if (geteuid() != 0 || prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0) {
