@@ -17,7 +17,7 @@ static const enum wire_drop full_causes[ACCOUNTS_FULL_COUNT] = {
 	[ACCOUNTS_FULL_PIPE] = WIRE_DROP_PIPE_FULL,
 };
 
-/* Some of the samples that arrived may have been refused as implausible. */
+/* Samples that arrived: the delivered ones, and those refused as implausible. */
 static uint64_t accounts_came(const struct stream_accounts *b)
 {
 	return b->delivered + b->dropped[WIRE_DROP_IMPLAUSIBLE].n;
@@ -28,7 +28,7 @@ static uint64_t came_weight(const struct stream_accounts *b)
 	return b->delivered_weight + b->dropped[WIRE_DROP_IMPLAUSIBLE].weight;
 }
 
-/* While every sum of a session is below ACCOUNTS_MAX, none of them can overflow, whatever an agent
+/* While every sum of a session stays below ACCOUNTS_MAX, no sum can overflow, whatever an agent
  * sends. */
 int accounts_deliver(struct stream *s, enum wire_event event, uint64_t weight, struct fault *f)
 {
@@ -47,8 +47,9 @@ int accounts_deliver(struct stream *s, enum wire_event event, uint64_t weight, s
 	return 1;
 }
 
-/* NULL, or what is wrong with one event's counters @now, when @arrived came, @arrived_then of it
- * before @then. Used for the numbers and for the weights. */
+/* Defines a function that compares one event's counters of two LEDGERs, @then and the later
+ * @now, of which @arrived_then and @arrived had come by their times. It returns what is wrong,
+ * or NULL. Expanded once for the numbers and once for the weights. */
 #define WRONG_ACCOUNTS(name, taken, written, part)                                                 \
 	static const char *name(const struct wire_accounts *now, const struct wire_accounts *then, \
 				uint64_t arrived, uint64_t arrived_then)                           \
@@ -77,7 +78,8 @@ int accounts_deliver(struct stream *s, enum wire_event event, uint64_t weight, s
 WRONG_ACCOUNTS(wrong_numbers, taken, written, n)
 WRONG_ACCOUNTS(wrong_weights, taken_weight, written_weight, weight)
 
-/* @now was checked, so no counter has decreased. */
+/* Attributes what the agent has dropped for want of room since the last LEDGER to the held-back
+ * reader. @now has been checked: no counter has decreased. */
 static void book_quota(struct stream *s, const struct wire_ledger *now)
 {
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
@@ -91,7 +93,6 @@ static void book_quota(struct stream *s, const struct wire_ledger *now)
 		}
 }
 
-/* The agent's counters must be consistent, and must agree with what arrived. */
 int accounts_on_ledger(struct stream *s, const struct wire_frame *frame, struct fault *f)
 {
 	struct stream_counts *c = &s->counts;
@@ -132,7 +133,7 @@ static void accounts_count(const struct stream *s, enum wire_event event,
 	const struct stream_accounts *past = &s->past.of[event];
 	uint64_t n = s->at_ledger[event].n, weight = s->at_ledger[event].weight;
 
-	/* samples that came after the last LEDGER were certainly taken */
+	/* what arrived after the last LEDGER has certainly been taken, too */
 	ret->taken = past->taken + told->taken + accounts_came(ret) - n;
 	ret->taken_weight = past->taken_weight + told->taken_weight + came_weight(ret) - weight;
 	ret->delivered += past->delivered;

@@ -5,12 +5,12 @@
  */
 #include "daemon/stream/stream_priv.h"
 
-/* tolerance: clocks are read at other moments than samples are taken */
+/* tolerance: the clocks are not read at the moments when the samples are taken */
 #define SLACK_NS	5000000000ull
-#define SLACK_SHARE	4 /* and a quarter: weights are right only on average */
+#define SLACK_SHARE	4 /* plus a quarter: weights are right only on average */
 #define SLACK_BYTES	(1ull << 32)
-#define BYTES_PER_NS	256 /* no core clears memory faster, and Java's memory is cleared */
-#define EVENT_NS	100 /* no event costs the process less CPU time */
+#define BYTES_PER_NS	256 /* Java's memory is cleared before use, and no core clears it faster */
+#define EVENT_NS	100 /* no event costs the process less CPU time than this */
 #define SLACK_EVENTS	1000000ull
 #define ACCOUNTS_FACTOR 16 /* a ledger that exceeds the limit by this much ends the stream */
 
@@ -35,7 +35,8 @@ static bool claims_fits(const struct stream *s, enum wire_event event, uint64_t 
 	case WIRE_EVENT_ALLOC:
 		room = claims_bound(l->cpu_ns, BYTES_PER_NS, SLACK_BYTES);
 		break;
-	default: /* as many threads may wait at once as there are, so each wait is checked alone */
+	default: /* any number of threads may wait at once: waits have no common limit, each is
+		    checked alone */
 		return weight <= claims_bound(l->age_ns, 1, SLACK_NS);
 	}
 	return s->believed[event] <= room && weight <= room - s->believed[event];
@@ -47,8 +48,8 @@ static void claims_ask(struct stream *s)
 	s->limits_asked = true;
 }
 
-/* The clocks are read when the last reading is not enough, and once for all bytes that were fed
- * together: those were all written before. */
+/* Reads the clocks again only if their last reading does not allow @weight, and at most once for
+ * the bytes of one stream_feed(): all of them were written before that reading. */
 bool claims_believe(struct stream *s, enum wire_event event, uint64_t weight)
 {
 	if (!s->ops.limits)
@@ -73,8 +74,8 @@ static bool accounts_fit(const struct stream *s, enum wire_event event,
 		       claims_bound(l->cpu_total_ns, ACCOUNTS_FACTOR, ACCOUNTS_FACTOR * SLACK_NS);
 }
 
-/* The counters also contain what was dropped while no daemon was there, so everything the process
- * ever used is allowed. */
+/* The counters include what was dropped while no daemon was connected, so the limit is what the
+ * process has used in its whole life. */
 bool claims_believe_accounts(struct stream *s, enum wire_event event, const struct wire_accounts *b)
 {
 	if (!s->ops.limits)

@@ -1,7 +1,7 @@
 /*
- * What an agent's ids of contexts stand for: a trace and a span that a tracer had under way. The
- * ids are few and are given out again and again, so all of them together stay small; texts are
- * taken only as the agent may send them, visible ASCII, which no output has to escape.
+ * The table of an agent's context ids: the trace and the span that a tracer had under way in a
+ * thread. Agents use few ids and give them new meanings, so the table stays small. Texts must be
+ * visible ASCII, as the protocol demands; so no output needs to escape them.
  */
 #include "daemon/stream/stream_priv.h"
 
@@ -18,7 +18,7 @@ static bool contexts_is_visible(struct wire_str text)
 
 static size_t contexts_block_bytes(const struct stream_context *c)
 {
-	/* the span follows the trace in one block */
+	/* one block holds both texts, the trace's first */
 	return c->trace_id ? (size_t)(c->span_id - c->trace_id) + strlen(c->span_id) + 1 +
 				     STREAM_BLOCK_BYTES
 			   : 0;

@@ -1,6 +1,7 @@
 /*
- * The meaning of an agent's ids: strings, methods, mappings, and nodes, of which a stack is a path.
- * An id is defined once, before its first use; all of it takes at most MEMORY_MAX.
+ * The meaning of an agent's ids: strings, methods, mappings and nodes (a stack is the path from a
+ * node to its root). An id is defined once, before its first use. One stream's dictionary takes at
+ * most MEMORY_MAX.
  */
 #include "daemon/stream/stream_priv.h"
 
@@ -10,7 +11,7 @@
 
 #define MEMORY_MAX (64u << 20) /* of one stream's dictionary, bytes */
 #define TEXT_BYTES \
-	(16u << 10) /* texts lie in blocks of this size: there are thousands of short ones */
+	(16u << 10) /* short texts, of which there are thousands, share blocks of this size */
 
 struct stream_text {
 	struct stream_text *next;
@@ -43,7 +44,7 @@ static int dictionary_grow(struct stream *s, void **array, uint32_t *n, uint32_t
 	r = dictionary_charge(s, (want - *n) * size, f);
 	if (r < 0)
 		return r;
-	p = calloc(want, size); /* of a large one only what is used takes memory */
+	p = calloc(want, size); /* pages of a large array take memory only once they are written */
 	if (!p)
 		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for the agent's names");
 	if (*n)
@@ -64,7 +65,8 @@ const char *dictionary_string(const struct stream *s, uint32_t id)
 	return dictionary_has_string(s, id) ? s->dictionary.strings[id] : "";
 }
 
-/* The printable form of "java/lang/String"; the table's own copy is changed, once. */
+/* Returns a class's name in its printable form, "java.lang.String", into which it changes the
+ * table's own copy. */
 const char *dictionary_class(struct stream *s, uint32_t id)
 {
 	if (!dictionary_has_string(s, id))
@@ -86,7 +88,7 @@ static int dictionary_twice(struct fault *f, const char *what, uint32_t id)
 			 "%s %u is defined twice, or from undefined names", what, id);
 }
 
-/* malloc'ed clean text that takes no more memory than it needs; NULL without memory */
+/* Returns a malloc'ed copy of @str without invalid UTF-8, or NULL without memory. */
 char *dictionary_clean_copy(struct wire_str str, size_t *ret_len)
 {
 	char clean[3 * WIRE_STRING_MAX + 1];
@@ -99,7 +101,7 @@ char *dictionary_clean_copy(struct wire_str str, size_t *ret_len)
 	return copy;
 }
 
-/* Room for a text of the dictionary; NULL without memory. */
+/* Room for @bytes in the dictionary's blocks of texts; NULL without memory or at MEMORY_MAX. */
 static char *dictionary_text_room(struct stream *s, size_t bytes, struct fault *f)
 {
 	struct stream_text *t = s->dictionary.texts;
@@ -154,7 +156,8 @@ int dictionary_add_method(struct stream *s, const struct wire_method *w, struct 
 	    (w->file_id && !dictionary_has_string(s, w->file_id)))
 		return dictionary_twice(f, "method", w->id);
 	*m = (struct stream_method){ w->class_id, w->name_id, w->sig_id, w->file_id };
-	/* "java/lang/String" -> "java.lang.String", once, when the name is first used as a class */
+	/* a class's name has its printable form in the table: java/lang/String ->
+	 * java.lang.String */
 	for (char *p = s->dictionary.strings[w->class_id]; *p; p++)
 		if (*p == '/')
 			*p = '.';
@@ -181,7 +184,8 @@ bool dictionary_has_node(const struct stream *s, uint32_t id)
 	return id < s->dictionary.n_nodes && s->dictionary.nodes[id].depth;
 }
 
-/* A node below STREAM_DEPTH_MAX stands for all deeper ones: its children are the node itself. */
+/* The first node below STREAM_DEPTH_MAX stands for all deeper ones: their entries are copies of
+ * it. */
 static struct stream_node_entry dictionary_node_of(const struct stream *s,
 						   const struct wire_node *w)
 {

@@ -1,4 +1,4 @@
-/* Decodes records of events, resolves their ids, and calls the owner. */
+/* Decodes records of events, resolves their ids, and passes them to the stream's owner. */
 #include "daemon/stream/stream_priv.h"
 
 #include <errno.h>

@@ -14,7 +14,7 @@ int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret
 		return -ENOMEM;
 	s->ops = *ops;
 	s->userdata = userdata;
-	/* tids are chosen by the target: the seed keeps them from filling one chain of the table */
+	/* the target chooses its tids: without a random seed it could make all of them collide */
 	(void)!getrandom(&s->threads.seed, sizeof(s->threads.seed), GRND_NONBLOCK);
 	*ret = s;
 	return 0;
@@ -49,8 +49,8 @@ static int stream_on_reset(struct stream *s)
 }
 
 /*
- * The agent may have begun a session for the previous daemon, whose START it found first: the HELLO
- * of that session and what follows come before ours. Its samples were delivered and stay in the
+ * An agent that finds the previous daemon's START in its pipe begins a session for that one first:
+ * its HELLO and frames come before those of our session. Its samples were delivered and stay in the
  * counters.
  */
 static int stream_begin_again(struct stream *s, struct fault *f)
@@ -165,7 +165,7 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 		return stream_on_hello(s, frame, f);
 	if (!s->greeted)
 		return 0; /* the end of an earlier session, still in the pipe */
-	/* frames are numbered when they are written: a gap means that the pipe lost bytes */
+	/* frames are numbered as they are written: a gap means that bytes were lost in the pipe */
 	if (frame->sequence != s->sequence + 1)
 		return fault_set(f, EBADMSG, FAULT_STREAM, "frame %llu came after frame %llu",
 				 (unsigned long long)frame->sequence,

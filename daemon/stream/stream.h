@@ -1,8 +1,9 @@
 /*
- * Decodes one agent's events pipe into calls. It trusts nothing: ids must be defined, strings are
- * checked for UTF-8 and capped, memory per stream is bounded (STREAM_*_MAX); bytes that violate the
- * protocol end this stream with a fault, never the daemon. It knows no target and no loop: the
- * owner feeds bytes and is called back.
+ * Decodes the bytes of one agent's events pipe and calls its owner for each record. Nothing in them
+ * is trusted: ids must be defined, strings are checked for UTF-8 and cut to a maximum, and the
+ * memory of a stream is bounded. Bytes that violate the protocol end this stream with a fault,
+ * never the daemon. The stream knows neither targets nor the loop: its owner reads the pipe and
+ * feeds it.
  */
 #pragma once
 
@@ -13,12 +14,12 @@
 
 struct stream;
 
-/* Nodes deeper than that, which no agent of ours sends, become one: "[deeper stack cut]". This
- * bounds the cost of walking a stack. */
+/* Deeper nodes become one, "[deeper stack cut]", which bounds the cost of walking a stack. Our
+ * agents send none. */
 #define STREAM_DEPTH_MAX 2304
 
-/* A frame as the rest of the daemon sees it: strings owned by the stream, valid until its end or
- * the next RESET. Unused strings are "". */
+/* A frame as the rest of the daemon sees it. The stream owns the strings; they are valid until
+ * its end or the next RESET. Strings that a kind does not use are "". */
 struct stream_frame {
 	uint8_t kind; /* enum wire_kind */
 	int32_t line; /* -1 unknown */
@@ -28,12 +29,12 @@ struct stream_frame {
 	const char *file; /* "String.java" */
 	const char *module; /* NATIVE: path of the mapped file */
 	uint64_t offset; /* NATIVE: offset in the file */
-	/* method kinds: frames with the same number have the same class, method, signature and
-	 * file, until a RESET; 0 = none */
+	/* method kinds: equal numbers mean the same class, method, signature and file, until a
+	 * RESET; 0 = none */
 	uint32_t method_id;
 };
 
-/* What a tracer had under way in the thread: visible ASCII; valid during the call. */
+/* What a tracer had under way in the thread. Visible ASCII; valid during the call. */
 struct stream_context {
 	const char *trace_id;
 	const char *span_id; /* "" = unknown */
@@ -59,17 +60,16 @@ struct stream_lock {
 	const char *class_name; /* "java.util.concurrent.locks.ReentrantLock", "" unknown */
 	uint32_t identity; /* 0 = unknown */
 	uint32_t node, owner_node; /* 0 = none */
-	uint32_t waits; /* number of waits that the record stands for: 1, except with WIRE_LOCK_SUM
-			 */
+	uint32_t waits; /* waits that the record stands for: 1, except with WIRE_LOCK_SUM */
 	const struct stream_context *trace; /* the waiter's; NULL = none */
 };
 
 /* One interval off the CPU, as in struct wire_offcpu. */
 struct stream_offcpu {
-	uint64_t mono_ns; /* shortly after its end */
+	uint64_t mono_ns; /* CLOCK_MONOTONIC, shortly after the interval's end */
 	uint64_t duration_ns;
 	uint32_t tid; /* the platform thread's */
-	uint32_t virtual_tid; /* of the virtual thread on it; 0 = none */
+	uint32_t virtual_tid; /* of the virtual thread that it carries; 0 = none */
 	const char *thread; /* name of the platform thread */
 	const char *virtual_thread; /* name of the virtual one */
 	uint32_t node;
@@ -91,12 +91,12 @@ struct stream_alloc {
 struct stream_virtual {
 	uint64_t mono_ns;
 	const char *container; /* "" = started without a container */
-	const char *class_name; /* the class that they wait for, "" none or unknown */
+	const char *class_name; /* of the object that they wait for; "" none or unknown */
 	uint8_t state; /* enum wire_thread_state */
 	uint32_t count, mounted;
 };
 
-/* Upper bounds of what the process can have done by now, from clocks of the host. */
+/* The most that the process can have done so far, measured by clocks of the host. */
 struct stream_limits {
 	uint64_t cpu_ns; /* CPU time since the session began */
 	uint64_t cpu_total_ns; /* since the process began */
@@ -104,7 +104,7 @@ struct stream_limits {
 };
 
 struct stream_ops {
-	/* Called when the agent claims more than was known to be possible. NULL = every claim is
+	/* Called when the agent claims more than the last limits allow. NULL = every claim is
 	 * accepted. */
 	void (*limits)(void *userdata, struct stream_limits *ret);
 	void (*on_hello)(void *userdata, const struct wire_hello *hello);
@@ -112,31 +112,31 @@ struct stream_ops {
 	void (*on_thread)(void *userdata, const struct wire_thread *t, const char *name);
 	void (*on_sample)(void *userdata, const struct stream_sample *s);
 	void (*on_wall)(void *userdata, const struct stream_sample *s);
-	/* ended waits are events; OPEN and CLOSED ones only describe the present */
+	/* waits that have ended are events; those with OPEN or CLOSED only describe the present */
 	void (*on_lock)(void *userdata, const struct stream_lock *l);
 	void (*on_alloc)(void *userdata, const struct stream_alloc *a);
 	void (*on_offcpu)(void *userdata, const struct stream_offcpu *o);
-	/* current states of threads, only after a START with WIRE_START_THREADS; not events, and
-	 * not counted */
+	/* the current states of threads; sent only after a START with WIRE_START_THREADS, and
+	 * not counted as events */
 	void (*on_state)(void *userdata, const struct wire_state *w, const char *thread);
 	void (*on_virtual)(void *userdata, const struct stream_virtual *v);
-	/* information about @step ("lock") for the user; "" withdraws it */
+	/* a sentence for the user about @step ("lock"); "" withdraws it */
 	void (*on_note)(void *userdata, const char *step, const char *what);
-	/* after a LEDGER frame; stream_counts() is consistent now */
+	/* a LEDGER frame has been decoded: stream_counts() is consistent now */
 	void (*on_ledger)(void *userdata);
-	void (*on_fault)(void *userdata, const struct fault *f); /* the agent sent BYE */
+	void (*on_fault)(void *userdata, const struct fault *f);
 	void (*on_bye)(void *userdata, const struct fault *why);
-	/* all node and mapping ids have a new meaning from now on */
+	/* from now on all node and mapping ids have new meanings */
 	void (*on_reset)(void *userdata);
 };
 
 /*
- * The accounting of the stream, for each kind of event. At any moment, also after a fault: taken =
- * delivered + sum(dropped) + lost, in numbers and in weight. `taken` is the agent's own count as of
- * its last LEDGER plus what was decoded since; `lost` = written by the agent but never decoded (a
- * defect of the transport; 0 unless something is wrong). Samples that arrived and were refused are
- * dropped{implausible}. No counter ever decreases. A stream usually is one session; the HELLO of an
- * earlier session may come first, and its samples count too.
+ * The accounting of one kind of event. At any moment, also after a fault: taken = delivered +
+ * sum(dropped) + lost, in numbers and in weight. `taken` is the agent's count in its last LEDGER
+ * plus what was decoded since. `lost` was written by the agent but never decoded: a defect of the
+ * transport, 0 unless something is wrong. Samples that arrived and were refused are
+ * dropped{implausible}. No counter ever decreases. The counts cover all sessions of the stream:
+ * usually one, but frames of an earlier session may come first.
  */
 struct stream_accounts {
 	uint64_t taken, taken_weight;
@@ -149,30 +149,29 @@ struct stream_accounts {
 
 struct stream_counts {
 	struct stream_accounts of[WIRE_EVENT_COUNT];
-	uint64_t bytes, frames; /* read from the pipe */
-	struct wire_ledger ledger; /* the last one of the last session, as sent by the agent */
+	uint64_t bytes, frames; /* read from the pipe, in all sessions */
+	struct wire_ledger ledger; /* the last session's latest, as the agent sent it */
 };
 
 int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret);
 struct stream *stream_free(struct stream *s);
 DEFINE_FREEP(struct stream, stream_free);
-/* From now on every HELLO has to contain @secret (WIRE_SECRET_BYTES, copied); otherwise the stream
- * ends. */
+/* From now on a HELLO without @secret (WIRE_SECRET_BYTES, copied) ends the stream. */
 void stream_expect(struct stream *s, const uint8_t *secret);
-/* Feeds bytes read from the pipe. 0, or -errno with @f set: the stream has ended. */
+/* Decodes bytes read from the pipe. 0, or -errno with @f set: the stream has ended. */
 int stream_feed(struct stream *s, const void *buf, size_t len, struct fault *f);
-/* The reader is held back, or was a moment ago: from now on the agent's drops for want of room are
- * counted as dropped{quota}. */
+/* Tells the stream whether its reader is held back on purpose, or was a moment ago. While it is,
+ * what the agent drops for want of room is counted as dropped{quota}. */
 void stream_hold_back(struct stream *s, bool held_back);
-size_t stream_bytes(const struct stream *s); /* of memory */
+size_t stream_bytes(const struct stream *s); /* the memory that it takes */
 void stream_counts(const struct stream *s, struct stream_counts *ret);
-/* A node's caller, 0 at the root. false if @node is 0 or not defined. */
+/* Finds a node's caller, 0 at the root. false if @node is 0 or not defined. */
 bool stream_parent(const struct stream *s, uint32_t node, uint32_t *ret_parent);
-/* Likewise, and the node's own frame. */
+/* Likewise, together with the node's own frame. */
 bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,
 		 uint32_t *ret_parent);
-/* One byte for each node, in which the owner of the stream caches what it found out about the
- * stack; 0 at first and after a RESET, and always for an undefined node. */
+/* One byte for each node, for the owner's use: it caches what it found out about the stack. 0 at
+ * first, after a RESET and for an undefined node. */
 uint8_t stream_node_mark(const struct stream *s, uint32_t node);
 void stream_mark_node(const struct stream *s, uint32_t node, uint8_t mark);
 const char *stream_thread_name(const struct stream *s, uint32_t tid); /* "" if unknown */

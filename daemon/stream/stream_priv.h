@@ -1,15 +1,14 @@
 /*
- * Inside the stream room: stream.c (bytes, frames, sessions), dictionary.c (meaning of ids),
- * thread_names.c, events.c (samples, waits, allocations, states), accounts.c (the accounting),
- * contexts.c (what tracers had under way),
- * claims.c (checks of plausibility). Functions that take @f return 0, or -errno with @f set: the
- * stream has ended.
+ * Shared by the files of the stream room: stream.c (bytes, frames, sessions), dictionary.c (the
+ * meaning of ids), thread_names.c, contexts.c (traces), events.c (samples, waits, allocations,
+ * states), accounts.c (the accounting), claims.c (is it plausible?). Functions that take @f return
+ * 0, or -errno with @f set: the stream has ended.
  */
 #pragma once
 
 #include "daemon/stream/stream.h"
 
-#define STREAM_BLOCK_BYTES 32 /* the most that malloc takes beside the text itself */
+#define STREAM_BLOCK_BYTES 32 /* malloc's own, at most, for each text */
 
 struct stream_method {
 	uint32_t class_id, name_id, sig_id, file_id; /* class_id 0 and name_id 0 = not defined */
@@ -19,21 +18,22 @@ struct stream_node_entry {
 	uint32_t parent, ref;
 	int32_t line;
 	uint8_t kind;
-	uint8_t mark; /* the owner's byte */
+	uint8_t mark; /* see stream_node_mark() */
 	uint16_t depth; /* 1 = at the root; 0 = not defined */
 	uint64_t offset;
 };
 
 struct stream_thread {
 	uint32_t tid;
-	bool ended; /* its last samples may still come, so the name stays until room is needed */
+	bool ended; /* the name stays until room is needed: samples of the thread may still arrive
+		     */
 	char *name;
 };
 
 /* The meaning of ids; arrays indexed by id. Everything is owned. */
 struct stream_dictionary {
 	char **strings;
-	struct stream_text *texts; /* of the strings; the first is being filled */
+	struct stream_text *texts; /* blocks that hold the strings; the first is being filled */
 	struct stream_method *methods;
 	struct wire_mapping *mappings;
 	struct stream_node_entry *nodes;
@@ -41,7 +41,7 @@ struct stream_dictionary {
 	size_t memory; /* bytes */
 };
 
-/* The causes of drops that occur when nobody reads. */
+/* Causes of drops that also occur when the reader is held back. */
 enum { ACCOUNTS_FULL_RING, ACCOUNTS_FULL_PIPE, ACCOUNTS_FULL_COUNT };
 
 /* Names of threads: a hash table by tid. */
@@ -51,10 +51,10 @@ struct stream_threads {
 	size_t memory; /* bytes of the names */
 };
 
-/* The contexts of tracers: one block each holds both ids. */
+/* The contexts of tracers. */
 struct stream_contexts {
-	struct stream_context
-		*table; /* WIRE_CONTEXT_MAX, from the first one on; trace_id is owned */
+	struct stream_context *table; /* NULL or WIRE_CONTEXT_MAX entries; one block holds both
+					 texts, trace_id owns it */
 	size_t memory; /* bytes */
 };
 
@@ -65,22 +65,22 @@ struct stream {
 	uint32_t partial_len;
 	bool has_secret;
 	uint8_t secret[WIRE_SECRET_BYTES];
-	bool greeted; /* frames before HELLO belong to an earlier session */
+	bool greeted; /* a HELLO came; frames before it belong to an earlier session */
 	uint64_t sequence;
 	struct stream_dictionary dictionary;
 	struct stream_threads threads;
 	struct stream_contexts contexts;
-	struct stream_counts counts; /* of the running session; bytes and frames of all sessions */
+	struct stream_counts counts; /* of the current session; bytes and frames: of all sessions */
 	struct {
 		uint64_t n, weight;
-	} at_ledger[WIRE_EVENT_COUNT]; /* the counts of arrived events at the last LEDGER */
+	} at_ledger[WIRE_EVENT_COUNT]; /* what had arrived at the last LEDGER */
 	struct stream_counts past; /* sums of sessions before the last HELLO */
 	uint32_t sessions;
 	struct stream_limits limits; /* as of the last reading */
-	bool limits_asked; /* the clocks were read for the bytes that are being fed */
-	uint64_t believed[WIRE_EVENT_COUNT]; /* weights, of all sessions */
+	bool limits_asked; /* they were read during this stream_feed() */
+	uint64_t believed[WIRE_EVENT_COUNT]; /* the weights accepted so far, in all sessions */
 	bool held_back; /* the reader is held back on purpose */
-	/* of the agent's drops in this session those caused by it, by ACCOUNTS_FULL_x */
+	/* drops of this session that the held-back reader caused, by ACCOUNTS_FULL_x */
 	struct {
 		uint64_t n, weight;
 	} quota[WIRE_EVENT_COUNT][ACCOUNTS_FULL_COUNT];
@@ -94,24 +94,24 @@ int dictionary_add_node(struct stream *s, const struct wire_node *w, struct faul
 void dictionary_forget(struct stream *s);
 bool dictionary_has_string(const struct stream *s, uint32_t id);
 bool dictionary_has_node(const struct stream *s, uint32_t id);
-/* "" if not defined. For a class the printable form, "java.lang.String". */
+/* "" if @id is not defined. dictionary_class() returns the printable form, "java.lang.String". */
 const char *dictionary_string(const struct stream *s, uint32_t id);
 const char *dictionary_class(struct stream *s, uint32_t id);
-/* malloc'ed clean text that takes no more memory than it needs; NULL without memory */
+/* malloc'ed, without invalid UTF-8; NULL without memory */
 char *dictionary_clean_copy(struct wire_str str, size_t *ret_len);
 
 /* thread_names.c */
 int thread_names_add(struct stream *s, const struct wire_thread *w, struct fault *f);
 void thread_names_forget(struct stream *s);
 
-/* contexts.c: what an id stands for now. */
+/* contexts.c: what the ids stand for now. */
 int contexts_add(struct stream *s, const struct wire_context *w, struct fault *f);
-/* false + @f: not defined. @id 0: *ret is NULL. */
+/* false with @f set: @id is not defined. For @id 0 *ret is NULL. */
 bool contexts_find(const struct stream *s, uint32_t id, const struct stream_context **ret,
 		   struct fault *f);
 void contexts_forget(struct stream *s);
 
-/* events.c: decodes a frame of records of one event. */
+/* events.c: decodes the records of a frame of samples. */
 int events_on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f);
 int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f);
 int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault *f);
@@ -119,13 +119,13 @@ int events_add_offcpu(struct stream *s, const struct wire_offcpu *w, struct faul
 int events_add_state(struct stream *s, const struct wire_state *w, struct fault *f);
 int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f);
 
-/* claims.c: is it possible? */
+/* claims.c: can the process have done this? */
 bool claims_believe(struct stream *s, enum wire_event event, uint64_t weight);
 bool claims_believe_accounts(struct stream *s, enum wire_event event,
 			     const struct wire_accounts *b);
 
-/* accounts.c: counts one more event. 1 = pass it on, 0 = it is implausible, or -errno + @f. */
+/* accounts.c: counts one more event. 1 = pass it on, 0 = it is implausible, -errno with @f set. */
 int accounts_deliver(struct stream *s, enum wire_event event, uint64_t weight, struct fault *f);
 int accounts_on_ledger(struct stream *s, const struct wire_frame *frame, struct fault *f);
-/* Starts a new session: earlier counts are kept. -EBADMSG after too many. */
+/* Begins another session; the counts of earlier ones are kept. -EBADMSG after too many. */
 int accounts_begin_session(struct stream *s, struct fault *f);

@@ -1,4 +1,4 @@
-/* Names of an agent's threads, including ended ones, as long as there is room. */
+/* The names of an agent's threads, also of ended ones while there is room. */
 #include "daemon/stream/stream_priv.h"
 
 #include <errno.h>
@@ -18,7 +18,8 @@ static struct stream_thread *thread_slot(struct stream_thread *table, uint32_t s
 	return &table[i];
 }
 
-/* A new table of @size slots with the threads that are alive, or with all of them. */
+/* Moves the names to a new table of @size slots; without @with_ended those of ended threads are
+ * freed. */
 static int rehash_threads(struct stream *s, uint32_t size, bool with_ended)
 {
 	struct stream_thread *table = calloc(size, sizeof(*table));
@@ -59,9 +60,9 @@ void thread_names_forget(struct stream *s)
 	s->threads.memory = 0;
 }
 
-/* Names of ended threads accumulate: at the bound they are dropped. If live threads alone reach the
- * bound, all are dropped: live ones are sent again with their next change, and are numbers until
- * then. */
+/* Frees the names of ended threads at the limit. If those of live threads alone take more than
+ * half of it, all are freed: a live thread's name comes again with its next change; until then
+ * it is shown as a number. */
 static void bound_threads(struct stream *s)
 {
 	if (s->threads.memory + s->threads.size * sizeof(*s->threads.table) <= THREADS_BYTES_MAX)
@@ -71,7 +72,7 @@ static void bound_threads(struct stream *s)
 		thread_names_forget(s);
 }
 
-/* The end of a thread is sent without its name. */
+/* The agent reports a thread's end without its name. */
 static void end_thread(struct stream *s, const struct wire_thread *w)
 {
 	struct stream_thread *t = s->threads.size ? thread_slot(s->threads.table, s->threads.size,
