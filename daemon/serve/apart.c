@@ -1,12 +1,11 @@
 /*
- * Answers that may take long are made in a child: a copy of this process as it is now, which has
- * all the data, no rights, a limit of CPU time and a deadline, and writes its answer into a file in
- * memory. The loop copies nothing and waits for nobody: fork() costs it only the copy of its page
- * tables. A child that does not end although it was killed is left alone; it keeps its slot until
- * it does.
+ * Answers that may take long are made in a child process: a copy of this one, with all of its data,
+ * no rights, a limit of CPU time and a deadline. The child writes its answer into a file in memory,
+ * from which the daemon sends it. fork() costs the loop only the copy of its page tables. A child
+ * that does not end although it was killed keeps its slot until it ends.
  *
- * In the child the same function is called again for the same request (request.apart_fd tells which
- * of the two processes it is), and answer_x() writes instead of sending.
+ * In the child the function that handles the request is called again (request.apart_fd tells which
+ * of the two processes it is in), and answer_x() writes the answer instead of sending it.
  */
 #include "daemon/serve/serve_priv.h"
 
@@ -27,12 +26,12 @@
 #include "daemon/ground/confine.h"
 #include "daemon/ground/log.h"
 
-#define RUNNING_MAX    2 /* of one kind */
+#define RUNNING_MAX    2 /* children of one kind at a time */
 #define WAITING_MAX    32
 #define ANSWER_MAX     (128ul << 20) /* bytes */
-#define MEMORY_MAX     (320ul << 20) /* bytes more than the daemon has */
-#define STATUS_TOO_BIG 3 /* of the child */
-#define SETTLE_NS      (NS_PER_S / 2) /* longest wait for windows on their way to the disk */
+#define MEMORY_MAX     (320ul << 20) /* bytes that a child may use beyond what the daemon has */
+#define STATUS_TOO_BIG 3 /* a child's exit status: the answer is larger than ANSWER_MAX */
+#define SETTLE_NS      (NS_PER_S / 2) /* the longest wait for windows on their way to the disk */
 #define LOOK_NS	       (10 * NS_PER_MS)
 
 static const struct {
@@ -44,10 +43,10 @@ static const struct {
 	[APART_HISTORY] = { 60, 110 * NS_PER_S, 10 }, /* the command line waits for 120 s */
 };
 
-/* The beginning of the file in memory; the answer follows. */
+/* The beginning of the file in memory, before the answer. */
 struct head {
 	uint32_t status;
-	bool counted; /* the two fields below are set */
+	bool counted; /* the next two fields are set */
 	uint64_t samples, dropped;
 	uint64_t len;
 	char content_type[64];
@@ -56,7 +55,7 @@ struct head {
 struct apart {
 	struct apart *next;
 	struct serve *serve;
-	struct request *request; /* NULL = nobody waits for it any more */
+	struct request *request; /* NULL = nobody waits for the answer any more */
 	enum apart_kind kind;
 	uint64_t begin_mono_ns;
 	int out_fd;
@@ -75,7 +74,7 @@ static void apart_limit(int resource, rlim_t n)
 	(void)setrlimit(resource, &l);
 }
 
-/* Limit of data in bytes; not with a sanitizer, which maps memory that it never uses. */
+/* A limit of data, bytes. None under a sanitizer, which maps far more memory than it uses. */
 static rlim_t memory_limit(void)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -92,12 +91,12 @@ static rlim_t memory_limit(void)
 #endif
 }
 
-/* The OOM killer should choose this process and not the daemon. */
+/* Makes the OOM killer choose this process and not the daemon. */
 static void be_the_first_to_go(void)
 {
 	CLEANUP(fd_closep) int fd = -1;
 
-	/* a process that gave up rights does not own its files in /proc */
+	/* the files in /proc of a process that gave up rights are owned by root */
 	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd >= 0)
@@ -105,8 +104,8 @@ static void be_the_first_to_go(void)
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-/* Closes all descriptors but two: pipes, sockets and clocks must live only as long as the daemon
- * wants. */
+/* Closes all other descriptors, so that no pipe, socket or clock of the daemon stays open longer
+ * than the daemon wants. */
 static void close_others(int a, int b)
 {
 	int low = a < b ? a : b, high = a < b ? b : a;
@@ -190,7 +189,7 @@ static void apart_free(struct apart *a)
 	free(a);
 }
 
-/* Sends the request its answer, or a refusal. */
+/* Resumes the request, for which an answer or a refusal has been queued. */
 static void apart_answered(struct apart *a)
 {
 	if (!a->request)
@@ -200,7 +199,7 @@ static void apart_answered(struct apart *a)
 	a->request = NULL;
 }
 
-/* The answer is trusted only as far as the child is, which reads hostile data. */
+/* The child has read hostile data: only a header that makes sense is believed. */
 static bool send_file(struct apart *a)
 {
 	const struct report_counts *counts;
@@ -276,8 +275,7 @@ static bool apart_start(struct apart *a)
 				   &a->deadline) == 0)
 			return true;
 		(void)kill(a->pid, SIGKILL);
-		(void)waitpid(a->pid, NULL, WNOHANG); /* otherwise it stays a zombie: nothing waits
-						       * here */
+		(void)waitpid(a->pid, NULL, WNOHANG); /* else it stays a zombie */
 	}
 	apart_refuse(a, "kindlingd is busy, try again");
 	return false;
@@ -292,7 +290,8 @@ static bool may_start(const struct apart *a)
 	return running < RUNNING_MAX;
 }
 
-/* Windows that have just left memory may not be on disk yet. */
+/* Are all windows on disk? The child reads the disk, and those that have just left memory may
+ * still be in the worker thread. */
 static bool is_settled(const struct apart *a)
 {
 	return a->kind != APART_HISTORY || host_is_settled(a->serve->host) ||
@@ -323,7 +322,7 @@ void aparts_on_timer(void *userdata)
 	start_waiting(userdata);
 }
 
-/* The request is answered in another way, or not at all. */
+/* The request ends without this answer. */
 static void apart_on_end(void *userdata)
 {
 	((struct apart *)userdata)->request = NULL;
@@ -360,8 +359,8 @@ void aparts_free(struct serve *s)
 
 		if (a->pid > 0) {
 			(void)kill(a->pid, SIGKILL);
-			(void)waitpid(a->pid, NULL, WNOHANG); /* otherwise init waits for it after
-							       * our end */
+			(void)waitpid(a->pid, NULL,
+				      WNOHANG); /* else init reaps it after the daemon's end */
 		}
 		apart_free(a);
 	}

@@ -28,7 +28,8 @@ bool api_report(struct request *r, unsigned events, enum report_format *ret_form
 		(void)answer_error(r, 400, "the format must be %s, not \"%s\"",
 				   report_format_list(false, list, sizeof(list)), format);
 	else if (type && !report_events_by_name(type, &ret->events))
-		(void)answer_error(r, 400, "the type must be cpu, lock, alloc, wall or offcpu, not \"%s\"",
+		(void)answer_error(r, 400,
+				   "the type must be cpu, lock, alloc, wall or offcpu, not \"%s\"",
 				   type);
 	else if (!report_takes((enum report_format)f, ret->events, why, sizeof(why)))
 		(void)answer_error(r, 400, "%s", why);
@@ -47,7 +48,7 @@ bool api_report(struct request *r, unsigned events, enum report_format *ret_form
 
 /* ---- /v1/profile ----------------------------------------------------------------------------- */
 
-/* Was one of the events of @absent also missing at that time? */
+/* Is one of the @absent events, which are not collected now, missing from the profile, too? */
 static bool is_missing(const struct profile *p, unsigned absent)
 {
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
@@ -127,7 +128,7 @@ static enum MHD_Result get_profile(struct request *r)
 				    argument(r, "trace"));
 	if (e < 0)
 		return answer_error(r, 503, "kindlingd is busy, try again: %s", strerror(-e));
-	/* it may have been collected then */
+	/* what is not collected now may have been when this profile was recorded */
 	if (is_missing(p, absent))
 		return answer_error(r, 409, "%s", why);
 	return api_answer_profile(r, p, format, &options);

@@ -1,7 +1,7 @@
 /*
- * Connections: accepted here and handed to libmicrohttpd, so that the listening socket is always
- * read, and one user's connections do not take the place of the others'. A connection over a limit
- * gets a sentence and is closed at once.
+ * Connections. They are accepted here and handed to libmicrohttpd, so that the listening socket is
+ * always read and no user's connections take the place of all others'. A connection beyond a limit
+ * gets a sentence that says so and is closed.
  */
 #include "daemon/serve/serve_priv.h"
 
@@ -13,15 +13,18 @@
 #include <unistd.h>
 #include "daemon/ground/clock.h"
 
-#define ACCEPTS_MAX 64 /* of one call */
-#define REFUSED_NS  NS_PER_S /* time for its request and our answer to be read */
-#define NO_FDS_NS   (100 * NS_PER_MS) /* no descriptor or memory is left: retried after this time */
+#define ACCEPTS_MAX 64 /* in one call */
+#define REFUSED_NS \
+	NS_PER_S /* a refused client has this time to send its request and read our answer */
+#define NO_FDS_NS                                                                                \
+	(100 * NS_PER_MS) /* without a free descriptor or memory, accepting pauses for this time \
+			   */
 
 struct client {
 	struct client *next;
 	uid_t uid;
-	int fd; /* MHD's */
-	bool started; /* MHD knows it */
+	int fd; /* owned by MHD */
+	bool started; /* MHD has reported the connection */
 };
 
 /* The number of connections of @uid, and of all uids except root. */
@@ -61,8 +64,8 @@ static void clients_refuse(struct serve *s, int fd, uid_t uid)
 		     strlen(body), body);
 	(void)send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	(void)shutdown(fd, SHUT_WR);
-	/* closing at once would break off a request that is being written, and the answer with
-	 * it */
+	/* closing the socket now would reset the connection: the client might not read the
+	 * answer */
 	fd_close(s->refused[s->next_refused]);
 	s->refused[s->next_refused] = fd;
 	s->next_refused = (s->next_refused + 1) % REFUSED_MAX;
@@ -127,7 +130,7 @@ void clients_on_change(void *userdata, struct MHD_Connection *connection, void *
 		c->started = true;
 }
 
-/* MHD has seen all connections that it was given: the others found no memory there. */
+/* Forgets connections that MHD never reported: it had no memory for them. */
 static void forget_lost(struct serve *s)
 {
 	for (struct client *c = s->clients, *next; c; c = next) {
@@ -148,7 +151,8 @@ static void on_listen(void *userdata, uint32_t events)
 		if (fd >= 0)
 			clients_take(s, fd);
 	}
-	/* level-triggered: the callback would run again at once */
+	/* the listening socket is level-triggered: without a pause the callback would run again
+	 * at once */
 	if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
 		s->listen_source = loop_source_free(s->listen_source);
 		loop_timer_set(s->listen_timer, NO_FDS_NS, 0);

@@ -1,12 +1,12 @@
 /*
- * Are the requested events collected at all? A report cannot distinguish zeros from "there was
- * nothing".
+ * Answers whether the requested events are collected at all. In a report, an event that is not
+ * collected looks like one that never happened.
  */
 #include <stdio.h>
 #include <string.h>
 #include "daemon/serve/serve_priv.h"
 
-/* false: it is not; @ret_why is the agent's reason, or unchanged. */
+/* Does @t collect @event? If not, *ret_why is the agent's or the owner's reason, or unchanged. */
 static bool collected_collects(const struct target *t, int event, const char **ret_why)
 {
 	unsigned bit = 1u << event;
@@ -24,10 +24,10 @@ static bool collected_collects(const struct target *t, int event, const char **r
 		*ret_why = t->notes[i].what;
 		return false;
 	}
-	return true; /* it was requested just now, or the JVM is not attached to yet */
+	return true; /* it was requested a moment ago, or no agent is attached yet */
 }
 
-/* Does any of the selected JVMs collect it? If there is none, the settings decide. */
+/* Does any of the selected JVMs collect @event? If none of them is alive, the settings decide. */
 static bool any_collects(struct host *h, const struct selection *s, int event, const char **ret_why)
 {
 	struct target *t = NULL;

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include "daemon/serve/serve_priv.h"
 
-/* Everybody who can open the socket may ask; the uid is kept with the request. */
+/* The uid is logged with the request. Everybody who can open the socket may make it. */
 uid_t uid_of(struct request *r)
 {
 	const union MHD_ConnectionInfo *info =

@@ -92,7 +92,8 @@ static void other_text(struct text_out *to, const struct target *t, const char *
 	text_put(to, "}");
 }
 
-/* The class of an open wait may be unknown, but known from earlier waits. */
+/* The class of the lock, which the record of an open wait may lack, but earlier waits may have
+ * told. */
 static const char *event_text_class_of(const struct target *t, const struct stream_lock *w)
 {
 	const struct locks *l = host_locks(t);
@@ -136,7 +137,7 @@ static void offcpu_syscall_text(struct text_out *to, int nr)
 		text_printf(to, "\"%d\"", nr);
 }
 
-/* The waker: a thread of the same JVM, or of another process. */
+/* The waker: a thread of the same JVM, or another process. */
 static void offcpu_waker_text(struct text_out *to, const struct target *t,
 			      const struct offcpu_event *e)
 {

@@ -1,6 +1,6 @@
 /*
  * /v1/events: samples and waits as they arrive, one JSON object per line. A client that reads too
- * slowly loses events instead of using the daemon's memory: a line of its own has their number.
+ * slowly loses events, so that it cannot take the daemon's memory; a line of its own says how many.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,15 +13,15 @@ struct watcher {
 	struct request *request;
 	struct host *host;
 	struct host_listener listener;
-	struct selection selected; /* n = 0: all, including later ones */
+	struct selection selected; /* selected.n 0: all JVMs, also those that start later */
 	uint32_t left; /* selected targets that have not ended */
-	bool cpu, lock, offcpu; /* the filter; for waits: */
-	bool open, idle; /* waits in progress, waits for work */
-	uint64_t min_ns; /* no waits shorter than this */
+	bool cpu, lock, offcpu; /* the requested events */
+	bool open, idle; /* also waits in progress, waits for work */
+	uint64_t min_ns; /* shorter waits are left out */
 	struct text_out buffer;
 	size_t sent;
 	uint64_t dropped;
-	bool over; /* the daemon ends */
+	bool over; /* the daemon is ending */
 };
 
 static bool serve_events_wanted(const struct watcher *w, const struct target *t)
@@ -44,14 +44,14 @@ static void serve_events_wake(struct watcher *w)
 		serve_resume(w->request);
 }
 
-/* Its JVM ended; after the last of the selected JVMs the stream ends. */
+/* A JVM has ended. After the end of the last selected one the stream ends. */
 static void on_gone(void *userdata, struct target *t)
 {
 	struct watcher *w = userdata;
 	char reason[400];
 
 	if (!serve_events_wanted(w, t) ||
-	    (!w->selected.n && !t->stream)) /* nothing was recorded in it */
+	    (!w->selected.n && !t->stream)) /* it was never profiled */
 		return;
 	if (w->left)
 		w->left--;
@@ -64,7 +64,7 @@ static void on_gone(void *userdata, struct target *t)
 	serve_events_wake(w);
 }
 
-/* JVMs that had ended before the request. */
+/* Reports the selected JVMs that had ended before the request. */
 static void serve_events_begin(struct watcher *w)
 {
 	struct target *t = NULL;
@@ -75,7 +75,7 @@ static void serve_events_begin(struct watcher *w)
 			on_gone(w, t);
 }
 
-/* Makes room for one more event; first reports what a slow reader has lost. */
+/* Is there room for one more event? Once there is, the number of lost ones comes first. */
 static bool serve_events_has_room(struct watcher *w)
 {
 	if (w->buffer.len - w->sent > BUFFER_MAX) {
@@ -125,7 +125,7 @@ static void serve_events_on_offcpu(void *userdata, struct target *t, const struc
 	serve_events_wake(w);
 }
 
-/* MHD asks for more bytes; none now means that the connection sleeps until a sample comes. */
+/* MHD asks for more bytes. Without any the connection is suspended until the next event. */
 static ssize_t read_more(void *userdata, uint64_t position, char *buf, size_t max)
 {
 	struct watcher *w = userdata;
@@ -165,7 +165,8 @@ static void serve_events_forget(void *userdata)
 	free(w);
 }
 
-/* "cpu", "lock", "offcpu", and lists of them; empty means cpu. false = it contains another word. */
+/* Sets the requested events from a list such as "cpu,lock"; an empty one means cpu. false: an
+ * unknown word. */
 static bool parse_events(struct watcher *w, const char *list)
 {
 	w->cpu = !list;
@@ -185,7 +186,7 @@ static bool parse_events(struct watcher *w, const char *list)
 	return w->cpu || w->lock || w->offcpu;
 }
 
-/* Parses the request; answers the error itself: -EINVAL, -ENOENT, -ENODATA. */
+/* Parses the request. On -EINVAL, -ENOENT and -ENODATA the error has been answered. */
 static int serve_events_parse(struct request *r, struct watcher *w)
 {
 	const char *event = argument(r, "event"), *min = argument(r, "min");

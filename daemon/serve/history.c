@@ -1,6 +1,6 @@
 /*
- * /v1/history: the content of the history; and the JVMs that a query about the past selects,
- * including those that ended days ago, by the words in the history. Runs in a child (apart.c).
+ * /v1/history: what the history contains; and the JVMs that a query about the past selects, also
+ * those that ended days ago. Runs in a child (apart.c).
  */
 #include "daemon/serve/serve_priv.h"
 
@@ -51,7 +51,7 @@ static int add_who(struct everybody *all, const struct who *who)
 	return 0;
 }
 
-/* JVMs known now come first, because their labels are the newest. */
+/* Lists the known JVMs first, because their labels are newer than those in the history. */
 static int find_everybody(struct host *h, uint64_t from, uint64_t to, struct everybody *all)
 {
 	struct targets *targets = host_targets(h);
@@ -96,7 +96,7 @@ static bool is_container(const struct who *who, const char *word)
 		       (len >= CONTAINER_ID_MIN && strncmp(who->container_id, word, len) == 0));
 }
 
-/* The keys that select JVMs, and the JVMs with their values. */
+/* The keys that select JVMs by a value, in the order of KEY_x. */
 static const char *const keys[] = { "service", "pod", "container" };
 enum { KEY_SERVICE, KEY_POD, KEY_CONTAINER, KEY_COUNT };
 
@@ -122,11 +122,11 @@ static bool serve_history_is_called(const struct who *who, const char *word)
 	return false;
 }
 
-/* Values of one key in a request: does one of them match, or are there none? */
+/* The values that a request gives for one key: whether there are any, and whether one matches. */
 struct values {
 	const struct who *who;
 	const char *key;
-	int number; /* of the key; KEY_COUNT = target */
+	int number; /* KEY_x, or KEY_COUNT for target= */
 	bool any, hit;
 };
 
@@ -249,7 +249,7 @@ int history_select(struct request *r, uint64_t from, uint64_t to, struct selecti
 	if (e < 0)
 		(void)answer_error(r, 503, "kindlingd is busy, try again: %s", strerror(-e));
 	else if (!ret->n && !by_key)
-		e = api_select(r, known); /* the answer lists the possible ones */
+		e = api_select(r, known); /* lists the JVMs that can be named */
 	else if (!ret->n)
 		e = refuse_nobody(r);
 	for (known->n = 0; known->n < ret->n && known->n < TARGETS_MAX; known->n++) {

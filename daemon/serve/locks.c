@@ -1,6 +1,7 @@
 /*
- * /v1/locks: the locks with the longest waits, one by one or by class, and who blocks whom right
- * now. Written as text: with thousands of waits a tree of JSON objects would take most of the time.
+ * /v1/locks: the locks with the longest waits, one by one or by class, and who blocks whom now.
+ * Written as text, because a tree of JSON objects would take most of the time when there are
+ * thousands of waits.
  */
 #include <errno.h>
 #include <string.h>
@@ -65,9 +66,10 @@ static void tids_text(struct text_out *to, const struct target *t, const struct 
 	text_put(to, "]");
 }
 
-/* The methods of the application where they were, with stacks if requested. */
+/* The methods of the application where threads waited or held the lock; with whole stacks if
+ * requested. */
 static void sites_text(struct question *q, const struct target *t, const char *key,
-			const struct locks_site *sites, uint32_t n)
+		       const struct locks_site *sites, uint32_t n)
 {
 	struct text_out *to = &q->out;
 
@@ -120,7 +122,7 @@ static void serve_locks_row_text(struct question *q, const struct target *t, con
 	text_put(to, "}");
 }
 
-/* Waits that are not in the rows: short ones, waits for work, and lost ones. */
+/* Numbers of waits that are in no row: short ones, waits for work, and lost ones. */
 static void counts_text(struct text_out *to, const struct locks_counts *c)
 {
 	text_number(to, "short_waits", c->shorter);
@@ -191,7 +193,7 @@ static void edge_text(struct question *q, const struct target *t, const struct l
 	text_put(to, "}");
 }
 
-/* An idle wait counts as soon as others wait behind it. */
+/* A wait for work is shown only when other threads wait for its thread. */
 static bool is_shown(const struct question *q, const struct lock_edge *e)
 {
 	return q->idle || !e->wait->idle || e->behind || e->cycle;
@@ -203,7 +205,7 @@ static void edges_text(struct question *q, const struct target *t, const struct 
 	uint32_t shown = 0, all = 0;
 
 	text_put(&q->out, ",\"waits\":[");
-	/* cycles first: they are always shown, however much else there is */
+	/* cycles first: they are deadlocks and must not be cut off */
 	for (int pass = 0; pass < 2; pass++)
 		for (uint32_t i = 0; i < g->n; i++) {
 			if (!g->edges[i].cycle != (pass == 1) || !is_shown(q, &g->edges[i]) ||
@@ -249,7 +251,7 @@ static void rest_text(struct text_out *to, const struct target *t)
 	text_number(to, "min_wait_ns", target_interval(t, WIRE_EVENT_LOCK));
 }
 
-/* What found no room in the tables: open waits, threads' names, rows of locks. */
+/* What the tables had no room for: open waits, names of threads, rows of locks. */
 static void no_room_text(struct text_out *to, const struct locks *l)
 {
 	struct locks_lost lost = { 0 };

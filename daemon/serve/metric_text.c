@@ -7,7 +7,7 @@
 #include <strings.h>
 #include "daemon/ground/utf8.h"
 
-/* The q of a media range, RFC 9110 12.5.1: 1 if there is none. */
+/* The quality value of a media range, RFC 9110 12.4.2; 1 without one. */
 static double metric_quality(const char *range, size_t len)
 {
 	char copy[160];

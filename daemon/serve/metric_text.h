@@ -1,6 +1,7 @@
 /*
- * Metrics for Prometheus: the text format 0.0.4, or OpenMetrics 1.0 if requested (a family without
- * _total, UNIT, # EOF). Names end with the base unit, prometheus.io/docs/practices/naming.
+ * Writes metrics for Prometheus in its text format 0.0.4, or in OpenMetrics 1.0 if requested
+ * (families without _total, UNIT, # EOF). Names end with their base unit,
+ * prometheus.io/docs/practices/naming.
  */
 #pragma once
 
@@ -11,24 +12,25 @@
 struct metric_text {
 	struct text_out out;
 	bool openmetrics;
-	char name[96]; /* suffix of the samples of the current family: a counter's is _total */
+	char name[96]; /* of the current family's samples; a counter's ends with _total */
 };
 
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_INFO };
 
-/* Which of the two a client prefers, by its Accept header; NULL = it sent none. */
+/* Does the client prefer OpenMetrics? @accept is its Accept header; NULL = it sent none. */
 bool metric_wants_openmetrics(const char *accept);
-/* A counter's @family is given without its _total. @unit: "seconds", "bytes", and @family ends with
- * it; or NULL. @help: one line. */
+/* Begins a family. A counter's @family comes without _total. @unit is "seconds" or "bytes",
+ * which @family ends with, or NULL. @help is one line. */
 void metric_family(struct metric_text *m, enum metric_type type, const char *family,
 		   const char *unit, const char *help);
-/* One sample. @labels: `state="found"`, each value through metric_label(); NULL = none. */
+/* Adds one sample. @labels is like `state="found"`, each value made by metric_label(); NULL =
+ * none. */
 void metric_count(struct metric_text *m, const char *labels, uint64_t value);
 void metric_seconds(struct metric_text *m, const char *labels, uint64_t ns);
 void metric_number(struct metric_text *m, const char *labels, double value);
-/* @s for use within quotes; invalid UTF-8 is removed, because it would make the whole answer
- * unreadable. */
+/* Returns @s escaped for use within quotes, in @buf. Invalid UTF-8, which would make the whole
+ * answer unreadable, is removed. */
 const char *metric_label(const char *s, char *buf, size_t size);
-/* Ends the text. Returns as text_take(). */
+/* Ends the text; returns what text_take() does. */
 int metric_take(struct metric_text *m, char **ret, size_t *ret_len);
 const char *metric_content_type(const struct metric_text *m);

@@ -1,4 +1,4 @@
-/* /metrics: all families and their values. */
+/* /metrics: all families of metrics and their values. */
 #include "daemon/serve/serve_priv.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void metrics_of_target(const struct target *target, char labels[LABELS_SI
 		 metric_label(target->jvm.name, name, sizeof(name)));
 }
 
-/* One series for each event; events that were never collected have none, except CPU. */
+/* Labels of one event's series. Events that were never collected, except CPU, have no series. */
 static void metrics_of_event(const struct target *target, enum wire_event event, const char *cause,
 			     char labels[LABELS_SIZE])
 {
@@ -97,7 +97,7 @@ static void metrics_put_samples(struct metric_text *m, struct targets *targets)
 			     "Samples, waits and allocations lost, by cause.", put_dropped);
 }
 
-/* The agents' own counters; @always: also for JVMs without collected waits. */
+/* One of the agents' own counters. @always: also for JVMs that never collected waits. */
 static void put_counter(struct metric_text *m, struct targets *targets, enum wire_counter counter,
 			bool always, void (*put)(struct metric_text *, const char *, uint64_t))
 {
@@ -139,7 +139,7 @@ static void put_agents(struct metric_text *m, struct targets *targets)
 	put_counter(m, targets, WIRE_COUNTER_AGENT_BYTES, true, metric_count);
 }
 
-/* The daemon's cost of each JVM. */
+/* What each JVM costs the daemon. */
 static void put_decoding(struct metric_text *m, struct targets *targets)
 {
 	struct target *target = NULL;

@@ -9,7 +9,7 @@
 
 #define LISTED_MAX 8
 
-static struct target *named[NAMED_MAX]; /* a single thread answers all requests */
+static struct target *named[NAMED_MAX]; /* static, because requests are answered one at a time */
 
 /* ---- errors that list JVMs ------------------------------------------------------------------- */
 
@@ -33,7 +33,7 @@ static enum MHD_Result answer_list(struct request *r, unsigned status, const cha
 	return answer_json(r, status, o);
 }
 
-static const char *searched; /* by by_resemblance() */
+static const char *searched; /* the word that by_resemblance() compares names with */
 
 static int by_resemblance(const void *a, const void *b)
 {
@@ -45,7 +45,8 @@ static int by_resemblance(const void *a, const void *b)
 	return x->jvm.pid < y->jvm.pid ? -1 : 1;
 }
 
-/* Running JVMs with similar names, else any running ones. */
+/* Answers that no JVM matches, with a list: running JVMs with similar names, else any running
+ * ones. */
 static enum MHD_Result answer_unknown(struct request *r, const char *word)
 {
 	struct targets *targets = host_targets(r->serve->host);

@@ -1,4 +1,4 @@
-/* /v1/recordings: a profile of one JVM for some seconds, at an interval of its own. */
+/* /v1/recordings: a profile of one JVM for a limited time, at an interval of its own. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,17 +16,17 @@ struct recording_entry {
 	struct serve *serve;
 	uint64_t id, begin_mono_ns, length_ns;
 	uint32_t pid;
-	uint64_t start_time; /* with pid: of which JVM */
-	uid_t uid; /* the uid that started it */
-	uint64_t interval_ns; /* of CPU samples; 0 = as it was */
-	uint64_t elapsed_ns; /* set when it has ended */
-	char reason[200]; /* why it ended early; empty = it did not */
-	char notes[400]; /* set when it has ended: events that were not collected, and why */
+	uint64_t start_time; /* together with the pid it identifies the JVM */
+	uid_t uid; /* who started it */
+	uint64_t interval_ns; /* between CPU samples; 0 = unchanged */
+	uint64_t elapsed_ns; /* set at its end */
+	char reason[200]; /* why it ended early; "" = it did not */
+	char notes[400]; /* set at its end: which events were not collected, and why */
 	struct recording *recording;
 	bool done;
 	unsigned events; /* bits 1 << enum wire_event */
-	struct loop_timer *timer; /* its end, then the end of the time for which it is kept */
-	struct loop_timer *look; /* checks whether the JVM still streams */
+	struct loop_timer *timer; /* ends it, later deletes it */
+	struct loop_timer *look; /* looks whether the JVM still streams */
 };
 
 static void recordings_forget(struct recording_entry *e)
@@ -85,7 +85,7 @@ static void recordings_on_look(void *userdata)
 		recordings_finish(e);
 }
 
-/* Parses the request. Answers the error itself: false. */
+/* Parses the request. false: the error has been answered. */
 static bool recordings_wanted(struct request *r, struct recording_options *ret,
 			      uint64_t *ret_length_ns)
 {
@@ -112,9 +112,10 @@ static bool recordings_wanted(struct request *r, struct recording_options *ret,
 		  ret->lock_min_ns > RECORDING_MIN_WAIT_MOST))
 		(void)answer_error(r, 400, "the shortest wait must be from 1us to 1m, such as 5ms");
 	else if (types && !report_events_by_name(types, &ret->events))
-		(void)answer_error(r, 400,
-				   "the types must be of cpu, lock, alloc, wall and offcpu, not \"%s\"",
-				   types);
+		(void)answer_error(
+			r, 400,
+			"the types must be of cpu, lock, alloc, wall and offcpu, not \"%s\"",
+			types);
 	else if (thread && strlen(thread) >= RECORDING_THREAD_MAX)
 		(void)answer_error(r, 400, "the word for thread names is longer than %d bytes",
 				   RECORDING_THREAD_MAX - 1);
@@ -134,7 +135,7 @@ static enum MHD_Result answer_created(struct request *r, const struct recording_
 	return answer_json(r, 201, o);
 }
 
-/* The user of the running recording, and its remaining time. */
+/* Refuses: who records this JVM at the moment, and for how much longer. */
 static enum MHD_Result answer_busy(struct request *r, const struct target *t)
 {
 	const struct recording_entry *e = r->serve->recordings;
@@ -229,7 +230,7 @@ static enum MHD_Result recordings_create(struct request *r)
 	if (count >= RECORDINGS_MAX && !oldest_done)
 		return answer_error(r, 503, "there are %u recordings already; end or wait for one",
 				    count);
-	if (count >= RECORDINGS_MAX) /* its file was written long ago */
+	if (count >= RECORDINGS_MAX) /* the oldest one that has ended makes room */
 		recordings_forget(oldest_done);
 	return recordings_begin(r, t, &options, length_ns);
 }
@@ -269,7 +270,7 @@ static enum MHD_Result recordings_result(struct request *r, const struct recordi
 	return api_answer_profile(r, p, format, &options);
 }
 
-/* A fetched recording is deleted by its user; otherwise it is kept for KEEP_NS. */
+/* The client that fetched a recording deletes it; otherwise it is kept for KEEP_NS. */
 static enum MHD_Result recordings_discard(struct request *r, struct recording_entry *e)
 {
 	cJSON *o;

@@ -1,5 +1,5 @@
 /*
- * libmicrohttpd in the one loop: its epoll descriptor is one source here; nothing in it blocks.
+ * Runs libmicrohttpd in the daemon's loop, which watches MHD's epoll descriptor. No call blocks.
  */
 #include "daemon/serve/serve_priv.h"
 
@@ -19,7 +19,8 @@
 #include "daemon/ground/utf8.h"
 #include "daemon/ground/value.h"
 
-#define END_NS (200 * NS_PER_MS) /* time for the last lines when the daemon ends */
+#define END_NS \
+	(200 * NS_PER_MS) /* time for the clients to read the last lines when the daemon ends */
 
 void serve_run(struct serve *s)
 {
@@ -116,7 +117,7 @@ enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json)
 	cJSON_Delete(json);
 	if (!text)
 		return MHD_NO;
-	/* a sentence may have been cut inside a character, which JSON does not allow */
+	/* the sentence may have been cut within a UTF-8 character, which is not valid JSON */
 	return answer_bytes(r, status, "application/json", text, utf8_mend(text));
 }
 
@@ -187,11 +188,11 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
 		*state = r;
 		return MHD_YES;
 	}
-	if (*upload_len) { /* no resource takes a body: it is read and discarded */
+	if (*upload_len) { /* no resource takes a body: discard it */
 		*upload_len = 0;
 		return MHD_YES;
 	}
-	if (r->seen) /* resumed with its answer queued, or without one after an error */
+	if (r->seen) /* the answer is queued, or could not be made */
 		return r->answered ? MHD_YES : MHD_NO;
 	r->seen = true;
 	r->method = method;
@@ -271,10 +272,10 @@ int serve_new(struct host *h, struct serve **ret, struct fault *f)
 	snprintf(s->socket, sizeof(s->socket), "%s", host_config(h)->socket);
 	r = listen_on(s, f);
 	if (r < 0) {
-		s->socket[0] = '\0'; /* not ours to remove */
+		s->socket[0] = '\0'; /* another daemon's: not to be removed */
 		return r;
 	}
-	/* MHD must never reach a limit of its own, because it would stop accepting connections */
+	/* no limit for MHD itself: at a limit it would stop accepting connections */
 	s->http = MHD_start_daemon(
 		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
 		on_request, s, MHD_OPTION_CONNECTION_LIMIT, 2u * CONNECTIONS_MAX,
@@ -303,8 +304,8 @@ void serve_on_reload(struct serve *s, serve_reload_fn *reload, void *userdata)
 	s->reload_userdata = userdata;
 }
 
-/* Sends streams their last lines, and pending requests a refusal, as far as their readers take them
- * now. MHD aborts the process if a connection is suspended when it is stopped. */
+/* Ends all requests: event streams get their last lines, pending requests a refusal, if their
+ * readers take them now. MHD aborts the process if a connection is suspended when it is stopped. */
 static void end_requests(struct serve *s)
 {
 	uint64_t until_ns = clock_mono_ns() + END_NS;

@@ -1,6 +1,6 @@
 /*
- * The status of the sinks from kindling-upload, in status and metrics, and POST
- * /v1/sinks/NAME/test. Its messages are copied field by field, because it talks to servers.
+ * The status of the sinks, as kindling-upload reports it, for status and metrics; and POST
+ * /v1/sinks/NAME/test. kindling-upload talks to servers, so its messages are copied field by field.
  */
 #include "daemon/serve/metric_text.h"
 #include "daemon/serve/serve_priv.h"
@@ -49,7 +49,7 @@ static void sinks_copy(cJSON *to, const cJSON *from)
 		cJSON_AddNullToObject(to, "last_error");
 }
 
-/* The last report about the sink @name; NULL = none yet. */
+/* The latest report about the sink @name; NULL = none yet. */
 static const cJSON *sinks_find(const cJSON *said, const char *name)
 {
 	const cJSON *o;
@@ -58,7 +58,7 @@ static const cJSON *sinks_find(const cJSON *said, const char *name)
 	return NULL;
 }
 
-/* The sinks of the settings, in their order; including those without a report. */
+/* All sinks of the settings, in their order, also those without a report. */
 cJSON *sinks_json(struct host *h)
 {
 	const struct config *c = host_config(h);

@@ -7,8 +7,8 @@
 #include "daemon/ground/clock.h"
 #include "injector/result.h"
 
-#define ENDED_S		600 /* an ended JVM is shown for this time without all= */
-#define GAP_S		600 /* and a gap is one of the notes */
+#define ENDED_S		600 /* for this time an ended JVM is shown without all= */
+#define GAP_S		600 /* for this time a gap is among the notes */
 #define DENIED_PIDS_MAX 32
 
 static void add_u64(cJSON *o, const char *key, uint64_t v)
@@ -24,7 +24,7 @@ static void add_text(cJSON *o, const char *key, const char *s)
 		cJSON_AddNullToObject(o, key);
 }
 
-/* Weights are ns, for allocations bytes. */
+/* The weights' unit: bytes for allocations, else ns. */
 static void status_add_accounts(cJSON *o, const struct stream_accounts *accounts,
 				enum wire_event event)
 {
@@ -41,8 +41,8 @@ static void status_add_accounts(cJSON *o, const struct stream_accounts *accounts
 	add_u64(o, bytes ? "delivered_bytes" : "delivered_ns", accounts->delivered_weight);
 }
 
-/* The mean weight of the samples since the attach, and their share of the CPU time that the process
- * used meanwhile. */
+/* How good the view of the process is: the mean weight of its samples since the attach, and
+ * their share of the CPU time that it has used since. */
 static void add_view(cJSON *o, const struct stream_accounts *cpu, uint64_t process_cpu_ns)
 {
 	if (cpu->delivered)
@@ -67,7 +67,7 @@ static cJSON *samples_json(const struct stream_counts *c, uint64_t process_cpu_n
 	return samples;
 }
 
-/* The other events: those that are or were collected. */
+/* Events other than CPU that are collected or were. */
 static void add_other_events(cJSON *o, const struct stream_counts *c, unsigned collected)
 {
 	for (int e = WIRE_EVENT_LOCK; e < WIRE_EVENT_COUNT; e++) {
@@ -118,7 +118,7 @@ static void note_gap(cJSON *list, const struct host_gap *g)
 	add_note(list, "restart", what);
 }
 
-/* Notes for the user, and the owner's limits: [{"step":"monitors","what":"..."}] */
+/* What the user should know, the owner's limits included: [{"step":"monitors","what":"..."}] */
 static cJSON *notes_json(const struct target *t)
 {
 	cJSON *list = cJSON_CreateArray();
@@ -153,12 +153,13 @@ static cJSON *agent_json(const struct target *t, const struct stream_counts *c)
 	add_u64(agent, "taken", accounts->taken);
 	add_u64(agent, "taken_ns", accounts->taken_weight);
 	add_u64(agent, "bytes", l[WIRE_COUNTER_AGENT_BYTES]);
-	/* of the JVM's own CPU time, as for max_cpu: a large share in a nearly idle JVM */
+	/* the share of the JVM's own CPU time, as in max_cpu; it may be large in a nearly idle
+	 * JVM */
 	cJSON_AddNumberToObject(agent, "cpu_share",
 				status_share(cpu_ns, l[WIRE_COUNTER_PROCESS_CPU_NS]));
 	/* of one CPU, since the agent's HELLO */
 	cJSON_AddNumberToObject(agent, "cpus", status_share(cpu_ns, l[WIRE_COUNTER_SESSION_NS]));
-	/* and in the last minute: its current cost */
+	/* and in the last minute: what it costs now */
 	cJSON_AddNumberToObject(agent, "cpus_last_minute", target_recent_cpus(t));
 	add_u64(agent, "handler_ns", l[WIRE_COUNTER_HANDLER_NS]);
 	add_u64(agent, "pipe_bytes", l[WIRE_COUNTER_PIPE_BYTES]);
@@ -192,7 +193,7 @@ static double ago_s(uint64_t mono_ns)
 	return (double)(clock_mono_ns() - mono_ns) / 1e9;
 }
 
-/* Null if no previous daemon sampled it, or that was long ago. */
+/* null if no earlier daemon sampled the JVM, or only long ago */
 static cJSON *gap_json(const struct host_gap *g)
 {
 	cJSON *o = g ? cJSON_CreateObject() : cJSON_CreateNull();
@@ -234,8 +235,8 @@ static cJSON *status_target_json(const struct target *t)
 	cJSON_AddItemToObject(o, "notes", notes_json(t));
 	cJSON_AddItemToObject(o, "profilers", profilers_json(t)); /* names of other profilers */
 	add_u64(o, "interval_ns", target_interval_ns(t));
-	/* longer than this is normal: the kernel's tick, the host engine's shortest interval, or a
-	 * note explains it */
+	/* the interval in use may be longer: because of the kernel's tick, the host engine's
+	 * shortest interval, or something that a note explains */
 	add_u64(o, "interval_asked_ns", t->interval_ns);
 	add_u64(o, "attempts", t->attempts);
 	add_text(o, "placement", inject_strategy_name(t->placement));
@@ -273,8 +274,8 @@ static void add_kernel_stacks(cJSON *to, const struct kernel_frames *k)
 	add_text(o, "note", kernel_frames_note(k));
 }
 
-/* state: on, idle (no JVM to sample), refused or off; `why` for the last two; if timers are used
- * `note` explains the effect */
+/* "state": on, idle (no JVM to sample), refused or off; "why" says why it is refused or off, and
+ * "note" what CPU timers do worse */
 static cJSON *host_engine_json(struct host *h)
 {
 	const char *why, *state = "idle";
@@ -307,7 +308,8 @@ static cJSON *host_engine_json(struct host *h)
 	return o;
 }
 
-/* state: on, idle (no JVM to measure), resting (switches were too many) or refused, with `why` */
+/* "state": on, idle (no JVM to measure), resting (too many context switches) or refused, with
+ * "why" */
 static cJSON *offcpu_json(struct host *h)
 {
 	const struct offcpu_engine *e = host_offcpu_engine(h);
@@ -345,7 +347,7 @@ static cJSON *offcpu_json(struct host *h)
 	return o;
 }
 
-/* Kinds of JVMs that are not profiled because one of them crashed. */
+/* The kinds of JVMs that are not profiled because one of that kind crashed. */
 static cJSON *blocked_json(const struct targets *targets)
 {
 	cJSON *list = cJSON_CreateArray();
@@ -366,7 +368,7 @@ static cJSON *blocked_json(const struct targets *targets)
 /* ---- selection and order --------------------------------------------------------------------- */
 
 struct view {
-	struct selection selected; /* none = all */
+	struct selection selected; /* none selected = all */
 	bool all, streaming;
 };
 
@@ -379,7 +381,7 @@ static bool status_is_in(const struct view *v, const struct target *t)
 	       ago_s(t->gone_mono_ns) < ENDED_S;
 }
 
-/* Profiled ones, then others that run, then ended ones, the latest first. */
+/* Profiled JVMs first, then other running ones, then ended ones, the latest first. */
 static cJSON *targets_json(struct targets *targets, const struct view *v)
 {
 	cJSON *list = cJSON_CreateArray(), *ended = cJSON_CreateArray(), *o;

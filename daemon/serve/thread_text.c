@@ -1,4 +1,4 @@
-/* Threads in JSON, in the same form everywhere, as described in docs/api.md. */
+/* Threads in JSON, in the same form in all answers; docs/api.md describes it. */
 #include <stdio.h>
 #include "daemon/serve/serve_priv.h"
 

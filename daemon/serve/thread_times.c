@@ -1,6 +1,7 @@
 /*
- * Where the time of a JVM's threads went, for /v1/threads and /v1/top: from the kernel's totals, or
- * where there are none from samples and waits, which leave a part of it unseen. docs/api.md.
+ * Where the time of a JVM's threads went, for /v1/threads and /v1/top: from the kernel's totals,
+ * or, where there are none, from samples and waits, which do not see all of it. docs/api.md
+ * describes the fields.
  */
 #include "daemon/serve/thread_times.h"
 
@@ -14,7 +15,7 @@ static const uint8_t lock_reasons[WIRE_WAIT_COUNT] = { [WIRE_WAIT_ENTER] = OFFCP
 
 /* ---- from the kernel's totals ---------------------------------------------------------------- */
 
-/* Waits that go on; malloc'ed. */
+/* The waits in progress as malloc'ed reasons; NULL = none known, or no memory. */
 static struct time_reason *open_reasons(const struct target *t, uint64_t now_ns, uint32_t *ret_n)
 {
 	const struct locks *l = host_locks(t);
@@ -74,7 +75,7 @@ static void times_add_event(struct time_row *row, const struct timeline_row *r,
 	row->off_ns[lock_reasons[r->reason]] += end > begin ? end - begin : 0;
 }
 
-/* One number may have had several names: rows of one number become one. */
+/* A thread that changed its name has several rows: adds them up in one. */
 static void times_join(struct time_rows *rows)
 {
 	uint32_t n = 0;

@@ -4,14 +4,15 @@
 #include "daemon/serve/serve_priv.h"
 
 struct thread_times {
-	struct time_rows rows; /* of the caller's: time_rows_free() */
-	bool by_kernel; /* from the kernel's totals, which see all; else from samples and waits */
-	const char *why; /* not by_kernel: why the kernel does not count; static */
+	struct time_rows rows; /* free with time_rows_free() */
+	bool by_kernel; /* from the kernel's totals, which miss nothing; else from samples and waits
+			 */
+	const char *why; /* static; why the kernel does not count, if !by_kernel */
 };
-/* 0 or -ENOMEM. */
+/* Over the last @last_ns. 0 or -ENOMEM. */
 int thread_times_of(struct host *h, const struct target *t, uint64_t last_ns,
 		    struct thread_times *ret);
-/* ,"wall_ns":... to "unseen_ns":... */
+/* Writes ,"wall_ns":... to "unseen_ns":... */
 void thread_times_row_text(struct text_out *to, const struct time_row *r);
-/* The sum over all threads, as an object. */
+/* Writes the sum over all threads, as an object. */
 void thread_times_text(struct text_out *to, const struct thread_times *times);

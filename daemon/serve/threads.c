@@ -1,12 +1,12 @@
 /*
- * /v1/threads: every thread with its name, state and times. The agent reports states only while
- * somebody asks: the first answer may lack them ("states": false), one a moment later has them.
+ * /v1/threads: every thread with its name, state and times. Agents report states only while a
+ * client asks for them: the first answer may lack them ("states": false), the next one has them.
  */
 #include <string.h>
 #include "daemon/ground/clock.h"
 #include "daemon/serve/thread_times.h"
 
-#define RECENT_NS (NS_PER_S / 2) /* a sample of this age still shows that a thread runs */
+#define RECENT_NS (NS_PER_S / 2) /* a thread with a sample at most this old is shown as running */
 
 static const char *serve_threads_state_of(const struct locks_thread_row *r, bool states,
 					  uint64_t now_ns)
@@ -19,7 +19,7 @@ static const char *serve_threads_state_of(const struct locks_thread_row *r, bool
 		return "running";
 	if (!states)
 		return "unknown";
-	/* in Java's terms: runnable, blocked, waiting, timed_waiting */
+	/* as java.lang.Thread.State has them: runnable, blocked, waiting, timed_waiting */
 	return r->state < WIRE_STATE_COUNT ? wire_state_names[r->state] : "unknown";
 }
 
@@ -45,7 +45,7 @@ static void open_text(struct text_out *to, const struct target *t, const struct 
 	}
 }
 
-/* A thread of which nothing is known but that it has the number. */
+/* A thread that only the kernel's totals have: its number is all that is known. */
 static void serve_threads_times_text(struct text_out *to, const struct thread_times *times,
 				     uint32_t tid)
 {
@@ -115,7 +115,7 @@ static bool serve_threads_has(const struct locks_thread_rows *rows, uint32_t tid
 	return false;
 }
 
-/* Threads that only the kernel told of. */
+/* Threads that only the kernel's totals have. */
 static void serve_threads_others_text(struct text_out *to, const struct target *t,
 				      const struct locks *l, const struct locks_thread_rows *rows,
 				      const struct thread_times *times, uint64_t now_ns)
@@ -170,7 +170,7 @@ static void serve_threads_target_text(struct text_out *to, struct host *h, const
 	time_rows_free(&times.rows);
 }
 
-/* Parts that only the daemon itself can do. */
+/* Asks the agents for states. A child cannot do this. */
 static void want_states(struct request *r, const struct selection *selected)
 {
 	struct target *t = NULL;

@@ -1,6 +1,6 @@
 /*
- * /v1/timeline: the last minutes of one JVM, event by event. Made in a child (apart.c), as text:
- * there may be hundreds of thousands of events. docs/api.md describes the answer.
+ * /v1/timeline: the last minutes of one JVM, event by event. Made in a child (apart.c), and written
+ * as text, because there may be hundreds of thousands of events. docs/api.md describes the answer.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "daemon/serve/serve_priv.h"
 
 #define LAST_NS	     (30 * NS_PER_S)
-#define TABLES_BYTES (48ul << 20) /* of names and stacks of one answer */
+#define TABLES_BYTES (48ul << 20) /* for the names and stacks of one answer */
 #define FRAME_MAX    1024
 
 struct drawing {
@@ -18,11 +18,11 @@ struct drawing {
 	const struct target *target;
 	struct timeline_question question;
 	struct timeline_answer answer;
-	struct profile *stacks, *locks, *traces; /* tables of the answer, interned */
-	uint32_t **nodes; /* by part: its nodes in @stacks, + 1 */
-	uint32_t *open_threads; /* threads that wait now and are not in the answer's list */
+	struct profile *stacks, *locks, *traces; /* the answer's tables of unique entries */
+	uint32_t **nodes; /* for each part of the timeline: its nodes' numbers in @stacks, + 1 */
+	uint32_t *open_threads; /* threads that are waiting but have no event in the answer */
 	uint32_t n_open_threads;
-	struct timeline_sum open; /* waits that go on */
+	struct timeline_sum open; /* waits in progress */
 	struct text_out out;
 };
 
@@ -46,7 +46,7 @@ static uint32_t timeline_frame(struct drawing *d, const struct profile *p, uint3
 	return profile_intern_frame(d->stacks, &to);
 }
 
-/* The stack in the answer's table. Iterative: a part's parents stand before their children. */
+/* Adds the node's stack to the answer's table. A loop suffices: parents precede their children. */
 static uint32_t timeline_stack(struct drawing *d, uint32_t part, uint32_t node)
 {
 	static uint32_t chain[STREAM_DEPTH_MAX + 64];
@@ -70,7 +70,7 @@ static uint32_t timeline_stack(struct drawing *d, uint32_t part, uint32_t node)
 	return to;
 }
 
-/* Number of a lock in the answer, + 1; 0 = nothing is known of it. */
+/* The lock's number in the answer, + 1; 0 = nothing is known of it. */
 static uint32_t timeline_lock(struct drawing *d, const char *class_name, uint32_t identity)
 {
 	struct profile_frame f = { .offset = identity };
@@ -78,7 +78,7 @@ static uint32_t timeline_lock(struct drawing *d, const char *class_name, uint32_
 	if (!*class_name && !identity)
 		return 0;
 	f.class_name = profile_string(d->locks, class_name);
-	return profile_intern_frame(d->locks, &f) + 1; /* 0 without room too */
+	return profile_intern_frame(d->locks, &f) + 1; /* also 0 without room */
 }
 
 static uint32_t timeline_trace(struct drawing *d, const struct profile *p,
@@ -95,7 +95,7 @@ static uint32_t timeline_trace(struct drawing *d, const struct profile *p,
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* Moments relative to the beginning of the span, which they may precede. */
+/* A moment relative to the beginning of the span; negative for an earlier one. */
 static long long timeline_at(const struct drawing *d, uint64_t ns)
 {
 	return (long long)(ns - d->question.from_ns);
@@ -136,7 +136,7 @@ static uint32_t timeline_thread(struct drawing *d, uint32_t tid)
 	return a->n_threads + d->n_open_threads;
 }
 
-/* A wait that goes on ends, for this answer, at the end of its span. */
+/* A wait in progress, drawn until the end of the span. */
 static bool open_wait_text(struct drawing *d, const struct locks *l, const struct locks_open *w,
 			   bool first)
 {
@@ -159,7 +159,7 @@ static bool open_wait_text(struct drawing *d, const struct locks *l, const struc
 	return true;
 }
 
-/* Only if the span reaches into the present. */
+/* Writes waits in progress, if the span reaches into the present. */
 static void open_waits_text(struct drawing *d, bool first)
 {
 	const struct locks *l = host_locks(d->target);
@@ -333,7 +333,7 @@ static int tables_new(struct drawing *d)
 	return d->nodes ? 0 : -ENOMEM;
 }
 
-/* Everything is freed with this child. */
+/* Frees nothing: this child exits after the answer. */
 static int timeline_draw(struct drawing *d)
 {
 	const struct timeline *timeline = host_timeline(d->target);
@@ -371,7 +371,7 @@ enum MHD_Result serve_timeline(struct request *r)
 		q->to_ns = clock_real_ns();
 		q->from_ns = q->to_ns - LAST_NS;
 	}
-	/* readers take numbers as doubles, which hold these moments to 256 ns */
+	/* readers use doubles for numbers, which hold ns since 1970 only to 256 ns */
 	q->from_ns &= ~1023ull;
 	q->to_ns &= ~1023ull;
 	q->thread = argument(r, "thread");

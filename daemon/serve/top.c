@@ -1,4 +1,5 @@
-/* /v1/top: the hottest methods of the last seconds, overall and per JVM, from what is in memory. */
+/* /v1/top: the methods with the most CPU time in the last seconds, overall and for each JVM,
+ * from profiles in memory. */
 #include <string.h>
 #include "daemon/ground/clock.h"
 #include "daemon/report/methods.h"
@@ -64,7 +65,7 @@ static struct target *top_target_of(struct targets *targets, const struct profil
 	return NULL;
 }
 
-/* Where the time of its threads went. */
+/* Where the time of the JVM's threads went. */
 static void top_add_times(cJSON *to, struct host *h, const struct profile_process *p,
 			  uint64_t last_ns)
 {
@@ -105,7 +106,7 @@ static bool top_comes_before(const cJSON *a, const cJSON *b)
 	       cJSON_GetObjectItem(b, "weight")->valuedouble;
 }
 
-/* Running JVMs first, in the order of their weight. */
+/* Running JVMs come first, sorted by their weight. */
 static void add_target(cJSON *list, cJSON *target)
 {
 	const cJSON *other;
@@ -140,7 +141,8 @@ enum MHD_Result serve_top(struct request *r)
 		return answer_apart(r, APART_LIVE);
 	}
 	if (type && !report_events_by_name(type, &filter.events))
-		return answer_error(r, 400, "the type must be cpu, lock, alloc, wall or offcpu, not \"%s\"",
+		return answer_error(r, 400,
+				    "the type must be cpu, lock, alloc, wall or offcpu, not \"%s\"",
 				    type);
 	if (sort && order == REPORT_BY_TOTAL && strcmp(sort, "total") != 0)
 		return answer_error(r, 400, "the order must be self or total, not \"%s\"", sort);

@@ -1,7 +1,8 @@
 /*
- * What is known of traces: the events of the last minutes (daemon/timeline) that carry a trace id,
- * added up by trace for /v1/traces, or as a profile of one trace for /v1/profile?trace=. Made in a
- * child (apart.c). Only what events say is seen of a trace: it may have begun before the first one.
+ * Traces: events of the last minutes (daemon/timeline) that carry a trace id, added up by trace for
+ * /v1/traces, or as a profile of one trace for /v1/profile?trace=. Made in a child (apart.c). Only
+ * the time between a trace's first and last event is known; the trace itself may have begun earlier
+ * and ended later.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,22 +16,22 @@
 #define LAST_NS	       (300 * NS_PER_S)
 #define SHOWN_DEFAULT  20
 #define SHOWN_MAX      1000
-#define LISTED_MAX     64u /* threads, and locks, of one trace */
+#define LISTED_MAX     64u /* threads, and locks, of a trace that are listed */
 #define TRACES_REASONS OFFCPU_REASON_COUNT
-#define TRACES_BYTES   (32ul << 20) /* of ids */
+#define TRACES_BYTES   (32ul << 20) /* for ids */
 #define PROFILE_BYTES  (64ul << 20)
 #define FRAME_MAX      1024
 
 struct trace_seen {
-	uint32_t text; /* its id, in the table of texts */
-	uint64_t begin_ns, end_ns; /* of its events */
+	uint32_t text; /* its id in the table of texts */
+	uint64_t begin_ns, end_ns; /* of its first and last event */
 	uint64_t cpu_ns, lock_ns, offcpu_ns;
 	uint64_t off_ns[TRACES_REASONS]; /* by reason */
 	uint64_t events;
 };
 
 struct traces_sum {
-	uint32_t key; /* a position in the answer's threads + 1; or a text */
+	uint32_t key; /* a position in the answer's list of threads + 1, or a text */
 	uint64_t n, ns;
 };
 
@@ -41,14 +42,14 @@ struct traces {
 	struct profile *texts;
 	struct trace_seen *seen;
 	uint32_t n_seen, cap;
-	uint32_t **known; /* by part and string: a trace + 1 */
-	uint32_t *of_text; /* by text: a trace + 1 */
+	uint32_t **known; /* for each part and string: the trace's number + 1 */
+	uint32_t *of_text; /* for each text: the trace's number + 1 */
 	uint32_t n_of_text;
 	uint32_t shown;
 	struct text_out out;
 };
 
-/* The name of why a thread was off the CPU. */
+/* The name of the reason why a thread was off the CPU. */
 static const char *traces_reason(unsigned reason)
 {
 	return reason < OFFCPU_REASON_COUNT ? offcpu_reason_names[reason] : "other";
@@ -74,7 +75,7 @@ static bool traces_grow(void **array, uint32_t *cap, uint32_t need, size_t each)
 	return true;
 }
 
-/* The trace of a row; NULL = it has none, or there is no room. */
+/* The trace of an event; NULL = none, or no room for another. */
 static struct trace_seen *traces_of(struct traces *x, const struct timeline_row *r)
 {
 	const struct profile *p = x->answer.parts[r->part];
@@ -102,7 +103,7 @@ static struct trace_seen *traces_of(struct traces *x, const struct timeline_row 
 	return &x->seen[known[r->trace] - 1];
 }
 
-/* A wait that the kernel saw too is one event off the CPU, and none in the waits' own time. */
+/* Waits and time off the CPU are separate sums: a wait that the kernel has measured, too, is in both. */
 static void traces_add(struct traces *x, const struct timeline_row *r)
 {
 	struct trace_seen *t = traces_of(x, r);
@@ -177,7 +178,7 @@ static void traces_put_locks(struct traces *x, const struct traces_sum *list, ui
 	text_put(&x->out, "]");
 }
 
-/* Threads, spans and locks of one trace, out of its rows. */
+/* Writes the trace's threads, spans and locks, which it collects from its events. */
 static void traces_put_lists(struct traces *x, const struct trace_seen *t)
 {
 	static struct traces_sum threads[LISTED_MAX], locks[LISTED_MAX], spans[LISTED_MAX];
@@ -266,7 +267,7 @@ static int traces_ask(struct traces *x)
 	return timeline ? timeline_query(timeline, &x->question, &x->answer) : 0;
 }
 
-/* Everything is freed with this child. */
+/* Frees nothing: this child exits after the answer. */
 static int traces_collect(struct traces *x)
 {
 	int r = traces_ask(x);
@@ -324,7 +325,7 @@ struct trace_profile {
 	struct timeline_answer answer;
 	struct profile *to;
 	uint32_t process;
-	uint32_t **nodes; /* by part: its nodes in @to, + 1 */
+	uint32_t **nodes; /* for each part of the timeline: its nodes' numbers in @to, + 1 */
 };
 
 static uint32_t trace_profile_frame(struct trace_profile *x, const struct profile *p, uint32_t i)
@@ -351,7 +352,7 @@ static uint32_t trace_profile_frame(struct trace_profile *x, const struct profil
 	return profile_intern_frame(x->to, &f);
 }
 
-/* Parents stand before their children: all nodes of a part in their order. */
+/* Adds all nodes of a part to the profile, in their order: parents precede their children. */
 static const uint32_t *trace_profile_nodes(struct trace_profile *x, uint32_t part)
 {
 	const struct profile *p = x->answer.parts[part];

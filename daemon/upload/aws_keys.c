@@ -29,18 +29,18 @@ struct aws_asker {
 	uint64_t again_ns, asked_mono_ns;
 	bool asking;
 	char container[512]; /* url; "" = none */
-	char token_file[256], token[AWS_TOKEN_SIZE]; /* for it; "" = none */
+	char token_file[256], token[AWS_TOKEN_SIZE]; /* the token for it; "" = none */
 	char ec2[256]; /* "" = not available */
 	struct aws_keys known;
 	bool has_keys;
 	char why[300];
-	/* used by the worker until it is done */
+	/* in use by the worker until it has ended */
 	struct aws_keys asked;
 	char asked_why[300];
 	int result;
 };
 
-/* ---- what they say --------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void aws_keys_json_freep(cJSON **json)
 {
@@ -121,7 +121,7 @@ static int aws_asker_take(struct aws_asker *a, int r, struct metadata_answer *an
 	return r;
 }
 
-/* A token that changes is in a file; if the file cannot be read any more the old token stays. */
+/* Reads the token again, because its file may hold a new one. If that fails the old token stays. */
 static void aws_asker_read_token(struct aws_asker *a)
 {
 	CLEANUP(fd_closep) int fd = -1;
@@ -191,7 +191,7 @@ static void aws_asker_on_done(void *userdata)
 
 	a->asking = false;
 	if (a->result < 0) {
-		if (strcmp(a->why, a->asked_why) != 0) /* already logged */
+		if (strcmp(a->why, a->asked_why) != 0) /* logged only when it changes */
 			log_warn("upload.aws_keys", "error=%s", log_str(a->asked_why));
 		memcpy(a->why, a->asked_why, sizeof(a->why));
 		a->again_ns = 2 * a->again_ns < AGAIN_MAX ? 2 * a->again_ns : AGAIN_MAX;
@@ -287,7 +287,7 @@ int aws_asker_begin(struct aws_asker *a, struct loop *loop)
 {
 	int r;
 
-	if (a->has_keys) /* keys from the environment are used without any others */
+	if (a->has_keys) /* keys of the environment: no service is asked */
 		return 0;
 	r = worker_new(loop, &a->worker);
 	if (r == 0)

@@ -1,8 +1,9 @@
 /*
- * ClickHouse by HTTP: of each interval a body for each table, RowBinary and gzip, or more where
- * there is much, with the rows of many JVMs, and a request that inserts it. Rows that come twice
- * are one (docs/decisions/0019), so whatever is not confirmed is sent again. With `create` tables
- * that are missing are created, a statement a request, in the place of the body that missed them.
+ * ClickHouse over HTTP. For each interval and table there is one body, or several if it is large:
+ * rows of many JVMs, RowBinary in gzip. One request inserts one body. Rows that arrive twice count
+ * once (docs/decisions/0019), so whatever is not confirmed is sent again. With `create`, missing
+ * tables are created, one statement in each request, which takes the place of the body that failed
+ * without them.
  */
 #include <curl/curl.h>
 #include <errno.h>
@@ -19,23 +20,24 @@
 
 #define CLICKHOUSE_DATABASE "kindling"
 #define CLICKHOUSE_SUFFIX   ".rowbinary.gz"
-/* Approximate size of one body, in gzip and without: proxies before servers accept a mebibyte by
- * default, and the server holds a whole insert in memory. */
+/* Approximate sizes of one body, compressed and not: proxies accept a mebibyte by default, and
+ * the server holds a whole insert in memory. */
 #define BODY_BYTES     (900u << 10)
 #define BODY_RAW_BYTES (64u << 20)
 
 struct clickhouse_sink {
-	char base[540]; /* the url, up to the "?" or "&" after which our parameters follow */
+	char base[540]; /* the url up to the "?" or "&" that our parameters follow */
 	const char *database;
 	bool creates; /* the next statement is @step */
 	unsigned step;
-	struct clickhouse_body bodies[CLICKHOUSE_TABLES]; /* of the interval that is taken */
-	uint64_t put; /* bodies, of the process */
+	struct clickhouse_body bodies[CLICKHOUSE_TABLES]; /* of the current interval */
+	uint64_t put; /* bodies put since the program began: makes their keys unique */
 };
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-/* "2026-11-22T20-04-00Z_3.samples.rowbinary.gz"; the table is found in it again. */
+/* Puts a body with a key such as "2026-11-22T20-04-00Z_3.samples.rowbinary.gz", which
+ * clickhouse_table_of() reads. */
 static int clickhouse_put(struct sink *s, const struct sink_interval *in,
 			  enum clickhouse_table table, const struct clickhouse_body *b)
 {
@@ -50,7 +52,7 @@ static int clickhouse_put(struct sink *s, const struct sink_interval *in,
 	return sink_put(s, in, key, "application/octet-stream", b->bytes, b->len, b->samples);
 }
 
-/* A body is put, and the next one begins. */
+/* Puts the table's body and begins the next one. */
 static int clickhouse_flush_one(struct sink *s, const struct sink_interval *in,
 				enum clickhouse_table table)
 {
@@ -86,7 +88,7 @@ static bool clickhouse_body_is_full(const struct sink *s, const struct clickhous
 	       (s->body_max && b->len >= s->body_max / 2);
 }
 
-/* The samples are what the ledger counts; the other two are about them. */
+/* The ledger counts the rows of samples; the other two tables only describe them. */
 static int clickhouse_add(struct sink *s, const struct sink_interval *in,
 			  const struct clickhouse_rows *rows, enum clickhouse_table table)
 {
@@ -97,7 +99,8 @@ static int clickhouse_add(struct sink *s, const struct sink_interval *in,
 	if (!rows->rows[table])
 		return 0;
 	if (clickhouse_body_add(b, rows->tables[table].p, rows->tables[table].len) < 0) {
-		clickhouse_body_deinit(b); /* rows kept back are dropped at the end */
+		clickhouse_body_deinit(
+			b); /* the rows that were held are dropped at the end of the interval */
 		return -ENOMEM;
 	}
 	if (table == CLICKHOUSE_SAMPLES) {
@@ -108,7 +111,7 @@ static int clickhouse_add(struct sink *s, const struct sink_interval *in,
 	return r;
 }
 
-/* `sink test`: one body, that of samples. */
+/* For `sink test`: one body, of samples. */
 static int clickhouse_encode_test(struct sink *s, const struct sink_interval *in,
 				  const struct clickhouse_rows *rows)
 {
@@ -140,7 +143,7 @@ static int clickhouse_encode(struct sink *s, const struct sink_interval *in)
 	return r;
 }
 
-/* "..._3.samples.rowbinary.gz" */
+/* The table in a key such as "..._3.samples.rowbinary.gz". */
 static int clickhouse_table_of(const char *key)
 {
 	char end[64];
@@ -174,7 +177,7 @@ static int clickhouse_halve(struct sink *s, const struct sink_interval *in,
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Code 60: no such table; 81: no such database. */
+/* Error 60 is "no such table", 81 "no such database". */
 static void clickhouse_on_insert(struct sink *s, struct http_answer *a)
 {
 	struct clickhouse_sink *d = s->data;
@@ -207,7 +210,7 @@ static void clickhouse_on_statement(struct sink *s, struct http_answer *a)
 	free(next.p);
 }
 
-/* The body that waits for the tables was not sent. */
+/* A statement was sent in the place of the body, which is tried again. */
 static enum sink_verdict clickhouse_judge_statement(const struct http_answer *a, char *why)
 {
 	if (a->status == 200)
@@ -251,7 +254,7 @@ static int clickhouse_url(const struct clickhouse_sink *d, enum clickhouse_table
 	clickhouse_put_insert(&sql, d->database, table);
 	if (!sql.failed)
 		escaped = curl_easy_escape(NULL, sql.p, (int)sql.len);
-	/* for Distributed tables: confirmed when the data is on its shard */
+	/* inserts into Distributed tables are confirmed only when the data is on its shard */
 	if (escaped)
 		n = snprintf(buf, size, "%sinsert_distributed_sync=1&query=%s", d->base, escaped);
 	curl_free(escaped);

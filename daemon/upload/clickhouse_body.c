@@ -9,7 +9,7 @@
 #include "daemon/ground/mem.h"
 
 #define GZIP_WINDOW 31 /* 15 bits, with gzip's header */
-#define ROWS_MAX    (1ul << 30) /* bytes of a body without compression */
+#define ROWS_MAX    (1ul << 30) /* bytes of an uncompressed body */
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
@@ -73,7 +73,7 @@ void clickhouse_body_deinit(struct clickhouse_body *b)
 
 /* ---- cutting --------------------------------------------------------------------------------- */
 
-/* 1 = all of it is there, 0 = there is more, or -errno. */
+/* 1 = the end was reached, 0 = there is more, or -errno. */
 static int body_inflate(z_stream *z, struct text_out *rows)
 {
 	uint8_t buf[16384];
@@ -92,7 +92,7 @@ static int body_inflate(z_stream *z, struct text_out *rows)
 	return r == Z_OK || r == Z_BUF_ERROR ? 0 : -EBADMSG;
 }
 
-/* All of its rows; rows->p is the caller's in any case. */
+/* Reads all rows into @rows, whose memory is the caller's to free, also after an error. */
 static int body_read(int fd, size_t len, struct text_out *rows)
 {
 	z_stream z = { 0 };
@@ -117,8 +117,8 @@ static int body_read(int fd, size_t len, struct text_out *rows)
 	return r < 0 ? r : 0;
 }
 
-/* Rows from in->p up to the first that ends at or after @until; the very last rows only if all are
- * wanted. */
+/* Copies rows, from in->p up to the first one that ends at or after @until. Unless @until is the
+ * end, the last row of all stays, so that neither half is empty. */
 static int body_take(struct rowbinary *in, const uint8_t *until, enum clickhouse_table table,
 		     struct clickhouse_body *to)
 {

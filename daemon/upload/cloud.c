@@ -19,16 +19,16 @@ struct cloud {
 	struct worker *worker;
 	struct loop_timer *timer;
 	uint64_t again_ns;
-	bool asked_once; /* there was an answer, or a failure */
+	bool asked_once; /* the first request has ended */
 	char ecs[512], ec2[256]; /* "" = not available */
-	/* used by the worker until it is done */
+	/* in use by the worker until it has ended */
 	struct labels asked;
 	char why[300];
 	int result;
 	struct labels known;
 };
 
-/* ---- what they say --------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void cloud_json_freep(cJSON **json)
 {
@@ -56,7 +56,8 @@ bool cloud_parse_ec2(const char *text, size_t len, struct labels *ret)
 	return true;
 }
 
-/* "arn:aws:ecs:eu-west-1:111122223333:task/shop/158d1c8083dd49d6b527399fd6414f5c" */
+/* An ARN such as
+ * "arn:aws:ecs:eu-west-1:111122223333:task/shop/158d1c8083dd49d6b527399fd6414f5c". */
 static bool cloud_parse_arn(const char *arn, struct labels *ret)
 {
 	char region[64], account[64];
@@ -76,7 +77,8 @@ bool cloud_parse_ecs(const char *text, size_t len, struct labels *ret, bool *ret
 
 	if (!cJSON_IsString(arn) || !cloud_parse_arn(arn->valuestring, ret))
 		return false;
-	name = name && strrchr(name, '/') ? strrchr(name, '/') + 1 : name; /* of an ARN */
+	name = name && strrchr(name, '/') ? strrchr(name, '/') + 1
+					  : name; /* the last part of an ARN */
 	(void)labels_set(ret, "cloud", "aws");
 	(void)labels_set(ret, "ecs_cluster", name);
 	(void)cloud_put(ret, "ecs_family", json, "Family");
@@ -130,7 +132,7 @@ int cloud_ask(const char *ecs, const char *ec2, struct labels *ret, char *why, s
 	return of_ecs == 0 ? 0 : of_ec2;
 }
 
-/* ---- repetition ------------------------------------------------------------------------------ */
+/* ---- again after a failure ------------------------------------------------------------------- */
 
 static void cloud_run(void *userdata)
 {
@@ -149,7 +151,7 @@ static void cloud_on_done(void *userdata)
 		c->known = c->asked;
 		return;
 	}
-	if (c->again_ns == AGAIN_NS) /* already logged */
+	if (c->again_ns == AGAIN_NS) /* log only the first failure */
 		log_warn("upload.cloud", "error=%s", log_str(c->why));
 	if (c->timer)
 		loop_timer_set(c->timer, c->again_ns, 0);

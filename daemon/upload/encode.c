@@ -1,4 +1,4 @@
-/* Code shared by several types of sinks: reports as bodies, and their keys. */
+/* What several types of sinks share: reports as bodies, and their keys. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,7 +81,8 @@ bool sink_is_too_large(const struct sink *s, size_t len, const struct profile *p
 	return s->body_max && len > s->body_max && p->n_rows > 1;
 }
 
-/* The odd rows of @p, or the even ones, or those of @events. */
+/* A new profile of @p's rows with odd numbers (@odd 1), even numbers (0) or any (-1), and of
+ * @events only. */
 static int encode_some(const struct profile *p, unsigned events, int odd, struct profile **ret)
 {
 	CLEANUP(profile_freep) struct profile *part = NULL;
@@ -98,7 +99,7 @@ static int encode_some(const struct profile *p, unsigned events, int odd, struct
 	return r;
 }
 
-/* Replaces @p by the half of it with odd, or even, rows. */
+/* Replaces @p by its rows with odd, or even, numbers. */
 static int encode_half(struct profile **p, int odd)
 {
 	struct profile *half;
@@ -113,8 +114,7 @@ static int encode_half(struct profile **p, int odd)
 
 static int encode_both(struct sink *s, const struct sink_interval *in, sink_part_fn *fn);
 
-/* Selects halves of halves: as deep as a number of rows has bits. @in has the number of the part,
- * and its rows. */
+/* Passes the part in->part to @fn, or, if that is too large, its halves. */
 static int encode_part(struct sink *s, const struct sink_interval *in, sink_part_fn *fn)
 {
 	int r = fn(s, in, in->profile, in->word, in->part);
@@ -164,7 +164,7 @@ int sink_encode_halves(struct sink *s, const struct sink_interval *in, sink_part
 	struct sink_interval part = *in;
 	int r = encode_some(in->profile, in->events, -1, &p);
 
-	/* the path to it: the bits below its highest one */
+	/* the way to the part: the bits below its highest one */
 	for (int bit = 30 - __builtin_clz(in->part); bit >= 0 && r == 0; bit--)
 		r = encode_half(&p, in->part >> bit & 1);
 	if (r < 0)

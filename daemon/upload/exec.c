@@ -22,13 +22,13 @@
 #define EXEC_WORDS_MAX 64
 
 struct exec_run {
-	struct sink_file *file; /* NULL = nobody waits any more */
+	struct sink_file *file; /* NULL = the sink no longer waits for it */
 	pid_t pid;
 	int pidfd, err_fd;
 	struct loop_source *source, *err_source;
 	struct loop_timer *deadline;
 	bool late;
-	char said[SINK_TEXT_MAX]; /* the end of its output */
+	char said[SINK_TEXT_MAX]; /* the end of what it wrote to standard error */
 	size_t said_len;
 };
 
@@ -42,7 +42,7 @@ static void exec_free(struct exec_run *x)
 	free(x);
 }
 
-/* ---- its output ------------------------------------------------------------------------------ */
+/* ---- its standard error ---------------------------------------------------------------------- */
 
 static void exec_keep(struct exec_run *x, const char *p, size_t n)
 {
@@ -80,7 +80,7 @@ static void exec_on_err(void *userdata, uint32_t events)
 	exec_read(userdata);
 }
 
-/* Its last line. */
+/* The last line that it wrote. */
 static const char *exec_last_line(struct exec_run *x)
 {
 	char *at;
@@ -104,7 +104,7 @@ static enum sink_verdict exec_verdict(const struct exec_run *x, int status)
 		return SINK_CONFIRMED;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == EX_DATAERR)
 		return SINK_REFUSED;
-	/* a killed command may have delivered */
+	/* it was killed, perhaps after it had delivered */
 	return WIFSIGNALED(status) || x->late ? SINK_UNKNOWN : SINK_RETRY;
 }
 
@@ -199,7 +199,7 @@ static int exec_spawn(const struct sink *s, const struct spool_header *h, int in
 	return -r;
 }
 
-/* false: it runs, but its end would not be noticed. */
+/* Watches for the end of a started command. false: its end would not be noticed. */
 static bool exec_watch(struct sink *s, struct exec_run *x)
 {
 	x->pidfd = (int)syscall(SYS_pidfd_open, x->pid, 0);
@@ -224,7 +224,7 @@ static int exec_send(struct sink *s, struct sink_file *f)
 	r = in < 0 ? in : pipe2(err, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : 0;
 	if (r == 0) {
 		x->err_fd = err[0];
-		(void)fcntl(err[1], F_SETFL, 0); /* the end of the command may block */
+		(void)fcntl(err[1], F_SETFL, 0); /* the command's own writes may block */
 		r = exec_spawn(s, &h, in, err[1], &x->pid);
 		close(err[1]);
 	}
@@ -243,7 +243,7 @@ static int exec_send(struct sink *s, struct sink_file *f)
 	return 0;
 }
 
-/* It is not killed here: its delivery may be half done. */
+/* Leaves the command running: it may be in the middle of a delivery. */
 static void exec_cancel(struct sink *s, struct sink_file *f)
 {
 	(void)s;

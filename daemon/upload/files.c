@@ -1,7 +1,8 @@
 /*
- * A directory of files. Bodies are copied beside their names and renamed, in a thread of the sink's
- * own, so that a file system that hangs blocks no other sink. One key is one file, however often it
- * is sent. When the directory holds more than `keep`, the oldest files of this program are removed.
+ * A directory of files. Bodies are copied under a temporary name and renamed, in a thread of the
+ * sink's own, so that a file system that hangs blocks no other sink. A key stands for one file,
+ * however often it is sent. When the directory holds more than `keep`, the oldest files that
+ * kindling wrote are removed.
  */
 #include "daemon/upload/sink_types.h"
 
@@ -14,21 +15,21 @@
 #include "daemon/core/worker.h"
 #include "daemon/ground/replace.h"
 
-#define FILES_MAX  200000 /* files examined when room is made */
+#define FILES_MAX  200000 /* that are looked at when room is made */
 #define FILES_KEEP (2ull << 30)
 
 struct files_sink {
 	struct worker *worker;
 	char directory[256];
-	char temp[80]; /* of this sink: others may use the same directory */
+	char temp[80]; /* the temporary name; other sinks may use the same directory */
 	uint64_t keep_bytes;
-	uint64_t since_bytes; /* bytes written since room was made; the worker's */
+	uint64_t since_bytes; /* bytes written since room was last made; used by the worker */
 };
 
 struct files_job {
 	struct files_sink *sink;
-	struct sink_file *file; /* NULL = nobody waits any more */
-	int fd; /* the body */
+	struct sink_file *file; /* NULL = the sink no longer waits for it */
+	int fd; /* of the body */
 	char key[480];
 	bool is_test;
 	int result;
@@ -42,7 +43,7 @@ struct files_entry {
 	char name[NAME_MAX + 1];
 };
 
-/* "..._2026-11-22T20-04-00Z....": the name of a file that this program wrote, for any sink. */
+/* Is it the name of a file that kindling wrote, for any sink? "..._2026-11-22T20-04-00Z...." */
 static bool files_is_ours(const char *name)
 {
 	const char *at = strrchr(name, '_');
@@ -106,8 +107,8 @@ static void files_make_room(struct files_sink *d, int dfd)
 	if (!list || bytes <= d->keep_bytes)
 		return;
 	qsort(list, n, sizeof(*list), files_by_age);
-	/* the newest file stays, however large it is; frees a sixteenth more, so that not every
-	 * file causes a scan */
+	/* keeps the newest file, whatever its size; frees a sixteenth more than necessary, so
+	 * that not every new file causes a scan */
 	for (size_t i = 0; i + 1 < n && bytes > d->keep_bytes - d->keep_bytes / 16; i++)
 		if (unlinkat(dfd, list[i].name, 0) == 0)
 			bytes -= list[i].bytes;

@@ -1,7 +1,6 @@
 /*
- * See grpc.h. curl asks for bytes and passes bytes in callbacks, in which no handle of curl's may
- * be freed; so a timer of the call calls the handlers. While no message is due, curl's reading is
- * paused.
+ * See grpc.h. Inside curl's callbacks none of its handles may be freed; so they only set a timer,
+ * from which the handlers are called. While no message waits to be sent, curl's reading is paused.
  */
 #include "daemon/upload/grpc.h"
 
@@ -20,25 +19,25 @@
 
 struct grpc_bytes {
 	char *data;
-	size_t at, len, cap; /* bytes from @at to @len are due */
+	size_t at, len, cap; /* bytes from @at to @len are to be sent */
 };
 
 struct grpc_call {
-	struct multi_transfer transfer; /* first: curl's pointer to the call */
+	struct multi_transfer transfer; /* first, because curl's pointer is cast to the call */
 	struct multi *multi;
 	const struct grpc_handler *handler;
 	void *userdata;
-	struct loop_timer *timer; /* a handler is due */
+	struct loop_timer *timer; /* handlers are to be called */
 	struct curl_slist *headers;
 	size_t answer_max, answered; /* bytes */
 	struct grpc_bytes out, in;
 	bool ended, paused, sent;
-	bool room; /* messages for the handler */
-	bool last_words; /* the server has sent its status */
+	bool room; /* on_room() is to be called */
+	bool last_words; /* the server's status came */
 	bool over; /* on_end() was called */
-	bool is_checked; /* the answer is gRPC */
-	bool *ret_freed; /* set while a handler runs: becomes true when the call is freed */
-	struct grpc_end end; /* our reason to end the call; status 0 = none */
+	bool is_checked; /* the answer was found to be gRPC */
+	bool *ret_freed; /* set while a handler runs: gets true if the handler frees the call */
+	struct grpc_end end; /* why we end the call; status 0 = we do not */
 	char error[CURL_ERROR_SIZE];
 };
 
@@ -69,7 +68,8 @@ static void grpc_wake(struct grpc_call *c)
 	loop_timer_set(c->timer, 1, 0);
 }
 
-/* Ends the call from a callback. Returns 0, which is not the number of bytes that curl passed. */
+/* Ends the call from within a callback. Returns 0: curl takes any number but that of the bytes
+ * it passed as an error. */
 __attribute__((format(printf, 3, 4))) static size_t
 grpc_refuse(struct grpc_call *c, enum grpc_status status, const char *fmt, ...)
 {
@@ -114,7 +114,7 @@ static const char *grpc_header(struct grpc_call *c, const char *name)
 		       : "";
 }
 
-/* A proxy's page must not be parsed as messages. */
+/* Is the answer gRPC? A proxy's error page must not be parsed as messages. */
 static bool grpc_is_grpc(struct grpc_call *c)
 {
 	const char *type = grpc_header(c, "content-type");
@@ -130,7 +130,7 @@ static bool grpc_is_grpc(struct grpc_call *c)
 	return false;
 }
 
-/* The length of the message at the start of the received bytes; false = not known yet. */
+/* The length of the message at the beginning of the received bytes; false = it is not there yet. */
 static bool grpc_frame(const struct grpc_call *c, size_t *ret_len)
 {
 	uint32_t len;
@@ -164,9 +164,9 @@ static size_t grpc_write(char *p, size_t size, size_t n, void *userdata)
 }
 
 /*
- * A server may end the call while we wait for a message; curl waits for that message. Before curl 8
- * this is not seen if the server also resets the stream in the same packet: then the deadline ends
- * the call.
+ * A server may end the call before we have ended ours; curl would wait for our next message. curl
+ * before 8 does not report the status if the server resets the stream in the same packet: then the
+ * deadline ends the call.
  */
 static size_t grpc_take_header(char *p, size_t size, size_t n, void *userdata)
 {
@@ -189,7 +189,7 @@ static void grpc_go_on(struct grpc_call *c)
 	}
 }
 
-/* Passes on what came, message by message. false: the call was freed meanwhile. */
+/* Passes complete messages to the handler. false: the handler has freed the call. */
 static bool grpc_report_messages(struct grpc_call *c)
 {
 	size_t len;
@@ -243,7 +243,7 @@ static void grpc_on_timer(void *userdata)
 	}
 }
 
-/* The result from the answer, after its end. */
+/* Fills in the result once the transfer has ended. */
 static void grpc_judge(struct grpc_call *c)
 {
 	const char *status = grpc_header(c, "grpc-status");
@@ -267,7 +267,7 @@ static void grpc_done(struct multi_transfer *t, CURLcode code)
 	if (!grpc_report_messages(c))
 		return;
 	if (c->end.status != GRPC_OK)
-		; /* we ended it, and have a reason */
+		; /* we ended the call, and the reason is set */
 	else if (*grpc_header(c, "grpc-status") || code == CURLE_OK)
 		grpc_judge(c);
 	else
@@ -355,7 +355,7 @@ static void grpc_set_callbacks(struct grpc_call *c)
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, c->error);
 }
 
-/* Joins "http://host:1/" and "/p.S/M" to one address. */
+/* Joins "http://host:1/" and "/p.S/M" to one URL. */
 static bool grpc_set_url(CURL *easy, const char *url, const char *method)
 {
 	size_t len = strlen(url);

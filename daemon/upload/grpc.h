@@ -1,18 +1,18 @@
 /*
- * Calls of gRPC over libcurl's HTTP/2, in the one loop: unary ones and streams in both directions.
- * Messages are bytes here; the caller knows their format. http:// is HTTP/2 without TLS and without
- * an upgrade, https:// is TLS and ALPN.
+ * gRPC calls over libcurl's HTTP/2 in the daemon's loop, unary ones and streams. A message is a
+ * string of bytes here; the caller knows its format. http:// means HTTP/2 without TLS and without
+ * an upgrade, https:// TLS with ALPN.
  *
- * Unary: grpc_call_new(), grpc_call_send(), grpc_call_end(); then on_message() at most once, and
- * on_end(). A stream: the same, with more than one send, each when on_message() or on_room() asks
- * for it.
+ * A unary call: grpc_call_new(), grpc_call_send(), grpc_call_end(); then at most one on_message(),
+ * and on_end(). A stream sends more than once, each time when on_message() or on_room() asks for
+ * it.
  */
 #pragma once
 
 #include <stdbool.h>
 #include "daemon/upload/multi.h"
 
-/* The status codes of gRPC that are handled. */
+/* Those status codes of gRPC that need different handling. */
 enum grpc_status {
 	GRPC_OK = 0,
 	GRPC_CANCELLED = 1,
@@ -34,30 +34,31 @@ enum grpc_status {
 #define GRPC_TEXT_MAX	 400
 #define GRPC_HEADERS_MAX 12
 
-/* Address and options; borrowed while the call is made. */
+/* Address and options; must stay valid as long as the call. */
 struct grpc_server {
 	const char *url; /* http://127.0.0.1:11800 */
-	const char *headers[GRPC_HEADERS_MAX]; /* "Name: value"; up to the first NULL */
-	char *ca, *cert, *key; /* PEM; NULL = the system's; none. Must live as long as the call */
+	const char *headers[GRPC_HEADERS_MAX]; /* "Name: value"; NULL after the last */
+	char *ca, *cert, *key; /* PEM; ca NULL = the system's; cert NULL = none */
 	const char *proxy; /* NULL = from the environment */
 	uint64_t deadline_ns; /* for the whole call */
-	size_t answer_max; /* limit for all messages of the answer to one call */
+	size_t answer_max; /* bytes, of all messages of the answer to one call */
 };
 
 struct grpc_end {
 	enum grpc_status status;
-	bool sent; /* a message left this host, and may have been accepted */
-	uint64_t retry_after_ns; /* requested by the server; 0 = not */
-	char text[GRPC_TEXT_MAX]; /* the server's message, or the local error; "" = none */
+	bool sent; /* a message left this host: the server may have accepted it */
+	uint64_t retry_after_ns; /* as the server asked; 0 = it did not */
+	char text[GRPC_TEXT_MAX]; /* what the server said, or our own error; "" = nothing */
 };
 
 struct grpc_call;
 struct grpc_handler {
-	/* One message of the answer. May be NULL. */
+	/* A message of the answer. May be NULL. */
 	void (*on_message)(void *userdata, const void *message, size_t len);
-	/* Everything passed to send was sent. Not called after grpc_call_end(). May be NULL. */
+	/* Everything that was passed to grpc_call_send() has left. Not called after
+	 * grpc_call_end(). May be NULL. */
 	void (*on_room)(void *userdata);
-	/* The last callback. */
+	/* The call has ended; no other handler is called after this one. */
 	void (*on_end)(void *userdata, const struct grpc_end *end);
 };
 
@@ -67,19 +68,21 @@ struct grpc_handler {
  */
 int grpc_call_new(struct multi *m, const struct grpc_server *s, const char *method,
 		  const struct grpc_handler *h, void *userdata, struct grpc_call **ret);
-/* Copies @message into the queue. 0, -ENOMEM, -EPIPE: the call has ended. */
+/* Queues a copy of @message. 0, -ENOMEM, or -EPIPE: the call has ended. */
 int grpc_call_send(struct grpc_call *c, const void *message, size_t len);
-/* No more messages will be sent. */
+/* Declares that no more messages follow. */
 void grpc_call_end(struct grpc_call *c);
-/* Cancels a call in progress. NULL is allowed; returns NULL. */
+/* Cancels the call if it is in progress. @c may be NULL; returns NULL. */
 struct grpc_call *grpc_call_free(struct grpc_call *c);
 
-/* The status for errors of curl and HTTP without a gRPC status: "HTTP 502" is UNAVAILABLE. Pure. */
+/* The gRPC status for an HTTP status, when the answer has none of gRPC: 502 is UNAVAILABLE.
+ * Pure. */
 enum grpc_status grpc_status_of_http(long http_status);
-/* "a%20b": percent-decoded, UTF-8, without control characters, cut to @size. Pure; fuzzed. */
+/* Decodes percent escapes ("a%20b") into UTF-8 without control characters, cut to @size. Pure;
+ * fuzzed. */
 void grpc_decode_text(const char *s, char *buf, size_t size);
 /*
- * The pause requested by grpc-status-details-bin: base64 of a google.rpc.Status with a RetryInfo. 0
- * = none. Pure; fuzzed.
+ * The pause that grpc-status-details-bin asks for, in ns: base64 of a google.rpc.Status with a
+ * RetryInfo. 0 = none. Pure; fuzzed.
  */
 uint64_t grpc_retry_after(const char *details);

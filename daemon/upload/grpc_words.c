@@ -1,5 +1,4 @@
-/* Parses what servers of gRPC send at the end of a call, for grpc.h. All of it is untrusted
- * text. */
+/* For grpc.h: parses what a gRPC server sends at the end of a call, all of it untrusted text. */
 #include "daemon/upload/grpc.h"
 
 #include <ctype.h>
@@ -65,7 +64,8 @@ static int words_base64(char c)
 	return at ? (int)(at - letters) : -1;
 }
 
-/* Up to the padding, which gRPC allows to leave out. Returns the bytes in @to. */
+/* Decodes base64 up to its padding, which gRPC allows to be missing. Returns the number of bytes
+ * in @to. */
 static size_t words_unbase64(const char *s, uint8_t *to, size_t size)
 {
 	uint32_t bits = 0;

@@ -12,8 +12,8 @@
 #include "daemon/upload/grpc.h"
 
 #define CONNECT_MS 10000L
-/* Size of a body that a gRPC server resets again and again. It answers smaller ones only after they
- * were sent. */
+/* A body of at least RESET_BYTES that a gRPC server resets RESETS_MAX times is taken for too
+ * large. Smaller ones are sent completely before the server can answer. */
 #define RESETS_MAX  3
 #define RESET_BYTES (32u << 10)
 
@@ -22,7 +22,8 @@ struct http_transfer {
 	struct sink_file *file;
 	struct curl_slist *headers;
 	int fd;
-	uint64_t offset, at, len; /* of the body in the file */
+	uint64_t offset, at,
+		len; /* the position of the body in the file, and what was read of it */
 	http_judge_fn *judge;
 	http_answer_fn *on_answer;
 	struct http_answer answer;
@@ -66,7 +67,7 @@ static size_t http_write(char *p, size_t size, size_t n, void *userdata)
 
 	memcpy(a->body + a->len, p, len < room ? len : room);
 	a->len += len < room ? len : room;
-	return len; /* the rest is read and discarded; the timeout bounds it */
+	return len; /* discards the rest; the timeout ends it */
 }
 
 uint64_t http_retry_after(const char *text, uint64_t now_real_ns)
@@ -85,7 +86,7 @@ uint64_t http_retry_after(const char *text, uint64_t now_real_ns)
 		       : 0;
 }
 
-/* Header @name of the answer or its trailer; "" = none. */
+/* The header @name of the answer, or of its trailer; "" = it has none. */
 static const char *http_header(CURL *easy, const char *name)
 {
 	struct curl_header *h;
@@ -110,7 +111,7 @@ static void http_take_headers(struct http_transfer *t)
 			 sizeof(a->grpc_message));
 }
 
-/* The server's message on one line. */
+/* The server's message as one line. */
 static void http_say(const char *text, char *to, size_t size)
 {
 	size_t n = 0;
@@ -138,15 +139,15 @@ enum sink_verdict http_judge(const struct http_answer *a, char *why)
 	return SINK_REFUSED;
 }
 
-/* No answer: may the request have arrived? */
+/* There is no answer. Can the request have arrived? */
 static enum sink_verdict http_judge_failure(const struct http_transfer *t, CURLcode code)
 {
 	uint64_t max = t->file->sink->body_max;
 
-	if (code == CURLE_ABORTED_BY_CALLBACK) /* its file is shorter than its header says */
+	if (code == CURLE_ABORTED_BY_CALLBACK) /* the file is shorter than its header says */
 		return SINK_DAMAGED;
-	/* a server refuses a message that is too large before reading all of it, and libcurl before
-	 * 8.0 reports only the reset after that answer */
+	/* a server refuses a message that is too large before it has read all of it; libcurl
+	 * before 8.0 then reports only the reset, not the answer */
 	if (code == CURLE_HTTP2_STREAM && t->len >= RESET_BYTES &&
 	    (++t->file->resets >= RESETS_MAX || (max && t->len > max))) {
 		t->file->only_reset = true;

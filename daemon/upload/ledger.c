@@ -29,7 +29,7 @@ static uint32_t ledger_crc(const struct ledger_slot *s)
 	return (uint32_t)crc32(0, (const Bytef *)s, offsetof(struct ledger_slot, crc));
 }
 
-/* False = nothing, torn, or impossible sums. */
+/* false: the slot is empty or torn, or its sums are impossible. */
 static bool ledger_read_slot(int fd, int slot, struct ledger_slot *ret)
 {
 	uint64_t sum;
@@ -43,7 +43,7 @@ static bool ledger_read_slot(int fd, int slot, struct ledger_slot *ret)
 	return sum == ret->ledger.taken;
 }
 
-/* The slot that was written last, -1 = none. */
+/* The slot that was written last; -1 = none is valid. */
 static int ledger_newest(int fd, struct ledger_slot *ret)
 {
 	struct ledger_slot s;
@@ -72,7 +72,7 @@ int ledger_open(int dfd, struct ledger *ret, bool *ret_new)
 	}
 	memset(ret, 0, sizeof(*ret));
 	ret->next_seq = 1;
-	/* both slots have their blocks on the disk from now on */
+	/* writes both slots, so that both have their blocks on the disk */
 	if (ftruncate(fd, 0) < 0 || ledger_write(fd, ret, false) < 0 ||
 	    ledger_write(fd, ret, true) < 0)
 		return -errno;

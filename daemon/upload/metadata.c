@@ -10,7 +10,7 @@
 
 #define EC2_URL	   "http://169.254.169.254"
 #define ANSWER_MAX (64u * 1024)
-#define CONNECT_MS 500L /* the service is on the local network, or does not exist */
+#define CONNECT_MS 500L /* the service is near, or does not exist */
 
 static size_t metadata_on_bytes(char *p, size_t size, size_t n, void *userdata)
 {
@@ -19,7 +19,7 @@ static size_t metadata_on_bytes(char *p, size_t size, size_t n, void *userdata)
 	char *text;
 
 	if (len > ANSWER_MAX - a->len)
-		return 0; /* ends the transfer */
+		return 0; /* too large: ends the transfer */
 	text = realloc(a->text, a->len + len + 1);
 	if (!text)
 		return 0;
@@ -44,7 +44,8 @@ int metadata_request(const char *url, const char *method, const char *header,
 	}
 	curl_easy_setopt(easy, CURLOPT_URL, url);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http");
-	curl_easy_setopt(easy, CURLOPT_NOPROXY, "*"); /* it belongs to this host */
+	curl_easy_setopt(easy, CURLOPT_NOPROXY,
+			 "*"); /* the services belong to this host: no proxy */
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 1000L * METADATA_SECONDS_MAX);
@@ -63,7 +64,7 @@ int metadata_request(const char *url, const char *method, const char *header,
 	return code == CURLE_OK ? 0 : -ENODATA;
 }
 
-/* "X-aws-ec2-metadata-token: ...", @header */
+/* Requests a token; @header becomes "X-aws-ec2-metadata-token: ...". */
 static int metadata_ec2_token(const char *base, char *header, size_t size, char *why,
 			      size_t why_size)
 {

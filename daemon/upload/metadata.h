@@ -1,32 +1,33 @@
 /*
- * Services of the host's cloud, over HTTP at link-local addresses: its identity (cloud.h), and its
- * keys (aws_keys.h). Another host on this network may answer instead, so an answer is bounded in
- * size and time, and no proxy is used. Blocks, so it is called in a worker.
+ * The services at link-local addresses that a cloud offers each host: who it is (cloud.h), and keys
+ * (aws_keys.h). Another host of the network might answer instead: so answers are bounded in size
+ * and time, and no proxy is used. The functions block and are called in a worker.
  */
 #pragma once
 
 #include <stddef.h>
 
-#define METADATA_SECONDS_MAX 1 /* a request may take */
+#define METADATA_SECONDS_MAX 1 /* for one request */
 
 struct metadata_answer {
-	char *text; /* NUL-terminated; the caller frees it, also after an error; NULL = nothing */
+	char *text; /* NUL-terminated; the caller frees it, also after an error; NULL = none */
 	size_t len;
 };
 
-/* @method: NULL = GET; @header: "Name: value", may be NULL. 0, or -ENODATA and a sentence: no
- * answer, not 2xx, or too large; -ENOMEM. */
+/* One request. @method: NULL = GET; @header: "Name: value", or NULL. 0; -ENODATA with a
+ * sentence: no answer, not 2xx, or too large; -ENOMEM. */
 int metadata_request(const char *url, const char *method, const char *header,
 		     struct metadata_answer *ret, char *why, size_t why_size);
 
 /*
- * A document of EC2's service, version 2 alone: first a token, then @path with it.
+ * Reads a document of EC2's service, only by its version 2: with a token.
  *
- * @base: "http://169.254.169.254"; metadata_ec2_base()
- * @paths: asked one after the other with one token; behind the second stands the first line of the
- *         answer to the first. The last may be NULL.
+ * @base: "http://169.254.169.254", see metadata_ec2_base()
+ * @paths: requested in turn with the same token; the first line of the first answer is appended to
+ * the second path, which may be NULL
  */
 int metadata_ec2(const char *base, const char *const paths[2], struct metadata_answer *ret,
 		 char *why, size_t why_size);
-/* As SDKs find it: AWS_EC2_METADATA_SERVICE_ENDPOINT, or the well-known address. */
+/* The service's address, found as SDKs do: AWS_EC2_METADATA_SERVICE_ENDPOINT, or the well-known
+ * one. */
 void metadata_ec2_base(char *buf, size_t size);

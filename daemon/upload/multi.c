@@ -1,4 +1,4 @@
-/* See multi.h: curl's sockets are sources of the loop, its one timer is a timer of the loop. */
+/* See multi.h. curl's sockets become sources of the loop, curl's one timer a timer of the loop. */
 #include "daemon/upload/multi.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static void multi_on_socket(void *userdata, uint32_t events)
 	multi_finish_all(m);
 }
 
-/* The events that curl wants for its socket @fd from now on. */
+/* curl tells which events it wants for its socket @fd from now on. */
 static int multi_watch(CURL *easy, curl_socket_t fd, int what, void *userdata, void *socket_data)
 {
 	struct multi *m = userdata;
@@ -91,7 +91,8 @@ static void multi_on_timer(void *userdata)
 	multi_finish_all(m);
 }
 
-/* @ms: 0 = at once, but not from this callback (curl's rule); -1 = never */
+/* curl sets its timer. @ms: 0 = at once, but curl forbids calls from within this callback; -1 =
+ * never */
 static int multi_set_timer(CURLM *curl, long ms, void *userdata)
 {
 	struct multi *m = userdata;

@@ -1,6 +1,6 @@
 /*
- * libcurl's multi interface in the one loop: transfers proceed while the loop does other things. A
- * sender embeds a multi_transfer, sets up its easy handle and passes it in.
+ * libcurl's multi interface in the loop: transfers proceed beside everything else. A sender embeds
+ * a multi_transfer, sets up its easy handle and adds it.
  */
 #pragma once
 
@@ -9,17 +9,17 @@
 
 struct multi;
 int multi_new(struct loop *loop, struct multi **ret); /* 0 or -errno */
-struct multi *multi_free(struct multi *m); /* after all transfers; returns NULL */
+struct multi *multi_free(struct multi *m); /* all transfers must have ended; returns NULL */
 struct loop *multi_loop(const struct multi *m);
 
 struct multi_transfer {
-	CURL *easy; /* the caller's, with CURLOPT_PRIVATE taken */
-	/* Called once, never inside another call of curl's: may remove and free transfers,
-	 * including its own. */
+	CURL *easy; /* the caller's; its CURLOPT_PRIVATE is used here */
+	/* Called once, never from within a call of curl: it may remove and free transfers, its
+	 * own included. */
 	void (*done)(struct multi_transfer *t, CURLcode code);
 };
 
-/* Adds @t. 0 or -ENOMEM. */
+/* Starts @t. 0 or -ENOMEM. */
 int multi_add(struct multi *m, struct multi_transfer *t);
-/* Stops it without done(); allowed after done(). Not from inside a callback of curl's. */
+/* Stops @t without calling done(); allowed after done(), but not in a callback of curl. */
 void multi_remove(struct multi *m, struct multi_transfer *t);

@@ -1,7 +1,7 @@
 /*
- * OTLP profiles, v1development of opentelemetry-proto 1.11: over HTTP or, as a unary call without a
- * library of its own, over gRPC. The protocol defines which answers may be retried; a partially
- * rejected request is not retried.
+ * OTLP profiles, v1development of opentelemetry-proto 1.11: over HTTP, or over gRPC as a unary call
+ * that libcurl can make. The protocol says which answers may be retried; a request that was
+ * accepted in part is not retried.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define OTLP_HTTP_PATH "/v1development/profiles"
 #define OTLP_GRPC_PATH \
 	"/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
-#define OTLP_FRAME 5 /* of gRPC: not compressed, length */
+#define OTLP_FRAME 5 /* gRPC's prefix of a message: a flag, not compressed, and the length */
 
 static bool otlp_is_grpc(const struct sink *s)
 {
@@ -83,7 +83,7 @@ static enum sink_verdict otlp_judge_http(const struct http_answer *a, char *why)
 	switch (a->status) {
 	case 200:
 		return otlp_judge_taken((const uint8_t *)a->body, a->len, why);
-	case 401: /* the settings are wrong */
+	case 401: /* the settings are wrong and can be mended */
 	case 403:
 	case 404:
 	case 407:
@@ -99,7 +99,7 @@ static enum sink_verdict otlp_judge_http(const struct http_answer *a, char *why)
 	}
 }
 
-/* The texts of gRPC's libraries for Go and C++, Java, and Rust. */
+/* Texts of gRPC's libraries for Go and C++, for Java, and for Rust. */
 static bool otlp_is_too_large(const char *message)
 {
 	return strstr(message, "larger than max") || strstr(message, "exceeds maximum size") ||
@@ -123,11 +123,11 @@ static enum sink_verdict otlp_judge_grpc(const struct http_answer *a, char *why)
 	case 4: /* DEADLINE_EXCEEDED */
 	case 10: /* ABORTED */
 		return SINK_RETRY;
-	case 11: /* OUT_OF_RANGE, likewise */
+	case 11: /* OUT_OF_RANGE */
 		return otlp_is_too_large(a->grpc_message) ? SINK_TOO_LARGE : SINK_RETRY;
 	case 14: /* UNAVAILABLE */
 	case 15: /* DATA_LOSS */
-	case 7: /* PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED: the settings */
+	case 7: /* PERMISSION_DENIED (7), UNIMPLEMENTED, UNAUTHENTICATED: the settings are wrong */
 	case 12:
 	case 16:
 		return SINK_RETRY;
@@ -138,7 +138,7 @@ static enum sink_verdict otlp_judge_grpc(const struct http_answer *a, char *why)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* A url without a path gets the protocol's own. */
+/* The url, with the protocol's own path if it has none. */
 static void otlp_url(const struct sink *s, char *buf, size_t size)
 {
 	const char *url = s->config->url, *host = strstr(url, "://") + 3;

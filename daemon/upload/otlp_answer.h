@@ -1,12 +1,12 @@
-/* Parses a server's answer to an OTLP request: ExportProfilesServiceResponse. Untrusted bytes;
- * fuzzed. */
+/* Parses the answer to an OTLP request, an ExportProfilesServiceResponse: untrusted bytes.
+ * Fuzzed. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct otlp_answer {
-	uint64_t rejected; /* number of rejected profiles */
+	uint64_t rejected; /* profiles that the server rejected */
 	char message[300]; /* NUL-terminated; "" = none */
 };
 /* 0, or -EBADMSG: not such a message. */

@@ -1,8 +1,8 @@
 /*
- * Pyroscope's Push API: a request for each kind of event, each with one series and its pprof.
- * Labels of samples become labels of series there, so they are left out unless the settings ask for
- * threads. A profile larger than servers accept by default is sent in parts, which the server adds
- * up.
+ * Pyroscope's Push API: for each kind of event one request with one series and its pprof. The
+ * server turns labels of samples into labels of series, so they are left out unless the settings
+ * ask for threads. A profile larger than what servers accept by default is sent in parts, which the
+ * server adds up.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -14,16 +14,14 @@
 #include "daemon/upload/sink_types.h"
 #include "push.pb-c.h"
 
-/* bytes, not compressed: servers never allow more than a burst of 2 MB */
+/* uncompressed bytes: no server allows a burst of more than 2 MB */
 #define PYROSCOPE_PROFILE_MAX (1900u << 10)
-#define PYROSCOPE_ROWS_MAX    15000 /* samples; 16,000 are allowed */
-#define PYROSCOPE_LABELS_MAX  28 /* servers allow 30 names for a series */
+#define PYROSCOPE_ROWS_MAX    15000 /* samples; servers allow 16,000 */
+#define PYROSCOPE_LABELS_MAX  28 /* servers allow 30 labels of a series */
 
 static const char *const pyroscope_names[WIRE_EVENT_COUNT] = {
-	[WIRE_EVENT_CPU] = "process_cpu",
-	[WIRE_EVENT_LOCK] = "mutex",
-	[WIRE_EVENT_ALLOC] = "memory",
-	[WIRE_EVENT_WALL] = "wall",
+	[WIRE_EVENT_CPU] = "process_cpu", [WIRE_EVENT_LOCK] = "mutex",
+	[WIRE_EVENT_ALLOC] = "memory",	  [WIRE_EVENT_WALL] = "wall",
 	[WIRE_EVENT_OFFCPU] = "offcpu",
 };
 
@@ -77,7 +75,7 @@ static void pyroscope_labels(struct pyroscope_labels *l, const struct sink_inter
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-/* The same body has the same id when it is made again. */
+/* An id made from the key: the same body gets the same id when it is made again. */
 static int pyroscope_id(const char *key, char ret[37])
 {
 	char hex[2 * SHA256_SIZE + 1];
@@ -86,7 +84,7 @@ static int pyroscope_id(const char *key, char ret[37])
 
 	if (r < 0)
 		return r;
-	hash[6] = (hash[6] & 0x0f) | 0x80; /* version 8: of our own making */
+	hash[6] = (hash[6] & 0x0f) | 0x80; /* UUID version 8: custom */
 	hash[8] = (hash[8] & 0x3f) | 0x80;
 	sha256_hex(hash, hex);
 	snprintf(ret, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
@@ -123,7 +121,7 @@ static int pyroscope_pack(struct sink *s, const struct sink_interval *in, const 
 	return sink_put(s, in, key, "application/proto", body, len, samples);
 }
 
-/* The uncompressed size, from the last four bytes of gzip. */
+/* The uncompressed size, which gzip's last four bytes tell. */
 static size_t pyroscope_unpacked(const char *gz, size_t len)
 {
 	const uint8_t *p = (const uint8_t *)gz + len - 4;
@@ -169,8 +167,8 @@ static int pyroscope_encode(struct sink *s, const struct sink_interval *in)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* A limit of the server itself is reported as a bad request, in words; a proxy in front of it may
- * answer 413. */
+/* The server reports its own limit as a bad request with a message; a proxy before it answers
+ * 413. */
 static enum sink_verdict pyroscope_judge(const struct http_answer *a, char *why)
 {
 	if (a->status == 400 && (strstr(a->body, "exceeds the size limit") ||

@@ -1,8 +1,8 @@
 /*
- * Objects of S3 and compatible servers, by PUT: URL/BUCKET/PREFIX/NODE/KEY. One key is one object,
- * however often it is sent. The format jfr.zip is that of async-profiler's agent in Rust, for users
- * of its tools: URL/BUCKET/PREFIX/profile_GROUP_MACHINE_PID_TIME.zip, in it
- * async_profiler_dump_0.jfr and metadata.json.
+ * Objects of S3 and compatible servers, by PUT, at URL/BUCKET/PREFIX/NODE/KEY. A key stands for one
+ * object, however often it is sent. The format jfr.zip is that of async-profiler's agent in Rust,
+ * for the tools that read it: URL/BUCKET/PREFIX/profile_GROUP_MACHINE_PID_TIME.zip with
+ * async_profiler_dump_0.jfr and metadata.json in it.
  */
 #include <curl/curl.h>
 #include <errno.h>
@@ -27,14 +27,14 @@
 #define S3_ZIP	    "jfr.zip"
 
 struct s3_sink {
-	char base[520]; /* the url without the part after the host */
-	char host[300]; /* as the Host header has it */
-	bool zip; /* jfr.zip */
+	char base[520]; /* the url up to the host */
+	char host[300]; /* the value of the Host header */
+	bool zip; /* the format is jfr.zip */
 };
 
 /* ---- archives -------------------------------------------------------------------------------- */
 
-/* When the process started; its start time is in ticks since boot. */
+/* When the process started, ns since 1970; its start_time is in ticks since boot. */
 static uint64_t s3_process_begin_ns(const struct profile_process *q)
 {
 	uint64_t booted = clock_real_ns() - clock_ns(CLOCK_BOOTTIME);
@@ -42,8 +42,8 @@ static uint64_t s3_process_begin_ns(const struct profile_process *q)
 	return booted + q->start_time * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-/* "ec2_i-0ab_"; without a cloud "unknown_NODE_", because all machines share a bucket. "_" separates
- * the words, so it is replaced within them. */
+/* "ec2_i-0ab_", or without a cloud "unknown_NODE_", because all machines share the bucket. "_"
+ * separates the words and is replaced within them. */
 static void s3_machine(const struct sink *s, const struct sink_interval *in, char *buf, size_t size)
 {
 	char instance[LABEL_VALUE_SIZE], name[96];
@@ -55,8 +55,8 @@ static void s3_machine(const struct sink *s, const struct sink_interval *in, cha
 	snprintf(buf, size, "%s_%s_", *instance ? "ec2" : "unknown", name);
 }
 
-/* The time is that of the interval, or the start of a process that started in it: no pid belongs to
- * two processes at once. */
+/* The time in the key is that of the interval, or of the process's start if it started later: so
+ * two processes that had the same pid have different keys. */
 static void s3_zip_key(const struct sink *s, const struct sink_interval *in, uint64_t process_ns,
 		       char *buf, size_t size)
 {
@@ -81,7 +81,7 @@ static unsigned long long s3_since(uint64_t at_ns, uint64_t process_ns)
 	return at_ns > process_ns ? (at_ns - process_ns) / NS_PER_MS : 0;
 }
 
-/* All events that JFR can hold in one recording: there is one object for each interval. */
+/* One object for each interval: a recording of all events that JFR can hold. */
 static int s3_encode_zip(struct sink *s, const struct sink_interval *in)
 {
 	const struct report_options options = { .events = profile_events(in->profile) &
@@ -121,7 +121,7 @@ static int s3_encode(struct sink *s, const struct sink_interval *in)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* "<Code>SignatureDoesNotMatch</Code><Message>..." becomes one line instead of a page of XML. */
+/* The text of one element of a server's error, so that one line can replace a page of XML. */
 static void s3_words(const char *xml, const char *tag, char *buf, size_t size)
 {
 	const char *at = strstr(xml, tag);
@@ -173,7 +173,7 @@ static bool s3_path(const struct sink *s, const char *key, char *buf, size_t siz
 	return sigv4_escape(path, buf, size);
 }
 
-/* The keys of the settings, or those that were found. */
+/* The keys of the settings, or those that aws_keys found. */
 static int s3_keys(struct sink *s, const char *ret[3])
 {
 	const struct aws_keys *k = NULL;
@@ -197,7 +197,7 @@ static int s3_keys(struct sink *s, const char *ret[3])
 	return 0;
 }
 
-/* The signed parts of one request. */
+/* Makes the signature of one request. */
 static int s3_sign(struct sink *s, const char *path, const char *date, const char *hash,
 		   const char *const keys[3], char *buf, size_t size)
 {
@@ -218,7 +218,7 @@ static int s3_sign(struct sink *s, const char *path, const char *date, const cha
 		buf, size);
 }
 
-/* http_answer_fn: keys that were found may have been replaced meanwhile. */
+/* http_answer_fn: after a refusal new keys are requested, unless the settings have them. */
 static void s3_on_answer(struct sink *s, struct http_answer *a)
 {
 	if (a->status == 403 && !s->secrets.access_key[0] && s->upload->aws)
@@ -271,7 +271,7 @@ static int s3_send(struct sink *s, struct sink_file *f)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Splits off "http://127.0.0.1:7070" and the value of the Host header. */
+/* Splits the url: "http://127.0.0.1:7070" goes to base, and host gets the Host header's value. */
 static int s3_split(struct s3_sink *d, const char *url)
 {
 	char *scheme = NULL, *host = NULL, *port = NULL, *path = NULL;

@@ -11,7 +11,7 @@
 
 #define PEM_MAX (512u << 10)
 
-/* The whole of a file, malloc'ed and NUL-terminated. */
+/* Reads a whole file into malloc'ed, NUL-terminated memory. */
 static int secrets_read_file(const char *path, size_t max, char **ret)
 {
 	CLEANUP(fd_closep)
@@ -40,7 +40,7 @@ static int secrets_read_file(const char *path, size_t max, char **ret)
 	return 0;
 }
 
-/* One line, without the line break that editors add. */
+/* Cuts the line break that editors add. Fails unless exactly one line is left. */
 static int secrets_trim(char *text)
 {
 	size_t len = strlen(text);
@@ -51,7 +51,7 @@ static int secrets_trim(char *text)
 }
 
 struct secrets_word {
-	const char *key; /* the name of the setting, without _file and _env */
+	const char *key; /* the setting's name without _file and _env */
 	const char *file, *variable;
 	char *to;
 	size_t size;

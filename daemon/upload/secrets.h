@@ -3,5 +3,6 @@
 
 #include "daemon/upload/sink.h"
 
-/* 0, or -errno and a sentence with the setting and the file, but nothing of its content. */
+/* Reads what the settings name. 0, or -errno and a sentence that names setting and file, but
+ * nothing of the content. */
 int secrets_read(const struct config_sink *c, struct sink_secrets *ret, char *why, size_t why_size);

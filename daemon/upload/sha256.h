@@ -1,4 +1,4 @@
-/* SHA-256 and HMAC-SHA-256 (FIPS 180-4, RFC 2104) by libcrypto, as needed for signing a request. */
+/* SHA-256 and HMAC-SHA-256 (FIPS 180-4, RFC 2104) by libcrypto, for signing requests. */
 #pragma once
 
 #include <stddef.h>
@@ -6,12 +6,12 @@
 
 #define SHA256_SIZE 32
 
-/* 0, or -ENOMEM, also if the host's policy of libcrypto forbids SHA-256. */
+/* 0 or -ENOMEM; the latter also if the host's policy for libcrypto forbids SHA-256. */
 int sha256_of(const void *p, size_t len, uint8_t ret[SHA256_SIZE]);
-/* Of @len bytes of @fd from its offset on, which does not change. -EBADMSG: there are fewer
- * bytes. */
+/* Hashes @len bytes of @fd from its offset on, and leaves the offset alone. -EBADMSG: there are
+ * fewer bytes. */
 int sha256_of_file(int fd, uint64_t len, uint8_t ret[SHA256_SIZE]);
-/* @ret may be @key. */
+/* Keyed hash of @p; @ret and @key may be the same. */
 int sha256_hmac(const void *key, size_t key_len, const void *p, size_t len,
 		uint8_t ret[SHA256_SIZE]);
 /* Lower-case hexadecimal, NUL-terminated. */

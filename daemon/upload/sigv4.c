@@ -33,7 +33,7 @@ static int sigv4_hash(const char *text, char ret[2 * SHA256_SIZE + 1])
 	return r;
 }
 
-/* Key of the day, region and service: four HMACs, each with the previous one as its key. */
+/* The signing key of one day, region and service: four HMACs, each the key of the next. */
 static int sigv4_key(const struct sigv4 *s, uint8_t ret[SHA256_SIZE])
 {
 	char first[4 + 128 + 1], day[9];
@@ -56,7 +56,7 @@ int sigv4_sign(const struct sigv4 *r, char *buf, size_t size)
 	bool token = r->session_token[0];
 	int n, e;
 
-	/* names of headers in alphabetical order */
+	/* the headers' names must be in alphabetical order */
 	snprintf(names, sizeof(names), "host%s;x-amz-date%s",
 		 r->signs_body_header ? ";x-amz-content-sha256" : "",
 		 token ? ";x-amz-security-token" : "");

@@ -1,6 +1,6 @@
 /*
- * AWS Signature Version 4 for one request without a query, computed here and not by libcurl, whose
- * releases differ in what they sign. Pure.
+ * AWS Signature Version 4 for one request without a query. Computed here because releases of
+ * libcurl differ in what they sign. Pure.
  */
 #pragma once
 
@@ -9,16 +9,16 @@
 #include "daemon/upload/sha256.h"
 
 struct sigv4 {
-	const char *method, *host; /* the value of the Host header, with the port */
-	const char *path; /* as it is sent: sigv4_escape() */
+	const char *method, *host; /* host: the value of the Host header, port included */
+	const char *path; /* as it is sent, see sigv4_escape() */
 	const char *region, *service;
 	const char *access_key, *secret_key;
 	const char *session_token; /* "" = none */
 	const char *date; /* "20150830T123600Z" */
 	const char *body_hash; /* hexadecimal, or UNSIGNED-PAYLOAD */
-	bool signs_body_header; /* x-amz-content-sha256 is sent: S3 */
+	bool signs_body_header; /* x-amz-content-sha256 is sent, as S3 requires */
 };
-/* The value of the Authorization header. 0, -E2BIG or -ENOMEM. */
+/* Writes the value of the Authorization header. 0, -E2BIG or -ENOMEM. */
 int sigv4_sign(const struct sigv4 *r, char *buf, size_t size);
-/* Everything except letters, digits, -._~ and / as %XX. False = it does not fit. */
+/* Writes everything except letters, digits, -._~ and / as %XX. false: it does not fit. */
 bool sigv4_escape(const char *path, char *buf, size_t size);

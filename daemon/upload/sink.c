@@ -1,8 +1,8 @@
 /*
  * See sink.h: the bodies in the spool, in the order of their numbers, and when they are sent. A
- * failure is attributed to the sink, not to the body: nothing is sent before a random moment in a
- * span that doubles with each failure (full jitter), or before the moment that the server asks for;
- * then one body is sent at a time.
+ * failure is taken for the sink's, not the body's: nothing is sent until a random moment within a
+ * span that doubles with each failure (full jitter), or until the moment that the server asks for;
+ * then one body at a time.
  */
 #include "daemon/upload/sink.h"
 
@@ -22,9 +22,10 @@
 #define BACKOFF_FIRST_NS (2 * NS_PER_S)
 #define BACKOFF_MAX_NS	 (60 * NS_PER_S)
 #define RETRY_AFTER_MAX	 (3600 * NS_PER_S)
-/* A body that cannot be divided, and may be reset for another reason: so often it is tried. */
+/* Resets may have another cause than the size: a body that cannot be divided gets so many
+ * attempts. */
 #define RESETS_GIVE_UP 10
-#define SPLIT_MIN      (16u << 10) /* bytes; a server with a lower limit accepts nothing */
+#define SPLIT_MIN      (16u << 10) /* bytes; a server that takes less than this accepts nothing */
 
 struct loop *sink_loop(const struct sink *s)
 {
@@ -39,7 +40,7 @@ struct multi *sink_multi(const struct sink *s)
 void sink_record(const struct sink *s, struct upload_record *ask)
 {
 	ask->say = UPLOAD_RECORD;
-	/* whatever kindlingd-data does not accept now is sent again */
+	/* if kindlingd-data does not accept it now, it is sent again in a second */
 	(void)send(s->upload->fd, ask, sizeof(*ask), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -78,8 +79,8 @@ void sink_forget(struct sink *s, struct sink_file *f)
 	free(f);
 }
 
-/* Moves the samples of @f to the counter @to. The ledger is written first: a file left behind is
- * removed at the next start. */
+/* Moves the samples of @f to the counter @to and removes its file. The ledger is written first:
+ * a file that then stays behind is removed at the next start. */
 static void sink_account(struct sink *s, struct sink_file *f, uint64_t *to)
 {
 	s->ledger.in_spool -= f->samples;
@@ -93,7 +94,7 @@ static void sink_drop(struct sink *s, struct sink_file *f, enum ledger_cause cau
 {
 	log_warn("sink.drop", "sink=%s samples=%llu cause=%s", s->config->name,
 		 (unsigned long long)f->samples, ledger_cause_names[cause]);
-	/* a body that may have arrived is neither delivered nor dropped */
+	/* a body that may have arrived counts neither as delivered nor as dropped */
 	sink_account(s, f, f->unknown ? &s->ledger.lost_unconfirmed : &s->ledger.dropped[cause]);
 }
 
@@ -125,7 +126,8 @@ void sink_last_byte(struct sink_file *f, uint64_t thinned)
 	f->left = true;
 }
 
-/* It is in lost_unconfirmed, and its fate may be known better now. */
+/* A body whose last byte has left is already in lost_unconfirmed; an answer says what became of
+ * it. */
 static void sink_settle(struct sink *s, struct sink_file *f, enum sink_verdict verdict)
 {
 	struct ledger *l = &s->ledger;
@@ -160,10 +162,10 @@ static void sink_back_off(struct sink *s, uint64_t retry_after_ns)
 		span = BACKOFF_MAX_NS;
 	if (retry_after_ns > RETRY_AFTER_MAX)
 		retry_after_ns = RETRY_AFTER_MAX;
-	/* otherwise all nodes would retry at the same moment */
+	/* the random part keeps all nodes from retrying at the same moment */
 	wait = retry_after_ns ? retry_after_ns + sink_random(NS_PER_S) : sink_random(span);
 	wait += clock_mono_ns();
-	if (wait > s->next_try_mono_ns) /* another answer may have set a later moment */
+	if (wait > s->next_try_mono_ns) /* an earlier answer may have asked for a later moment */
 		s->next_try_mono_ns = wait;
 }
 
@@ -172,14 +174,14 @@ static bool sink_is_old(const struct sink *s, const struct sink_file *f, uint64_
 	return f->begin_real_ns + s->config->spool_age_ns < now_real_ns;
 }
 
-/* No server has said so of one that is only reset. */
+/* "Too large" is only a guess if the server just resets the request. */
 static enum ledger_cause sink_too_large_cause(const struct sink_file *f)
 {
 	return f->only_reset ? LEDGER_RESET : LEDGER_TOO_LARGE;
 }
 
-/* Splits bodies that were too large; not while an interval is being taken. One at a time, because
- * it may take a while. */
+/* Splits one body that was too large; only one, because it may take a while, and none while an
+ * interval is being taken. */
 static void sink_split(struct sink *s)
 {
 	struct sink_file *f = s->files;
@@ -201,19 +203,20 @@ static void sink_split(struct sink *s)
 	loop_timer_set(s->timer, 1, 0);
 }
 
-/* The server may reject the next ones too. Halves share names of frames, so each is somewhat more
- * than half as large; the limit makes sure that they need not be split again. */
+/* Learns the server's limit: it would reject later bodies of this size, too. Both halves of a
+ * profile need the same names of frames, so each is larger than half; the limit leaves room for
+ * that. */
 static void sink_learn(struct sink *s, struct sink_file *f)
 {
 	uint64_t max = f->bytes / 8 * 5 > SPLIT_MIN / 2 ? f->bytes / 8 * 5 : SPLIT_MIN / 2;
 
 	f->too_large = true;
-	s->failures = 0; /* the server is there */
+	s->failures = 0; /* the server answers */
 	if (!s->body_max || s->body_max > max)
 		s->body_max = max;
 }
 
-/* Drops the oldest first; bodies in flight wait for their answer. */
+/* Drops the oldest bodies when the spool is full; those in flight wait for their answer. */
 static void sink_bound(struct sink *s)
 {
 	uint64_t now = clock_real_ns();
@@ -334,13 +337,13 @@ void sink_done(struct sink_file *f, enum sink_verdict verdict, uint64_t retry_af
 			sink_back_off(s, retry_after_ns);
 		}
 	}
-	/* not from here: a type may be iterating over its own list */
+	/* later, because a type may be iterating over its own list now */
 	loop_timer_set(s->timer, 1, 0);
 }
 
 /* ---- a test ---------------------------------------------------------------------------------- */
 
-/* One sample of one stack, which cannot be mistaken for a JVM. */
+/* A profile of one sample, whose names cannot be mistaken for those of a JVM. */
 static int sink_test_profile(struct profile **ret)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
@@ -495,7 +498,8 @@ int sink_spool(struct sink *s, uint64_t seq, const struct sink_interval *in, con
 
 /* ---- life cycle ------------------------------------------------------------------------------ */
 
-/* Files unknown to the ledger are removed; files that it counts but that are missing are lost. */
+/* Brings spool and ledger together after the start: a file that the ledger does not count is
+ * removed, one that it counts but that is missing is counted as lost. */
 static void sink_load(struct sink *s)
 {
 	CLEANUP(freep) uint64_t *list = NULL;
@@ -576,8 +580,7 @@ int sink_new(struct upload *u, const struct config_sink *c, int spool_dfd,
 		sink_free(s);
 		return r;
 	}
-	/* a sink that cannot start stays, with the reason in status, so that its spool is not
-	 * forgotten */
+	/* a sink that cannot start still exists, with the reason in status: its spool is kept */
 	r = sink_open_type(s, s->dead, sizeof(s->dead));
 	if (r < 0 && !s->dead[0])
 		snprintf(s->dead, sizeof(s->dead), "%s", strerror(-r));

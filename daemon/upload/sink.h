@@ -1,11 +1,11 @@
 /*
  * A sink: a place to which profiles of some JVMs are delivered once in an interval. A type of sink
- * is one struct of functions, sink_type; sinks.c has the list. Shared by all: sink.c (the queue,
- * sending, retries), take.c (from the history into the spool), spool.c and ledger.c (on disk).
+ * is one struct sink_type; sinks.c lists them. Common to all types: sink.c (the queue, sending,
+ * retries), take.c (from the history into the spool), spool.c and ledger.c (on disk).
  *
- * The path of a body: encode() makes it from one interval of one JVM and passes it to sink_put(),
- * which writes it to the spool; when the whole interval is there, it is counted in the ledger. Then
- * send() starts to send it, and sink_done() is called once with the result.
+ * The way of a body: encode() makes it from one interval of one JVM and passes it to sink_put(),
+ * which writes it to the spool. Once all bodies of the interval are there the ledger counts them.
+ * Then send() starts to send each, and sink_done() is called once with the result.
  */
 #pragma once
 
@@ -22,26 +22,26 @@ struct upload_record;
 struct upload_recorded;
 struct multi;
 
-#define SINK_TEXT_MAX 400 /* longest text of a server that is kept */
-#define SINK_TEST_SEQ UINT64_MAX /* number of the test's file in the spool */
+#define SINK_TEXT_MAX 400 /* bytes of a server's message that are kept */
+#define SINK_TEST_SEQ UINT64_MAX /* the number of a test's file in the spool */
 
-/* Secrets named in the settings that only root may read; read at the start, and never shown in a
- * log or in status. */
+/* Secrets that the settings name, read at the start because only root may read them. They appear
+ * in no log and no status. */
 struct sink_secrets {
 	char password[256], bearer[4096];
 	char access_key[128], secret_key[128], session_token[2048];
 	char *ca, *cert, *key; /* PEM; NULL = not given */
 };
 
-/* The input of encode(): one interval of one JVM. */
+/* What encode() gets: one interval of one JVM. */
 struct sink_interval {
 	uint64_t begin_real_ns, end_real_ns;
-	/* of that process alone, and the sink's events; NULL: of a body of several JVMs */
+	/* of this process only, with the sink's events; NULL for a body of several JVMs */
 	const struct profile *profile;
 	const struct profile_process *process;
 	const char *node; /* this host's name */
-	/* number of the part, for bodies made by sink_encode_parts(), to split them later; 0 = not
-	 * made so */
+	/* for sink_encode_parts(), which can make the same part again later; part 0 = made in
+	 * another way */
 	unsigned events, word, part;
 };
 
@@ -53,21 +53,21 @@ struct sink_file {
 	uint64_t samples, bytes;
 	uint64_t begin_real_ns;
 	bool in_flight;
-	bool unknown; /* it may have arrived: the last answer was lost */
-	bool too_large; /* too large for the server; it is split when no interval is being taken */
-	bool is_test; /* `kindling sink test`: not counted in any ledger */
+	bool unknown; /* it may have arrived, because the last answer was lost */
+	bool too_large; /* for the server; it is split once no interval is being taken */
+	bool is_test; /* of `kindling sink test`: no ledger counts it */
 	bool left; /* sink_last_byte() was called */
-	unsigned resets; /* of its request by the server, without an answer */
-	bool only_reset; /* that it is too large is a guess from them */
-	void *request; /* the type's, while it is in flight */
+	unsigned resets; /* how often the server reset its request without an answer */
+	bool only_reset; /* too_large is a guess because of resets */
+	void *request; /* owned by the type while it is in flight */
 };
 
 enum sink_verdict {
 	SINK_CONFIRMED, /* it arrived */
-	SINK_RETRY, /* it did not arrive, and may be retried */
-	SINK_UNKNOWN, /* it may have arrived; retried */
+	SINK_RETRY, /* it did not arrive: try again */
+	SINK_UNKNOWN, /* it may have arrived: try again */
 	SINK_REFUSED, /* rejected for good */
-	SINK_TOO_LARGE, /* too large in one piece: halves are tried, if the type makes parts */
+	SINK_TOO_LARGE, /* in one piece: split, if the type can */
 	SINK_DAMAGED, /* the spool's file is damaged */
 };
 
@@ -76,35 +76,35 @@ typedef int sink_part_fn(struct sink *s, const struct sink_interval *in, const s
 			 unsigned word, unsigned part);
 
 struct sink_type {
-	/* Is the configuration complete and possible? Sets defaults, may set s->data. 0, or -errno
-	 * and a sentence. */
+	/* Checks whether the settings are complete and possible, sets defaults, may set s->data.
+	 * 0, or -errno and a sentence. */
 	int (*open)(struct sink *s, char *why, size_t why_size);
-	/* Makes bodies of one interval with sink_put(). 0, -ENOMEM, -EINVAL: this format cannot
-	 * hold it. */
+	/* Makes bodies of one interval and passes them to sink_put(). 0, -ENOMEM, or -EINVAL:
+	 * this format cannot hold the profile. */
 	int (*encode)(struct sink *s, const struct sink_interval *in);
-	/* 0: sink_done() is called, once, not before this returns; -errno: nothing was started;
-	 * -EAGAIN: s->error has a sentence. */
+	/* Starts to send @f. 0: sink_done() will be called once, after the return. -errno:
+	 * nothing was started; with -EAGAIN s->error says why. */
 	int (*send)(struct sink *s, struct sink_file *f);
-	/* The program ends: drops a file in flight, without sink_done(). */
+	/* Gives up a file in flight because the program ends; sink_done() is not called. */
 	void (*cancel)(struct sink *s, struct sink_file *f);
 	void (*close)(struct sink *s); /* may be NULL; frees s->data */
-	/* Makes bodies of what encode() kept back, see sink_hold(): all JVMs of the interval are
-	 * done. @in has no profile; NULL: the interval will be taken again some time, so everything
-	 * is dropped. NULL = the type keeps nothing back. */
+	/* All JVMs of the interval are done: makes bodies of what encode() held back, see
+	 * sink_hold(). @in has no profile. @in NULL: the interval will be taken again, so what is
+	 * held is dropped. NULL = the type holds nothing back. */
 	void (*flush)(struct sink *s, const struct sink_interval *in);
-	/* One of the two is how a body is split; NULL = it cannot be */
+	/* a body is split by one of these two; both NULL = it cannot be */
 	sink_part_fn *part;
-	/* The halves of a body, by sink_put(), of its file, which is borrowed. 0, -EMSGSIZE: it has
-	 * no two rows, or -errno. */
+	/* Puts the two halves of a body by sink_put(); @fd is its file, borrowed. 0, -EMSGSIZE:
+	 * it has fewer than two rows, or -errno. */
 	int (*halve)(struct sink *s, const struct sink_interval *in, const struct spool_header *h,
 		     int fd);
 	unsigned in_flight_max;
-	/* For a type that takes no intervals: called once a second; passes its bodies to
+	/* For types that do not work by intervals: called once a second; passes bodies to
 	 * sink_put_now(). */
 	void (*tick)(struct sink *s);
-	/* The answer to sink_record(), with a profile or -1; @fd is borrowed. */
+	/* The answer to sink_record(): a profile in @fd, borrowed, or -1. */
 	void (*recorded)(struct sink *s, const struct upload_recorded *answer, int fd);
-	/* `kindling sink test`; ends with upload.on_test(). 0 or -errno. */
+	/* For `kindling sink test`: ends by a call of upload.on_test(). 0 or -errno. */
 	int (*test)(struct sink *s);
 };
 
@@ -112,119 +112,125 @@ struct sink {
 	struct upload *upload;
 	const struct config_sink *config;
 	const struct sink_type *type;
-	void *data; /* the type's */
+	void *data; /* owned by the type */
 	struct sink_secrets secrets;
 	unsigned events; /* bits; 0 = all */
 	enum report_format format;
 	char dead[SINK_TEXT_MAX]; /* why it cannot work; "" = it works */
 
-	int dfd, ledger_fd; /* its spool */
+	int dfd, ledger_fd; /* of its spool */
 	struct ledger ledger;
-	struct sink_file *files; /* by number */
+	struct sink_file *files; /* sorted by number */
 	unsigned n_files, n_in_flight;
 	uint64_t bytes;
-	uint64_t body_max; /* the server's limit, as observed; 0 = unknown */
+	uint64_t body_max; /* bytes that the server accepts, as observed; 0 = unknown */
 
 	struct sink_take *take; /* the interval that is being taken; NULL = none */
 
-	unsigned failures; /* one after the other */
+	unsigned failures; /* since the last success */
 	uint64_t next_try_mono_ns;
 	struct loop_timer *timer;
-	char error[SINK_TEXT_MAX]; /* error of the last attempt; "" = it succeeded */
+	char error[SINK_TEXT_MAX]; /* of the last attempt; "" = it succeeded */
 
 	struct sink_file *test; /* NULL = none */
-	bool test_encodes; /* the body for which sink_put() is called */
+	bool test_encodes; /* sink_put() is called with the test's body */
 };
 
-extern const struct sink_type *const sink_types[SINK_TYPE_COUNT]; /* sinks.c; NULL = unknown in this
-								   * build */
+extern const struct sink_type *const
+	sink_types[SINK_TYPE_COUNT]; /* in sinks.c; NULL = this build does not have the type */
 
 /* ---- for types ------------------------------------------------------------------------------- */
 
 /*
- * Adds one body. @key: unique for target, interval and content, and the same when it is made again;
- * cut if it is too long. @samples: in the body. 0, or -errno: it is dropped, and counted.
+ * Adds one body of an interval. @key identifies JVM, interval and content: it is the same when the
+ * body is made again; cut if it is too long. @samples: how many are in the body. 0, or -errno: the
+ * body is dropped, and counted so.
  */
 int sink_put(struct sink *s, const struct sink_interval *in, const char *key,
 	     const char *content_type, const void *body, size_t len, uint64_t samples);
-/* @samples of an interval go into a body that is made later, by encode() or flush(), which calls
- * sink_unhold() before it puts the body. Samples that are never put are dropped, and counted. */
+/* Announces @samples of an interval that will go into a body later. encode() or flush() calls
+ * sink_unhold() before it puts that body. Held samples that are never put are counted as
+ * dropped. */
 void sink_hold(struct sink *s, uint64_t samples);
 void sink_unhold(struct sink *s, uint64_t samples);
-/* The result for @f. @retry_after_ns: the server's; 0 = none. @why: its message; may be "". */
+/* Reports the result for @f. @retry_after_ns: as the server asked, or 0. @why: its message, or
+ * "". */
 void sink_done(struct sink_file *f, enum sink_verdict verdict, uint64_t retry_after_ns,
 	       const char *why);
 struct loop *sink_loop(const struct sink *s);
-/* Does `targets` select this JVM? */
+/* Does the setting `targets` select this JVM? */
 bool sink_takes_jvm(const struct sink *s, const char *name, const char *container, const char *pod,
 		    const char *labels);
-/* A body outside of intervals: like sink_put(), but the ledger counts it at once. */
+/* Like sink_put(), for a body outside of intervals: the ledger counts it at once. */
 int sink_put_now(struct sink *s, const struct sink_interval *in, const char *key,
 		 const char *content_type, const void *body, size_t len, uint64_t samples);
 /*
- * The last byte of @f is about to be sent, to a server that would count a second delivery again:
- * from now on it is never sent again, not even after a SIGKILL, and it is unconfirmed until
- * sink_done() reports a result. @thinned of its samples were left out of what was sent: the others
+ * The last byte of @f is about to leave, to a server that would count a second delivery again. From
+ * now on @f is never sent again, not even after a SIGKILL, and counts as unconfirmed until
+ * sink_done() has a result. @thinned of its samples were left out of what was sent; the others
  * carry their weight.
  */
 void sink_last_byte(struct sink_file *f, uint64_t thinned);
-/* Asks kindlingd for a recording, see upload_message.h; @ask->say is filled in. */
+/* Asks kindlingd for a recording, see upload_message.h; fills in @ask->say. */
 void sink_record(const struct sink *s, struct upload_record *ask);
 uint64_t sink_random(uint64_t below);
 struct multi *sink_multi(const struct sink *s);
 
-/* encode() for formats of reports: one body, or one for each event if the format holds only one. */
+/* encode() for types whose bodies are reports: one body, or one for each event if the format
+ * holds only one event. */
 int sink_encode_report(struct sink *s, const struct sink_interval *in);
 /*
- * For servers with a size limit: calls @fn with all rows of @events, and where it returns -EMSGSIZE
- * with halves of them, as often as needed. Each call passes one body to sink_put() or returns
- * -EMSGSIZE. @part numbers the rows: 1 = all, 2 and 3 its halves, 4 and 5 those of 2 ...: the same
- * whenever they are made from the same history. 0 or -errno.
+ * For servers that limit the size of a body. Calls @fn with all rows of @events; where @fn returns
+ * -EMSGSIZE, calls it with each half of these rows, as often as needed. In each call @fn passes one
+ * body to sink_put() or returns -EMSGSIZE. @part says which rows: 1 = all, 2 and 3 = the halves of
+ * 1, 4 and 5 = those of 2 and so on; made from the same history again they are the same. 0 or
+ * -errno.
  */
 int sink_encode_parts(struct sink *s, const struct sink_interval *in, unsigned events,
 		      unsigned word, sink_part_fn *fn);
-/* Makes the two halves of such a body; in->profile has all rows of in->events. -EMSGSIZE: it has
- * fewer than two rows. */
+/* Makes the halves of the part in->part; in->profile has all rows of in->events. -EMSGSIZE: the
+ * part has fewer than two rows. */
 int sink_encode_halves(struct sink *s, const struct sink_interval *in, sink_part_fn *fn);
-/* Is a body of @len bytes, made from the rows of @p, beyond the observed limit of the server? */
+/* Is a body of @len bytes, made from the rows of @p, larger than the server has been seen to
+ * accept? */
 bool sink_is_too_large(const struct sink *s, size_t len, const struct profile *p);
-/* "cart_4711-98123_2026-11-22T20-04-00Z": letters, digits and ._- */
+/* Makes a key such as "cart_4711-98123_2026-11-22T20-04-00Z", of letters, digits and ._- */
 void sink_key(const struct sink_interval *in, char *buf, size_t size);
-/* For such a key: @text or the service, cut, with every character that is special in a path, a
- * shell or a query replaced by "-". */
+/* Writes @text, or the JVM's service, as a part of a key: cut, with "-" for every character that
+ * means something in a path, a shell or a query. */
 void sink_key_word(const char *text, char *buf, size_t size);
 void sink_key_service(const struct sink_interval *in, char *buf, size_t size);
-/* The format of the settings, else @other. 0 or -EINVAL and a sentence. */
+/* Sets the format: that of the settings, else @other. 0, or -EINVAL and a sentence. */
 int sink_choose_format(struct sink *s, enum report_format other, char *why, size_t why_size);
 
 /* ---- inside the room ------------------------------------------------------------------------- */
 
-/* sink.c. 0 or -errno and a sentence; the spool is below @spool_dfd. */
+/* sink.c. Opens the sink's spool below @spool_dfd. 0, or -errno and a sentence. */
 int sink_new(struct upload *u, const struct config_sink *c, int spool_dfd,
 	     const struct sink_secrets *secrets, struct sink **ret, char *why, size_t why_size);
 struct sink *sink_free(struct sink *s);
-/* Sends what is due, drops what is too old or too much. */
+/* Sends what is due; drops what is too old or too much. */
 void sink_run(struct sink *s);
-/* Counts samples that were lost before the history. */
+/* Counts samples that were lost on their way into the history. */
 void sink_not_stored(struct sink *s, const uint64_t samples[WIRE_EVENT_COUNT]);
-/* Sends one small profile now; the answer goes to upload.on_test(). 0 or -errno. */
+/* Sends one small profile now and reports the result by upload.on_test(). 0 or -errno. */
 int sink_test(struct sink *s);
 bool sink_takes_event(const struct sink *s, unsigned event);
-/* Writes a body as file @seq of the spool; *ret_header describes it. 0 or -errno. */
+/* Writes a body as file @seq of the spool and fills in *ret_header. 0 or -errno. */
 int sink_spool(struct sink *s, uint64_t seq, const struct sink_interval *in, const char *key,
 	       const char *content_type, const void *body, size_t len, uint64_t samples,
 	       struct spool_header *ret_header);
-/* Queues file @seq, which the ledger already counts. @unknown: it may have arrived. 0 or
+/* Queues file @seq, which the ledger counts already. @unknown: it may have arrived. 0 or
  * -ENOMEM. */
 int sink_take_in(struct sink *s, uint64_t seq, const struct spool_header *h, bool unknown);
-/* Moves @f to another counter in the ledger, and stores its number. */
+/* Has the ledger count the samples of @f elsewhere, and forgets the file. */
 void sink_forget(struct sink *s, struct sink_file *f);
 
-/* take.c: takes the next interval, when the history is complete up to its end. */
+/* take.c: takes the next interval once the history is complete up to its end. */
 void take_run(struct sink *s, uint64_t settled_real_ns);
 void take_cancel(struct sink *s);
-/* Replaces @f by its halves, when no interval is being taken: they are made from the history again.
- * 0, and @f is gone; -EMSGSIZE: it cannot be split; -errno. */
+/* Replaces @f by its halves, made from the history again; not while an interval is being taken.
+ * 0: @f is freed. -EMSGSIZE: it cannot be split. Or -errno. */
 int take_split(struct sink *s, struct sink_file *f);
 
 /* upload_status.c */

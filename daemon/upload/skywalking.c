@@ -1,7 +1,7 @@
 /*
- * See skywalking_priv.h. JVMs are those of the history's last minute that the sink's `targets`
- * select. As with SkyWalking's own agents there is a ping every 30 s, every tenth with properties,
- * and a query for tasks every 20 s.
+ * See skywalking_priv.h. The sink's JVMs are those that its `targets` select in the last minute of
+ * the history. Like SkyWalking's own agents it sends a ping every 30 s, properties with every tenth
+ * ping, and a query for tasks every 20 s.
  */
 #include "daemon/upload/skywalking_priv.h"
 
@@ -18,18 +18,18 @@
 #include "daemon/upload/upload.h"
 
 #define JVMS_MAX      1024
-#define CALLS_MAX     8 /* at once */
+#define CALLS_MAX     8 /* that are in progress at once */
 #define LOOK_NS	      (5 * NS_PER_S)
-#define GONE_NS	      (60 * NS_PER_S) /* without a window for this time a JVM counts as ended */
-#define UNKNOWN_NS    (30 * NS_PER_S) /* by then its labels should be known */
+#define GONE_NS	      (60 * NS_PER_S) /* a JVM without a window for this time has ended */
+#define UNKNOWN_NS    (30 * NS_PER_S) /* a JVM without labels is registered after this time */
 #define PING_NS	      (30 * NS_PER_S)
 #define POLL_NS	      (20 * NS_PER_S)
 #define NO_TASKS_NS   (600 * NS_PER_S)
 #define RETRY_MAX_NS  (30 * NS_PER_S)
-#define PROPERTIES_OF 10 /* pings */
-#define OAP_NAME_MAX  70 /* defaults of the OAP: serviceNameMaxLength and instanceNameMaxLength */
+#define PROPERTIES_OF 10 /* pings between two reports of properties */
+#define OAP_NAME_MAX  70 /* an OAP's defaults of serviceNameMaxLength and instanceNameMaxLength */
 #define ANSWER_MAX    (256u << 10)
-#define CONTENT_MAX   (30u << 20) /* default limit of an OAP, its jfrMaxSize */
+#define CONTENT_MAX   (30u << 20) /* an OAP's default of jfrMaxSize */
 
 #define MANAGEMENT "/skywalking.v3.ManagementService/"
 #define TASKS	   "/skywalking.v10.AsyncProfilerTask/"
@@ -45,7 +45,7 @@ void skywalking_say(struct skywalking *w, const char *text)
 
 /* ---- selection of JVMs ----------------------------------------------------------------------- */
 
-/* The value of {@key} in an instance's name; @buf. */
+/* The value of {key} in the pattern of an instance's name; may use @buf. */
 static const char *skywalking_value(const struct store_process *p, const char *key,
 				    const char *node, char buf[LABEL_VALUE_SIZE])
 {
@@ -58,7 +58,7 @@ static const char *skywalking_value(const struct store_process *p, const char *k
 	return buf;
 }
 
-/* "{pid}@{pod}" of a JVM */
+/* Fills in a pattern such as "{pid}@{pod}". */
 static void skywalking_name(const char *pattern, const struct store_process *p, const char *node,
 			    char *to, size_t size)
 {
@@ -97,7 +97,7 @@ static void skywalking_identify(const struct skywalking *w, const struct store_p
 	skywalking_name(pattern, p, node, id->name, sizeof(id->name));
 }
 
-/* OAPs cut names at their end, where names of pods differ: we cut in the middle. */
+/* Cuts a long name in its middle. An OAP would cut its end, where names of pods differ. */
 static void skywalking_shorten(char *name)
 {
 	size_t len = strlen(name), half = OAP_NAME_MAX / 2;
@@ -147,8 +147,8 @@ static void skywalking_jvm_new(struct skywalking *w, const struct store_process 
 	w->jvms = j;
 }
 
-/* Labels become known after the first samples: without them the JVM would be registered for another
- * service. */
+/* Are the JVM's labels known? They come after its first samples; without them it would be
+ * registered for the wrong service. */
 static bool skywalking_is_known(const struct store_process *p)
 {
 	char value[LABEL_VALUE_SIZE];
@@ -199,7 +199,7 @@ static void skywalking_look(struct skywalking *w)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* An OAP that cannot be reached is asked again at a random moment in a span that doubles. */
+/* The OAP did not answer: it is asked again at a random moment within a span that doubles. */
 static void skywalking_failed(struct skywalking *w, const struct grpc_end *end)
 {
 	uint64_t span = NS_PER_S << (w->failures < 6 ? w->failures + 1 : 7);
@@ -221,7 +221,7 @@ static void skywalking_worked(struct skywalking *w)
 		skywalking_say(w, "");
 }
 
-/* One unary call; frees @message. NULL = it could not be started. */
+/* Starts one unary call and frees @message. NULL = it could not be started. */
 static struct grpc_call *skywalking_ask(struct skywalking *w, const char *method, uint8_t *message,
 					size_t len, const struct grpc_handler *handler,
 					void *userdata)
@@ -250,7 +250,7 @@ static void skywalking_on_pinged(void *userdata, const struct grpc_end *end)
 		return;
 	}
 	skywalking_worked(j->of);
-	/* the first ping creates the instance, and its properties follow at once */
+	/* the first ping creates the instance; its properties must follow at once */
 	j->ping_mono_ns = clock_mono_ns() + (j->pings ? PING_NS : 0);
 	j->pings++;
 }
@@ -353,7 +353,7 @@ static void skywalking_tick(struct sink *s)
 			continue;
 		if (!j->ping && now >= j->ping_mono_ns)
 			skywalking_ping_jvm(w, j);
-		/* an OAP has no tasks for an instance that it does not know */
+		/* an OAP has no tasks for an instance that it does not know yet */
 		if (!j->poll && j->pings && now >= j->poll_mono_ns && now >= w->no_tasks_mono_ns)
 			skywalking_poll_jvm(w, j);
 	}
@@ -373,7 +373,7 @@ static void skywalking_on_tested(void *userdata, const struct grpc_end *end)
 							       : end->text);
 }
 
-/* Asks for tasks of a JVM that does not exist: this registers nothing. */
+/* Asks for tasks of a JVM that does not exist, which registers nothing. */
 static int skywalking_test(struct sink *s)
 {
 	static const struct grpc_handler handler = { .on_end = skywalking_on_tested };
@@ -406,7 +406,7 @@ static void skywalking_set_server(struct skywalking *w)
 			 s->config->headers[n].value);
 		w->server.headers[n] = w->headers[n];
 	}
-	if (s->secrets.bearer[0]) { /* the text of an OAP */
+	if (s->secrets.bearer[0]) { /* an OAP expects the bare token */
 		snprintf(w->authentication, sizeof(w->authentication), "Authentication: %s",
 			 s->secrets.bearer);
 		w->server.headers[n] = w->authentication;
@@ -458,7 +458,7 @@ const struct sink_type sink_skywalking = {
 	.open = skywalking_open,
 	.send = skywalking_send,
 	.cancel = skywalking_cancel,
-	.in_flight_max = 2, /* a body and its JFR are both in memory */
+	.in_flight_max = 2, /* a body and its JFR are in memory at the same time */
 	.close = skywalking_close,
 	.tick = skywalking_tick,
 	.recorded = skywalking_recorded,

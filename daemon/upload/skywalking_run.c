@@ -1,7 +1,7 @@
 /*
- * A task of one JVM: asks kindlingd every second for a recording, until there is a profile, which
- * goes into the spool of the sink, or reports to the OAP why there is none. Each step is on disk
- * before the next one is started.
+ * A task of one JVM. Every second it asks kindlingd for the recording until there is a profile,
+ * which it puts into the sink's spool, or reports to the OAP why there is none. Each step is on
+ * disk before the next one is started.
  */
 #include "daemon/upload/skywalking_priv.h"
 
@@ -16,19 +16,22 @@
 #include "daemon/upload/upload.h"
 #include "daemon/upload/upload_message.h"
 
-#define RUNS_MAX     512 /* including ended ones */
-#define BUSY_NS	     (60 * NS_PER_S) /* wait for another user's recording */
-#define LATE_NS	     (60 * NS_PER_S) /* after its end, for kindlingd's answer */
-#define TELL_NS	     (1200 * NS_PER_S) /* retry reports to an OAP that is down for this time */
-#define REMEMBER_NS  (3600 * NS_PER_S) /* an OAP hands out its tasks of the last minutes */
-#define TELL_WAIT_NS (60 * NS_PER_S) /* longest pause between two attempts */
+#define RUNS_MAX 512 /* ended ones included */
+#define BUSY_NS	 (60 * NS_PER_S) /* another user's recording is waited for so long */
+#define LATE_NS \
+	(60 * NS_PER_S) /* kindlingd's answer is waited for so long after the recording's end */
+#define TELL_NS (1200 * NS_PER_S) /* reports are repeated so long if the OAP does not answer */
+#define REMEMBER_NS                                                                            \
+	(3600 * NS_PER_S) /* ended tasks are remembered so long: an OAP hands out tasks of the \
+			     last minutes again */
+#define TELL_WAIT_NS (60 * NS_PER_S) /* the longest pause between two attempts */
 #define COLLECT	     "/skywalking.v10.AsyncProfilerTask/collect"
 
 struct skywalking_run {
 	struct skywalking_run *next;
 	struct skywalking *of;
 	struct skywalking_saved saved;
-	struct grpc_call *call; /* a report to the OAP is in progress */
+	struct grpc_call *call; /* the report to the OAP that is in progress */
 	unsigned tries;
 	uint64_t try_mono_ns;
 };
@@ -107,17 +110,17 @@ void skywalking_run_failed(struct skywalking *w, uint64_t key, const char *why)
 		}
 }
 
-/* Its profile is in the spool. */
+/* The profile is in the spool. */
 static void run_taken(struct skywalking_run *r)
 {
 	run_ask(r, UPLOAD_WISH_FORGET);
-	/* there is a profile, but not with everything that was asked for */
+	/* if a part of what the task wanted is missing, the OAP is told */
 	run_step(r, r->saved.why[0] ? SKYWALKING_TELLS : SKYWALKING_OVER);
 }
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-/* The profile that kindlingd wrote; malloc'ed. 0 or -errno. */
+/* Reads the profile that kindlingd wrote into malloc'ed memory. 0 or -errno. */
 static int run_read(int fd, uint8_t **ret, size_t *ret_len)
 {
 	CLEANUP(freep) uint8_t *bytes = NULL;
@@ -161,7 +164,7 @@ static int run_spool(struct skywalking_run *r, const struct upload_recorded *a, 
 	return sink_put_now(s, &in, key, "", bytes, len, profile_samples(p));
 }
 
-/* Lists what is not in the profile, though it was asked for. */
+/* Adds a sentence about what the task wanted and the profile does not have. */
 static void run_note(struct skywalking_run *r, const char *text)
 {
 	const unsigned both = 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_WALL;
@@ -249,7 +252,7 @@ static void run_on_told(void *userdata, const struct grpc_end *end)
 	}
 }
 
-/* The answer has no content: the call's status is the result. */
+/* Sends the report. The answer has no content: the call's status is the result. */
 static void run_tell(struct skywalking_run *r)
 {
 	static const struct grpc_handler handler = { .on_end = run_on_told };
@@ -260,7 +263,7 @@ static void run_tell(struct skywalking_run *r)
 		return;
 	m = skywalking_meta(&r->saved.id, r->saved.task.id, 0, r->saved.why, &len);
 	if (!m || grpc_call_new(r->of->multi, &r->of->server, COLLECT, &handler, r, &r->call) < 0)
-		return; /* no memory: tries again in a second */
+		return; /* no memory: the next tick tries again */
 	if (grpc_call_send(r->call, m, len) < 0)
 		r->call = grpc_call_free(r->call);
 	else
@@ -269,7 +272,7 @@ static void run_tell(struct skywalking_run *r)
 
 /* ---- life cycle ------------------------------------------------------------------------------ */
 
-/* @r may have been freed. */
+/* May free @r. */
 static void run_tick(struct skywalking_run *r)
 {
 	switch ((enum skywalking_step)r->saved.step) {
@@ -284,7 +287,7 @@ static void run_tick(struct skywalking_run *r)
 	case SKYWALKING_TELLS:
 		run_tell(r);
 		break;
-	case SKYWALKING_TAKES: /* the profile is in the spool, or still at kindlingd */
+	case SKYWALKING_TAKES: /* the profile is in the spool, or kindlingd has it still */
 		if (r->saved.seq < r->of->sink->ledger.next_seq)
 			run_taken(r);
 		else

@@ -1,9 +1,8 @@
 /*
  * From the spool to the OAP: a task's profile as JFR, made small enough for the OAP, in messages of
- * 1 MiB. An OAP accepts a profile when the client has ended its stream, and discards the content of
- * a stream that breaks; so everything before the end of the stream may be sent again, and nothing
- * after it. The end is sent a moment after the content, so that a break on the way is noticed
- * first.
+ * 1 MiB. An OAP accepts a profile when the client ends its stream, and discards the content of a
+ * stream that breaks. So a delivery may be repeated until it ends its stream, and never afterwards.
+ * The end is sent a moment after the content, so that a break on the way is noticed before.
  */
 #include "daemon/upload/skywalking_priv.h"
 
@@ -18,11 +17,11 @@
 #include "daemon/upload/upload.h"
 
 #define COLLECT	      "/skywalking.v10.AsyncProfilerTask/collect"
-#define CONTENT_LEAST (16u << 10) /* an OAP with a lower limit cannot accept a JFR */
-#define LISTEN_NS     (500 * NS_PER_MS) /* between the content and its end */
-#define FITS_MAX      8 /* attempts at making it small enough */
+#define CONTENT_LEAST (16u << 10) /* bytes; no JFR fits an OAP that takes less */
+#define LISTEN_NS     (500 * NS_PER_MS) /* pause between the content and the end */
+#define FITS_MAX      8 /* attempts to make a JFR small enough */
 
-/* A body in flight: the file's request. */
+/* A delivery in progress; sink_file.request points to it. */
 struct skywalking_sending {
 	struct skywalking *of;
 	struct sink_file *file;
@@ -34,7 +33,7 @@ struct skywalking_sending {
 	size_t len, sent;
 	uint64_t kept; /* samples in @content */
 	struct grpc_call *call;
-	struct loop_timer *timer; /* of the end of the stream */
+	struct loop_timer *timer; /* for the end of the stream */
 	struct grpc_server server;
 	bool answered, ended;
 	enum skywalking_verdict verdict;
@@ -59,7 +58,7 @@ void skywalking_spool_key(const struct skywalking_saved *s, char *buf, size_t si
 		 s->id.service, s->id.name, s->task.id);
 }
 
-/* The next line of *@at into @to; false = there is none, or it does not fit. */
+/* Copies the next line of *@at to @to. false = there is none, or it does not fit. */
 static bool send_line(const char **at, char *to, size_t size)
 {
 	size_t len = strcspn(*at, "\n");
@@ -98,7 +97,8 @@ static int send_write(struct skywalking_sending *g, const struct profile *p)
 	return report_write(p, REPORT_JFR, &options, &g->content, &g->len);
 }
 
-/* As many samples as the OAP accepts. 0, -ENOMEM, -EMSGSIZE: not even one stack fits. */
+/* Makes a JFR of as many samples as the OAP accepts. 0, -ENOMEM, or -EMSGSIZE: not even one
+ * stack fits. */
 static int send_fit(struct skywalking_sending *g)
 {
 	size_t most = g->of->content_max;
@@ -154,7 +154,7 @@ static void send_done(struct skywalking_sending *g, enum sink_verdict v, const s
 	sink_done(f, v, retry_after, why);
 }
 
-/* The OAP's limit is below the usual ones; its value is unknown. */
+/* Tries a smaller JFR: the OAP's limit, which it does not tell, is lower than the usual one. */
 static int send_smaller(struct skywalking_sending *g)
 {
 	g->of->content_max = g->len / 2;
@@ -202,14 +202,14 @@ static void send_end(void *userdata)
 {
 	struct skywalking_sending *g = userdata;
 
-	if (!g->call) /* the connection broke meanwhile */
+	if (!g->call) /* the connection has broken meanwhile */
 		return;
 	g->ended = true;
 	sink_last_byte(g->file, g->file->samples - g->kept);
 	grpc_call_end(g->call);
 }
 
-/* Everything given to curl has been sent. */
+/* Everything has been passed to the network. */
 static void send_on_room(void *userdata)
 {
 	struct skywalking_sending *g = userdata;
@@ -217,8 +217,8 @@ static void send_on_room(void *userdata)
 	uint8_t *m;
 
 	if (!g->answered)
-		return; /* metadata is on its way */
-	if (len == 0) { /* if the connection broke on the way, it is noticed now */
+		return; /* the metadata, not the content */
+	if (len == 0) { /* wait a moment: a break on the way is noticed now */
 		loop_timer_set(g->timer, LISTEN_NS, 0);
 		return;
 	}
@@ -227,8 +227,8 @@ static void send_on_room(void *userdata)
 	if (m && grpc_call_send(g->call, m, bytes) == 0)
 		g->sent += len;
 	else
-		grpc_call_end(
-			g->call); /* with less data than announced: the OAP treats it as broken */
+		grpc_call_end(g->call); /* the content is shorter than announced: the OAP treats the
+					   stream as broken */
 	free(m);
 }
 
@@ -282,7 +282,8 @@ int skywalking_send(struct sink *s, struct sink_file *f)
 	g->of = s->data;
 	g->file = f;
 	g->server = g->of->server;
-	g->server.deadline_ns = 5 * s->config->timeout_ns; /* the content needs time to arrive */
+	g->server.deadline_ns =
+		5 * s->config->timeout_ns; /* the content takes longer than a request */
 	r = loop_timer_add(sink_loop(s), UINT64_MAX, 0, send_end, g, &g->timer);
 	if (r == 0)
 		r = send_read(g);

@@ -6,16 +6,16 @@
 
 struct thin_event {
 	uint64_t samples, weight;
-	uint64_t step; /* the weight that one sample stands for */
-	uint64_t carried; /* weight not yet covered by a sample */
-	bool keeps; /* keep all of its samples: there are few */
+	uint64_t step; /* weight that one sample stands for */
+	uint64_t carried; /* weight since the last kept sample */
+	bool keeps; /* it has few samples: all are kept */
 };
 
 struct thin_row {
 	uint64_t samples, weight;
 };
 
-/* A row without weight gets that of its samples. */
+/* The weight of a row; its number of samples if it has none. */
 static uint64_t thin_weight(const struct profile_row *r)
 {
 	return r->weight ? r->weight : r->samples;
@@ -29,8 +29,8 @@ static void thin_sum(const struct profile *p, struct thin_event e[WIRE_EVENT_COU
 	}
 }
 
-/* How many samples an event may keep: events with few samples keep all, the others have equal
- * parts. */
+/* How many samples an event may keep: events with few samples keep them all, the others share
+ * the rest equally. */
 static uint64_t thin_share(uint64_t n, const struct thin_event e[WIRE_EVENT_COUNT])
 {
 	uint64_t share = 0;
@@ -62,7 +62,7 @@ static void thin_steps(const struct profile *p, uint64_t n, struct thin_event e[
 	}
 }
 
-/* The rest of a row; 0 samples = nothing. */
+/* What is kept of a row; 0 samples = nothing. */
 static struct thin_row thin_one(const struct profile_row *r, struct thin_event *e)
 {
 	uint64_t times;
@@ -75,7 +75,7 @@ static struct thin_row thin_one(const struct profile_row *r, struct thin_event *
 	return (struct thin_row){ times < r->samples ? times : r->samples, times * e->step };
 }
 
-/* The rows of a profile are read-only except for its creator, which is this code. */
+/* Only a profile's creator may write its rows, and this code is the creator. */
 static struct profile_row *thin_rows(const struct profile *p)
 {
 	return (struct profile_row *)(uintptr_t)p->rows;
@@ -100,7 +100,8 @@ int skywalking_thin(const struct profile *p, uint64_t n, struct profile **ret)
 		n_kept += rows[i];
 	}
 	r = profile_merge(thin, p, &filter);
-	if (r < 0 || thin->n_rows != n_kept) /* in their order, one by one: each is different */
+	if (r < 0 ||
+	    thin->n_rows != n_kept) /* all rows differ: they are added one by one, in their order */
 		return r < 0 ? r : -EINVAL;
 	for (uint32_t i = 0; i < n_kept; i++) {
 		thin_rows(thin)[i].samples = kept[i].samples;

@@ -1,21 +1,21 @@
 /*
- * Makes a task's profile so small that its JFR fits the limit of an OAP: fewer samples, which stand
- * for more. An OAP stores profiles by task, instance and event, and some versions cannot keep two
- * uploads apart: one JFR of a lower rate is worth more than two of which one may be lost. Pure.
+ * Makes a task's profile so small that its JFR fits an OAP's limit: fewer samples, each of which
+ * stands for more. Two uploads are no way out: an OAP stores profiles by task, instance and event,
+ * and some versions lose one of two. Pure.
  */
 #pragma once
 
 #include "daemon/profile/profile.h"
 
 /*
- * About @n of @p's samples, drawn in proportion to their weights: each event's weight stays the
- * same, up to one sample's, and stacks of little weight are left out as with a longer interval.
- * Events have equal parts of @n; one with fewer samples keeps all. At least one sample for each
- * event. 0 or -ENOMEM.
+ * Draws about @n of @p's samples, in proportion to their weights. The weight of each event stays
+ * the same up to one sample's, and stacks of little weight disappear, as with a longer interval.
+ * The events share @n equally; one with fewer samples keeps all. At least one sample of each event
+ * stays. 0 or -ENOMEM.
  */
 int skywalking_thin(const struct profile *p, uint64_t n, struct profile **ret);
 /*
- * OAPs show wall-clock samples only as jdk.ExecutionSample, like CPU time: turns rows of wall-clock
- * time into such, and removes rows of CPU time if there are both. 0 or -ENOMEM.
+ * Turns wall-clock samples into samples of CPU time, because an OAP shows wall-clock samples only
+ * as jdk.ExecutionSample. If there are both, those of CPU time are removed. 0 or -ENOMEM.
  */
 int skywalking_wall(const struct profile *p, struct profile **ret);

@@ -23,7 +23,7 @@ static uint8_t *words_pack(const ProtobufCMessage *m, size_t *ret_len)
 
 /* ---- messages to the OAP --------------------------------------------------------------------- */
 
-/* protobuf-c's strings are not const, and it does not write to them */
+/* protobuf-c does not write to its strings, but declares them without const */
 #define TEXT(s) ((char *)(uintptr_t)(s))
 
 uint8_t *skywalking_ping(const struct skywalking_instance *i, size_t *ret_len)
@@ -115,7 +115,7 @@ static unsigned words_event(const char *word, size_t len)
 	return 0;
 }
 
-/* "5ms", "10us", "2s"; a number alone is ns. 0 = not a duration. */
+/* Parses "5ms", "10us", "2s"; a bare number is ns. 0 = not a duration. */
 static uint64_t words_duration_ns(const char *s)
 {
 	char *end;
@@ -134,7 +134,7 @@ static uint64_t words_duration_ns(const char *s)
 	return unit && n <= 60 * NS_PER_S / unit ? n * unit : 0;
 }
 
-/* "2k", "1m"; 0 = not a size. */
+/* Parses "2k", "1m" to bytes; 0 = not a size. */
 static uint64_t words_size(const char *s)
 {
 	static const char units[] = "kmg";
@@ -147,12 +147,12 @@ static uint64_t words_size(const char *s)
 	return unit ? n << 10 * (unit - units + 1) : n;
 }
 
-/* One of the values between commas. */
+/* Parses one of the words between commas. */
 static void words_argument(const char *word, size_t len, struct skywalking_task *t)
 {
 	size_t key = strcspn(word, "=,");
 
-	if (key == len) /* a word alone continues event= */
+	if (key == len) /* a word without "=" continues the list of event= */
 		t->events |= words_event(word, len);
 	else if (key == 5 && strncmp(word, "event", 5) == 0)
 		t->events |= words_event(word + 6, len - 6);
@@ -182,7 +182,7 @@ void skywalking_arguments(const char *text, struct skywalking_task *t)
 		text += len;
 		text += *text == ',';
 	}
-	/* `interval` is that of CPU time, or else of wall-clock samples */
+	/* `interval` is that of CPU samples, or without them that of wall-clock samples */
 	if (!(t->events & 1u << WIRE_EVENT_CPU) && !t->wall_interval_ns)
 		t->wall_interval_ns = t->interval_ns;
 	if (t->events == 0)
@@ -191,7 +191,7 @@ void skywalking_arguments(const char *text, struct skywalking_task *t)
 			 "alloc");
 }
 
-/* The value of @key, "" = it has none. */
+/* The value of @key, "" if the command does not have it. */
 static const char *words_arg(const Kindling__Sw__Command *c, const char *key)
 {
 	for (size_t i = 0; i < c->n_args; i++)
@@ -200,7 +200,7 @@ static const char *words_arg(const Kindling__Sw__Command *c, const char *key)
 	return "";
 }
 
-/* false: not a task, or an old one. */
+/* Reads a task. false: this is none, or an old one. */
 static bool words_take_task(const Kindling__Sw__Command *c, int64_t last_created_ms,
 			    struct skywalking_task *t)
 {
@@ -211,7 +211,7 @@ static bool words_take_task(const Kindling__Sw__Command *c, int64_t last_created
 	if (strcmp(c->command, "AsyncProfilerTaskQuery") != 0)
 		return false;
 	t->created_ms = strtoll(words_arg(c, "CreateTime"), NULL, 10);
-	/* a truncated id would belong to another task */
+	/* a truncated id could be that of another task */
 	if (t->created_ms <= last_created_ms || !*id || strlen(id) >= sizeof(t->id))
 		return false;
 	utf8_copy(t->id, sizeof(t->id), id, strlen(id));

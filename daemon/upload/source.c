@@ -41,8 +41,8 @@ struct source *source_free(struct source *s)
 	return NULL;
 }
 
-/* The store treats a file that cannot be opened as missing: then nothing would be delivered,
- * without any error. */
+/* Checks that the files can be opened. The store takes one that cannot for a missing one: then
+ * nothing would be delivered, and no error seen. */
 static int source_check(struct source *s)
 {
 	int fd = openat(store_dir_fd(s->store), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
@@ -78,7 +78,7 @@ int source_list(struct source *s, uint64_t from, uint64_t to, struct source_proc
 	if (r < 0)
 		return r;
 	list = calloc((size_t)n + 1, sizeof(*list));
-	/* the store's list contains whole segments */
+	/* the store lists all processes of whole segments */
 	for (uint32_t i = 0; list && i < n; i++)
 		if (known[i].begin_real_ns < to && known[i].end_real_ns > from)
 			list[kept++] = (struct source_process){ known[i].pid, known[i].start_time };

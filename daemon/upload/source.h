@@ -1,4 +1,4 @@
-/* The history as kindlingd wrote it, read from its directory. */
+/* Reads the history from the directory in which kindlingd writes it. */
 #pragma once
 
 #include "daemon/profile/profile.h"
@@ -8,7 +8,8 @@ int source_open(const char *state_dir, struct source **ret);
 struct source *source_free(struct source *s);
 
 struct store_process;
-/* The processes of [from, to), with names and labels, for store_processes_free(). 0 or -ENOMEM. */
+/* Lists the processes of [from, to) with names and labels; free with store_processes_free(). 0
+ * or -ENOMEM. */
 int source_processes(struct source *s, uint64_t from_real_ns, uint64_t to_real_ns,
 		     struct store_process **ret, uint32_t *ret_n);
 
@@ -16,9 +17,10 @@ struct source_process {
 	uint32_t pid;
 	uint64_t start_time;
 };
-/* The processes of [from, to); malloc'ed. 0, -ENOMEM or -errno of the store. */
+/* Lists the processes of [from, to), malloc'ed. 0, -ENOMEM, or -errno of the store. */
 int source_list(struct source *s, uint64_t from_real_ns, uint64_t to_real_ns,
 		struct source_process **ret, uint32_t *ret_n);
-/* One of them, only @events (bits; 0 = all) and without waits for work. 0 or -errno. */
+/* A profile of one of them, without waits for work, of @events only (bits; 0 = all). 0 or
+ * -errno. */
 int source_profile(struct source *s, uint64_t from_real_ns, uint64_t to_real_ns,
 		   const struct source_process *p, unsigned events, struct profile **ret);

@@ -1,7 +1,7 @@
 /*
  * From the history into the spool: one interval of one sink, JVM by JVM, a few in each round of the
- * loop so that sending continues meanwhile. All of it counts when the ledger's cursor moves past
- * the interval, in one write; after any failure before that, the interval is taken again.
+ * loop, so that sending continues meanwhile. One write of the ledger moves its cursor past the
+ * interval and so counts all of it. After any failure before that, the interval is taken again.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -29,7 +29,7 @@ struct sink_take {
 	struct take_file *files;
 	size_t n_files, files_cap;
 	uint64_t taken, spooled, dropped[LEDGER_CAUSE_COUNT];
-	uint64_t held; /* sink_hold() */
+	uint64_t held; /* samples, see sink_hold() */
 };
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ static bool take_fits(const char *pattern, const char *text)
 				       : strcmp(pattern, text) == 0;
 }
 
-/* "shop" of "shop/cart-1" */
+/* The namespace in "namespace/pod". */
 static const char *take_namespace(const char *pod, char *buf, size_t size)
 {
 	size_t len = strcspn(pod, "/");
@@ -118,7 +118,7 @@ static bool take_holds(const struct config_pair *c, const struct take_jvm *j)
 	if (strcmp(c->name, "pod") == 0)
 		return take_fits(c->value, j->pod) ||
 		       (strchr(j->pod, '/') && take_fits(c->value, strchr(j->pod, '/') + 1));
-	/* service, image, node, label.team */
+	/* service, image, node, label.team and other labels */
 	return take_fits(c->value,
 			 labels_get(j->labels,
 				    strncmp(c->name, "label.", 6) == 0 ? c->name + 6 : c->name,
@@ -144,7 +144,8 @@ static bool take_wants(const struct sink *s, const struct profile *p)
 			      p->strings[q->labels]);
 }
 
-/* Rows are not merged: no format distinguishes two threads without names. */
+/* Removes threads' names. Rows that become equal stay apart: no format tells them from two
+ * threads without names. */
 static void take_forget_threads(struct profile *p)
 {
 	struct profile_thread *threads = (struct profile_thread *)(uintptr_t)p->threads;
@@ -153,7 +154,7 @@ static void take_forget_threads(struct profile *p)
 		threads[i].tid = threads[i].name = 0;
 }
 
-/* Adds the host's labels in its cloud, unless the JVM has one of that name. */
+/* Adds the labels of the host's cloud, except those that the JVM has itself. */
 static void take_add_labels(struct profile *p, const char *more)
 {
 	struct profile_process *q = (struct profile_process *)(uintptr_t)&p->processes[0];
@@ -168,7 +169,7 @@ static void take_add_labels(struct profile *p, const char *more)
 
 /* ---- one interval ---------------------------------------------------------------------------- */
 
-/* The profile of that JVM in that time, as the sink gets it. */
+/* One JVM's profile, as the sink gets it. */
 static int take_profile(struct sink *s, uint64_t begin_ns, uint64_t end_ns,
 			const struct source_process *who, unsigned events, struct profile **ret)
 {
@@ -208,14 +209,14 @@ static void take_one(struct sink_take *t, const struct source_process *who)
 	in.profile = p;
 	in.process = &p->processes[0];
 	r = s->type->encode(s, &in);
-	/* what no body has */
+	/* samples that are in no body */
 	if (t->taken + t->held - before < samples)
 		take_lose(t, samples - (t->taken + t->held - before));
 	if (r < 0 && !s->error[0])
 		snprintf(s->error, sizeof(s->error), "%s", strerror(-r));
 }
 
-/* Drops what no JVM waits for any more. */
+/* Lets the type put what it still holds, and drops what remains. */
 static void take_flush(struct sink_take *t)
 {
 	const struct sink_interval in = { .begin_real_ns = t->begin_ns,
@@ -246,7 +247,7 @@ static void take_undo(struct sink_take *t)
 		spool_remove(t->sink->dfd, t->files[i].seq);
 }
 
-/* Queues them for sending. */
+/* Queues the interval's files for sending. */
 static void take_files_in(struct sink_take *t, bool unknown)
 {
 	struct sink *s = t->sink;
@@ -259,7 +260,7 @@ static void take_files_in(struct sink_take *t, bool unknown)
 		}
 }
 
-/* The interval is counted. */
+/* Counts the interval in the ledger and queues its files. */
 static int take_commit(struct sink_take *t)
 {
 	struct sink *s = t->sink;
@@ -297,7 +298,7 @@ static void take_end(struct sink_take *t)
 		  (unsigned long long)t->taken, t->n_files);
 	take_free(t);
 	sink_run(s);
-	if (r == 0) /* after hours without this program there are many */
+	if (r == 0) /* after hours without this program there are many intervals to take */
 		take_run(s, s->upload->settled_real_ns);
 }
 
@@ -321,7 +322,7 @@ void take_run(struct sink *s, uint64_t settled_real_ns)
 	int r;
 
 	if (s->dead[0] || s->take || end > settled_real_ns ||
-	    !cloud_is_known(s->upload->cloud)) /* `targets` may refer to its labels */
+	    !cloud_is_known(s->upload->cloud)) /* `targets` may name labels of the cloud */
 		return;
 	t = calloc(1, sizeof(*t));
 	if (!t)
@@ -349,7 +350,7 @@ void take_cancel(struct sink *s)
 
 /* ---- halves ---------------------------------------------------------------------------------- */
 
-/* One write of the ledger: counts the halves, and removes the whole. */
+/* Counts the halves and removes the whole, in one write of the ledger. */
 static int take_commit_split(struct sink_take *t, struct sink_file *f)
 {
 	struct sink *s = t->sink;
@@ -371,7 +372,7 @@ static int take_commit_split(struct sink_take *t, struct sink_file *f)
 	return 0;
 }
 
-/* Makes its halves by sink_put(); the history may have lost windows since. */
+/* Makes the halves from the history, which may have lost windows since. */
 static int take_encode_halves(struct sink_take *t, const struct spool_header *h)
 {
 	const struct source_process who = { h->pid, h->start_time };
@@ -394,7 +395,7 @@ static int take_encode_halves(struct sink_take *t, const struct spool_header *h)
 	return r == 0 && t->spooled != h->samples ? -ESTALE : r;
 }
 
-/* For a type that splits the body itself. */
+/* For types that split a body's own bytes. */
 static int take_halve(struct sink_take *t, const struct spool_header *h, int fd)
 {
 	struct sink *s = t->sink;

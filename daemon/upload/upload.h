@@ -1,7 +1,7 @@
 /*
- * kindling-upload: the program that delivers. It reads the history, makes bodies of it in the spool
- * of each sink, and sends them. The warden starts it for kindlingd-data, with which it talks over
- * one socket, upload_message.h; it ends when that is closed.
+ * kindling-upload, the program that delivers: it reads the history, makes bodies of it in each
+ * sink's spool, and sends them. The warden starts it for kindlingd-data and connects the two by one
+ * socket (upload_message.h). kindling-upload ends when that is closed.
  */
 #pragma once
 
@@ -18,12 +18,12 @@ struct upload {
 	const struct config *config;
 	struct source *source;
 	struct multi *multi;
-	struct cloud *cloud; /* NULL = the cloud is not queried */
+	struct cloud *cloud; /* NULL = labels.cloud is not set */
 	struct aws_asker *aws; /* NULL = no sink needs it */
 	struct sink *sinks[SINKS_MAX];
 	unsigned n_sinks;
-	int fd; /* to kindlingd-data */
-	/* receives the result of a sink's test; @ok: it succeeded */
+	int fd; /* the socket to kindlingd-data */
+	/* gets the result of a sink's test; @ok: it succeeded */
 	void (*on_test)(struct upload *u, const struct sink *s, bool ok, const char *why);
 	uint64_t settled_real_ns; /* the history is complete up to here */
 };

@@ -32,7 +32,7 @@ static void upload_say(struct upload *u, struct upload_answer *a)
 	size_t len = offsetof(struct upload_answer, text) + a->len + 1;
 
 	a->text[a->len] = '\0';
-	/* whatever it does not accept now is sent again in a second */
+	/* if kindlingd-data does not accept it now, it is sent again in a second */
 	(void)send(u->fd, a, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -112,7 +112,7 @@ static void upload_test(struct upload *u, struct upload_question *q)
 					      : strerror(-r));
 }
 
-/* Sinks ignore a key that is not theirs. */
+/* Passes the answer on to all sinks; each ignores keys that are not its own. */
 static void upload_recorded(struct upload *u, const void *message, int fd)
 {
 	struct upload_recorded a;
@@ -124,7 +124,7 @@ static void upload_recorded(struct upload *u, const void *message, int fd)
 			u->sinks[i]->type->recorded(u->sinks[i], &a, fd);
 }
 
-/* Like recv(), with the descriptor that came along; -1 = none. */
+/* Like recv(); *ret_fd is the descriptor that came with the message, or -1. */
 static ssize_t upload_receive(int socket, void *to, size_t size, int *ret_fd)
 {
 	char control[CMSG_SPACE(sizeof(int))];
@@ -161,7 +161,8 @@ static void upload_on_question(void *userdata, uint32_t events)
 	if (n == (ssize_t)sizeof(struct upload_recorded))
 		upload_recorded(u, &message, fd);
 	else if (n !=
-		 (ssize_t)sizeof(message.q)) /* 0: kindlingd-data has ended, or asks us to end */
+		 (ssize_t)sizeof(
+			 message.q)) /* 0: kindlingd-data has ended, or wants this program to end */
 		loop_stop(u->loop, 0);
 	else if (message.q.ask == UPLOAD_TICK)
 		upload_tick(u, &message.q);
@@ -171,7 +172,7 @@ static void upload_on_question(void *userdata, uint32_t events)
 
 /* ---- as root --------------------------------------------------------------------------------- */
 
-/* Creates a missing directory for the account that will write in it. */
+/* Creates the directory that a sink writes in, for the account of this program. */
 static void upload_make_directory(const struct config_sink *c, const char *state_dir,
 				  const struct rights *r)
 {
@@ -186,7 +187,7 @@ static void upload_make_directory(const struct config_sink *c, const char *state
 	}
 	if (mkdir(path, 0750) == 0 && chown(path, r->uid, r->gid) < 0)
 		(void)rmdir(path);
-	/* a service manager gives everything in its StateDirectory= to root */
+	/* a service manager gives everything in its StateDirectory= to root at each start */
 	else if (strncmp(path, state_dir, top_len) == 0 && path[top_len] == '/')
 		(void)rights_give_beneath(state_dir, path + top_len + 1, r);
 }
@@ -218,7 +219,7 @@ static void upload_spool_path(const struct config *c, char *buf, size_t size)
 	snprintf(buf, size, "%s/spool", c->state_dir);
 }
 
-/* Chooses the account, and gives it the spool, even if another account had it before. */
+/* Chooses the account and gives the spool to it, whoever owned the spool before. */
 static int upload_take_spool(const struct config *c, struct rights *ret, struct fault *f)
 {
 	char path[300];
@@ -232,7 +233,7 @@ static int upload_take_spool(const struct config *c, struct rights *ret, struct 
 		     : 0;
 }
 
-/* An S3 sink without keys in the settings. */
+/* Does any S3 sink have no keys in the settings? */
 static bool upload_needs_aws(const struct config *c)
 {
 	for (unsigned i = 0; i < c->n_sinks; i++)
@@ -242,7 +243,7 @@ static bool upload_needs_aws(const struct config *c)
 	return false;
 }
 
-/* Does everything that needs root; @secrets and the error if one of them could not be read. */
+/* Does all that needs root. If a sink's secrets cannot be read, its @why has the error. */
 static int upload_prepare(const struct config *c, struct sink_secrets *secrets,
 			  char (*why)[SINK_TEXT_MAX], struct aws_asker **ret_aws)
 {
@@ -355,8 +356,8 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("kindling-upload " KINDLING_VERSION) < 0;
-	/* it ends with kindlingd-data's end of the socket; signals to the process group are not
-	 * meant for it */
+	/* this program ends when kindlingd-data closes the socket; signals to the process group
+	 * are meant for the daemon */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGTERM, SIG_IGN);
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -370,8 +371,8 @@ int main(int argc, char **argv)
 	r = upload_settings(&config, argv[1], argv[2]);
 	if (r == 0)
 		r = upload_prepare(&config, secrets, why, &u.aws);
-	/* Work in progress when kindlingd has ended (an outstanding answer, a profile being
-	 * written) is aborted: the next process uses the same spool, which allows for that. */
+	/* When kindlingd dies, work in progress is given up: the next process uses the same
+	 * spool, which is made for that. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (r == 0)
 		r = upload_run(&u, secrets, why);

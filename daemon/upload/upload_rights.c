@@ -1,4 +1,4 @@
-/* See upload_rights.h. System calls that are forbidden: rights_filter.c. */
+/* See upload_rights.h. rights_filter.c lists the system calls that are forbidden. */
 #include "daemon/upload/upload_rights.h"
 
 #include <sys/resource.h>
@@ -9,8 +9,8 @@ int upload_give_up_rights(const struct rights *r, bool keep_user, bool programs)
 	const struct rlimit none = { 0, 0 };
 	int e;
 
-	(void)setrlimit(RLIMIT_CORE, &none); /* it holds secrets */
-	(void)setpriority(PRIO_PROCESS, 0, 10); /* nobody waits for its work */
+	(void)setrlimit(RLIMIT_CORE, &none); /* a core file would contain secrets */
+	(void)setpriority(PRIO_PROCESS, 0, 10); /* nobody waits for this program */
 	if (keep_user)
 		e = confine_capabilities(0);
 	else

@@ -1,8 +1,8 @@
-/* The rights that kindling-upload gives up after reading secrets and creating directories. */
+/* Gives up the rights of kindling-upload, after it has read secrets and created directories. */
 #pragma once
 
 #include <stdbool.h>
 #include "daemon/core/rights.h"
 
-/* @programs: it may start programs (exec sinks). 0 or -errno. */
+/* @programs: it must start programs, for exec sinks. 0 or -errno. */
 int upload_give_up_rights(const struct rights *r, bool keep_user, bool programs);

@@ -4,7 +4,7 @@
 #include "daemon/report/text_out.h"
 #include "daemon/upload/sink.h"
 
-/* Samples that may have arrived: the answer is outstanding, or was lost. */
+/* Samples that may have arrived: their answer is outstanding, or was lost. */
 static uint64_t status_unconfirmed(const struct sink *s)
 {
 	uint64_t n = 0;
@@ -15,7 +15,7 @@ static uint64_t status_unconfirmed(const struct sink *s)
 	return n;
 }
 
-/* Seconds since the begin of the oldest undelivered one. */
+/* Age in seconds of the oldest undelivered body; its interval's begin counts. */
 static double status_oldest_s(const struct sink *s)
 {
 	uint64_t now = clock_real_ns();

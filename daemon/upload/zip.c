@@ -12,7 +12,7 @@
 #define LOCAL_SIZE   30
 #define CENTRAL_SIZE 46
 #define END_SIZE     22
-#define VERSION	     20 /* 2.0: deflate */
+#define VERSION	     20 /* "version needed to extract" 2.0: deflate */
 #define DEFLATED     8
 #define FILES_MAX    16
 #define TOTAL_MAX    (1u << 30)
@@ -20,7 +20,7 @@
 struct zip_writer {
 	uint8_t *p;
 	size_t len;
-	uint32_t when; /* date << 16 | time, of MS-DOS */
+	uint32_t when; /* date << 16 | time, as MS-DOS has them */
 };
 
 static void zip_put(struct zip_writer *w, uint32_t value, int bytes)
@@ -50,7 +50,7 @@ struct zip_entry {
 	uint32_t crc, packed, len, at;
 };
 
-/* The fields shared by both headers of a file. */
+/* The fields that a file has in both of its headers. */
 static void zip_put_entry(struct zip_writer *w, const struct zip_entry *e, const char *name)
 {
 	zip_put(w, VERSION, 2);
@@ -83,7 +83,7 @@ static int zip_deflate(struct zip_writer *w, const struct zip_file *f, size_t ro
 	return r == Z_STREAM_END ? 0 : -ENOMEM;
 }
 
-/* A file with its header before it, whose sizes are known after packing. */
+/* Writes a file: first its header, which is filled in once the packed size is known. */
 static int zip_put_file(struct zip_writer *w, const struct zip_file *f, struct zip_entry *e)
 {
 	size_t head = w->len, end;
@@ -139,8 +139,8 @@ int zip_write(const struct zip_file *files, size_t n, uint64_t real_ns, char **r
 	for (size_t i = 0; i < n; i++) {
 		if (i == FILES_MAX || files[i].len > TOTAL_MAX || room > TOTAL_MAX)
 			return -EFBIG;
-		/* a little more than zlib asks for: it writes no header here, and guarantees
-		 * less */
+		/* more than compressBound() says: that is for zlib's own format, not for raw
+		 * deflate */
 		room += LOCAL_SIZE + CENTRAL_SIZE + 2 * strlen(files[i].name) + 64 +
 			compressBound((uLong)files[i].len);
 	}

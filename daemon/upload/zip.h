@@ -1,5 +1,5 @@
-/* A zip archive of a few files that are in memory (PKWARE's APPNOTE.TXT 6.3, without its later
- * additions: no file and no archive of 4 GiB). Pure. */
+/* Writes a zip archive of a few files in memory (PKWARE's APPNOTE.TXT 6.3; no zip64, so neither
+ * a file nor the archive may reach 4 GiB). Pure. */
 #pragma once
 
 #include <stddef.h>
@@ -11,6 +11,7 @@ struct zip_file {
 	size_t len;
 };
 
-/* Deflated; @real_ns: modification time of all of them. *ret is malloc'ed. 0, -ENOMEM or -EFBIG. */
+/* Deflates the files; @real_ns is the modification time of all. *ret is malloc'ed. 0, -ENOMEM or
+ * -EFBIG. */
 int zip_write(const struct zip_file *files, size_t n, uint64_t real_ns, char **ret,
 	      size_t *ret_len);
