@@ -28,8 +28,8 @@ static const char *class_text_primitive(char letter)
 	}
 }
 
-/* The element type of an array: "I" or "Ljava.lang.String;". Returns its length in @ret, 0 = not an
- * array type. */
+/* The element type of an array, whose descriptor @text is without its "[": "I", or
+ * "Ljava.lang.String;". Returns the length of its name in *ret; 0 = not a type. */
 static size_t class_text_element(const char *text, const char **ret)
 {
 	size_t len = strlen(text);

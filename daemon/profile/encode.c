@@ -1,9 +1,9 @@
 /*
- * A profile as bytes: "KPRF", version, then varints, table by table in the order of profile.h.
- * Version 2 had only CPU time, version 3 no CPU time and note of processes, version 4 no labels:
- * all can still be read. Decoding trusts nothing: every count is checked against the bytes that are
- * left, every index against its table, a node's parent against the node itself. Fuzzed by
- * tests/fuzz/fuzz_profile.c.
+ * A profile as bytes: "KPRF", a version, then varints, table by table in the order of profile.h.
+ * Older versions can still be read: version 2 has only CPU time, version 3 neither the CPU time nor
+ * the notes of processes, version 4 no labels. Decoding trusts nothing: every count is checked
+ * against the bytes that are left, every index against its table, and a node's parent must precede
+ * the node. Fuzzed by tests/fuzz/fuzz_profile.c.
  */
 #include "daemon/profile/profile_priv.h"
 
@@ -69,13 +69,13 @@ static void profile_encode_put_accounts(struct out *o, const struct profile_acco
 	profile_encode_put(o, b->short_waits_ns);
 }
 
-/* event, wait and idle in one byte */
+/* An event, its kind of wait and whether it is idle, in one byte. */
 static uint64_t row_kind(const struct profile_row *r)
 {
 	return (uint64_t)r->event << 4 | (uint64_t)r->wait << 1 | r->idle;
 }
 
-/* The entries to write, and their new ids; NULL = all, unchanged. */
+/* The entries to be written, and the new id of each. NULL = all of them, with their own ids. */
 struct used {
 	uint32_t *strings, *frames, *threads, *nodes; /* UINT32_MAX = not written */
 	uint32_t n_strings, n_frames, n_threads, n_nodes;
@@ -190,7 +190,8 @@ static int profile_encode_rows(const struct profile *p, const struct used *u, ui
 	profile_encode_put(&o, VERSION);
 	profile_encode_put(&o, p->begin_real_ns);
 	profile_encode_put(&o, p->end_real_ns);
-	profile_encode_put(&o, WIRE_EVENT_COUNT); /* of each of the following arrays by event */
+	profile_encode_put(&o,
+			   WIRE_EVENT_COUNT); /* the length of the arrays by event that follow */
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
 		profile_encode_put(&o, p->interval[e]);
 	profile_encode_put(&o, (uint64_t)p->no_budget | (uint64_t)p->cpu_unknown << 1);
@@ -236,7 +237,8 @@ static void used_deinit(struct used *u)
 	free(u->nodes);
 }
 
-/* In the order of the tables, so that parents come before their children. */
+/* Numbers the used entries in the order of their table, so that parents still precede their
+ * children. */
 static uint32_t number_ids(uint32_t *ids, uint32_t n)
 {
 	uint32_t next = 0;
@@ -304,7 +306,7 @@ int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len)
 
 struct in {
 	const uint8_t *p, *end;
-	unsigned version, events; /* number of kinds that its writer knew */
+	unsigned version, events; /* events: how many kinds of events its writer knew */
 	bool bad;
 };
 
@@ -334,7 +336,7 @@ static uint32_t get_below(struct in *in, uint64_t limit)
 	return (uint32_t)v;
 }
 
-/* A count of entries of at least @min_bytes each. */
+/* Reads a count of entries that take at least @min_bytes each. */
 static uint32_t get_count(struct in *in, uint32_t max, size_t min_bytes)
 {
 	uint64_t n = profile_encode_get(in);
@@ -532,7 +534,7 @@ int profile_decode(const uint8_t *buf, size_t len, struct profile **ret)
 	r = profile_new(&p);
 	if (r < 0)
 		return r;
-	/* a full profile has used the spare entries */
+	/* a full profile has used the spare entries, too */
 	p->index->spare = true;
 	p->index->as_is = true;
 	if (get_head(&in, p) < 0)
@@ -541,7 +543,7 @@ int profile_decode(const uint8_t *buf, size_t len, struct profile **ret)
 	if (get_strings(&in, p) < 0 || get_frames(&in, p) < 0 || get_owners(&in, p) < 0 ||
 	    get_stacks(&in, p) < 0)
 		return -EBADMSG;
-	p->overflow = overflow; /* it has its count already */
+	p->overflow = overflow; /* the bytes say how many samples did not fit */
 	if (in.version < 4)
 		profile_book_rows(p);
 	p->index->spare = false;

@@ -1,6 +1,6 @@
 /*
- * "[profile full]": the entries that take the weights of stacks, threads and rows without room, so
- * that no weight is lost. They use PROFILE_SPARE, which nothing else may use.
+ * The entries called "[profile full]", which take the weight of stacks, threads and rows that found
+ * no room, so that no weight is lost. Only they may use the PROFILE_SPARE entries of each table.
  */
 #include "daemon/profile/profile_priv.h"
 
@@ -15,7 +15,7 @@ static uint32_t full_name(struct profile *p)
 	return p->index->full_name;
 }
 
-/* The node for weights whose stack does not fit. 0 only without any memory. */
+/* The node for stacks without room. 0 only if there is no memory at all. */
 uint32_t profile_full_node(struct profile *p)
 {
 	struct profile_frame f = { .kind = WIRE_KIND_SYNTHETIC, .line = -1 };
@@ -34,7 +34,7 @@ uint32_t profile_full_node(struct profile *p)
 	return x->full_node;
 }
 
-/* The thread for those threads of @process that have no room. */
+/* The thread for those threads of @process that found no room. */
 uint32_t profile_full_thread(struct profile *p, uint32_t process)
 {
 	struct profile_thread t = { .process = process };
@@ -77,7 +77,7 @@ uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame)
 	uint32_t node;
 
 	if (parent && parent == p->index->full_node)
-		return parent; /* it has no caller */
+		return parent; /* it cannot have a caller */
 	node = frame == UINT32_MAX ? UINT32_MAX : profile_intern_node(p, parent, frame);
 	return node == UINT32_MAX ? profile_full_node(p) : node;
 }
@@ -90,7 +90,7 @@ bool profile_is_full(const struct profile *p, uint32_t thread, uint32_t node)
 	       (x->full_name && p->threads[thread].name == x->full_name);
 }
 
-/* The row "[profile full]" for one without room: for its thread's process and its kind. */
+/* The row for a row without room: of the same process, event and kind of wait. */
 uint32_t profile_full_row(struct profile *p, struct profile_row r)
 {
 	bool spare = p->index->spare;

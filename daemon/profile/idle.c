@@ -7,7 +7,7 @@
 #define MARK_NO	 1
 #define MARK_YES 2
 
-/* Threads of the JVM that wait for requests. */
+/* Threads of the JVM itself that wait for requests. */
 static const char *const services[] = {
 	"Signal Dispatcher", "Attach Listener",		 "Notification Thread",
 	"Service Thread",    "Monitor Deflation Thread",

@@ -6,13 +6,13 @@
 
 #define BUCKETS 256
 
-/* A thread that was recently interrupted in the kernel. */
+/* A thread that was interrupted in the kernel not long ago. */
 struct thread {
 	struct thread *next;
 	uint32_t tid;
-	uint64_t sample_ns; /* its last sample; 0 = none since the entry was made */
-	uint64_t seen_ns; /* its last stack */
-	struct kernel_stack *first, **end; /* in the order of arrival */
+	uint64_t sample_ns; /* time of its last sample; 0 = none since this entry was made */
+	uint64_t seen_ns; /* time of its last stack */
+	struct kernel_stack *first, **end; /* oldest first */
 };
 
 struct kernel_stacks {

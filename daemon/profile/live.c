@@ -1,15 +1,16 @@
 /*
- * See live.h. A window is filled as its samples come, second by second; live->open_from separates
+ * See live.h. Samples go into their window and second as they come. live->open_from separates the
  * open windows from the one that was closed last, whose seconds queries still see.
  */
 #include "daemon/profile/live_priv.h"
 
 #include <errno.h>
 
-#define OPEN_SLICES	 20 /* from the oldest open moment; 12 while live_tick() is called */
+/* seconds from the oldest open one on; as long as live_tick() is called they are at most 12 */
+#define OPEN_SLICES	 20
 #define LATE_NS		 (2 * LIVE_SLICE_NS)
 #define WINDOW_BYTES_MIN (4ul << 20)
-#define SECONDS_PART	 4 /* part of a window's bytes reserved for its seconds */
+#define SECONDS_PART	 4 /* the seconds get this part of a window's bytes on top */
 _Static_assert(OPEN_SLICES *LIVE_SLICE_NS <= (LIVE_RECENT - 2) * LIVE_WINDOW_NS,
 	       "no two in one place");
 
@@ -59,7 +60,7 @@ static bool is_first_of_tenant(const struct live *l, const struct live_source *s
 
 static uint32_t live_count_tenants(const struct live *l)
 {
-	uint32_t n = 1; /* no tenant */
+	uint32_t n = 1; /* 1: for processes without a tenant */
 
 	for (const struct live_source *s = l->sources; s; s = s->next)
 		n += is_first_of_tenant(l, s);
@@ -86,8 +87,8 @@ size_t live_bytes(const struct live *l)
 	return bytes;
 }
 
-/* All windows that have seconds take half of the bytes, a single one half of what the others
- * leave. */
+/* Limit of a new window in bytes. All windows that have seconds share half of the bytes; one
+ * gets half of what the others have left. */
 static size_t window_limit(const struct live *l)
 {
 	size_t bytes = recent_bytes(l), limit;
@@ -96,7 +97,7 @@ static size_t window_limit(const struct live *l)
 	return limit < WINDOW_BYTES_MIN ? WINDOW_BYTES_MIN : limit;
 }
 
-/* Windows beyond the bound are in the store, or nobody wanted them. */
+/* Frees the oldest closed windows above the limit. The store has them, if it was to have them. */
 static void bound_windows(struct live *l)
 {
 	for (;;) {
@@ -124,7 +125,7 @@ static void keep_window(struct live *l, uint64_t begin_ns, struct profile *w)
 {
 	struct profile **place = &l->windows[begin_ns / LIVE_WINDOW_NS % LIVE_WINDOWS];
 
-	/* the same second twice: the wall clock was set back */
+	/* the wall clock was set back: these ten seconds come a second time */
 	if (*place && window_begin((*place)->begin_real_ns) == begin_ns) {
 		(void)profile_merge(*place, w, NULL);
 		profile_free(w);
@@ -135,7 +136,7 @@ static void keep_window(struct live *l, uint64_t begin_ns, struct profile *w)
 	bound_windows(l);
 }
 
-/* Its seconds are no longer needed. */
+/* Frees the seconds of windows that began before @before_ns, and keeps the windows. */
 static void forget_seconds(struct live *l, uint64_t before_ns)
 {
 	for (int i = 0; i < LIVE_RECENT; i++) {
@@ -151,7 +152,7 @@ static struct live_recent *recent_at(struct live *l, uint64_t begin_ns)
 	return &l->recent[begin_ns / LIVE_WINDOW_NS % LIVE_RECENT];
 }
 
-/* Passes the window on. Its seconds stay for queries until the next window closes. */
+/* Closes a window and passes it on. Its seconds stay for queries until the next window closes. */
 static void close_window(struct live *l, uint64_t begin_ns)
 {
 	const struct live_recent *w = recent_at(l, begin_ns);
@@ -207,7 +208,7 @@ void live_tick(struct live *l, uint64_t real_ns)
 	l->tick_ns = real_ns;
 	if (!l->open_from)
 		l->open_from = due;
-	/* the wall clock was set: closes everything, and starts again */
+	/* the wall clock was set: closes all windows and starts again */
 	if (due > l->open_from + LIVE_WINDOWS * LIVE_WINDOW_NS ||
 	    due + 2 * LIVE_WINDOW_NS < l->open_from) {
 		live_close_all(l);
@@ -231,7 +232,7 @@ struct live *live_free(struct live *l)
 	return NULL;
 }
 
-/* The newest other one: the next is about as large. */
+/* The newest earlier window; the next one will be about as large. */
 static const struct profile *window_before(const struct live *l, uint64_t begin_ns)
 {
 	const struct live_recent *before = NULL;
@@ -273,7 +274,7 @@ struct live_place live_place_at(struct live *l, uint64_t real_ns)
 		real_ns = l->open_from;
 	else if (l->tick_ns && real_ns > l->tick_ns + LATE_NS)
 		real_ns = l->tick_ns > l->open_from ? l->tick_ns : l->open_from;
-	/* unless the wall clock was set back meanwhile */
+	/* nothing goes before begin_ns, unless the wall clock was set back since */
 	if (real_ns < l->begin_ns && (!l->tick_ns || l->begin_ns <= l->tick_ns + LATE_NS))
 		real_ns = l->begin_ns;
 	if (real_ns >= l->open_from + OPEN_SLICES * LIVE_SLICE_NS)
@@ -336,8 +337,8 @@ int live_query(struct live *l, uint64_t from, uint64_t to, const struct profile_
 {
 	int r = 0;
 
-	/* the tenants of all processes are known before the first takes room; a single process
-	 * shares with nobody */
+	/* makes all tenants known before the first of them takes room; a single process shares
+	 * with none */
 	if (!filter || filter->n_pids != 1)
 		for (const struct live_source *s = l->sources; s; s = s->next)
 			profile_payer(dst, s->info.tenant);

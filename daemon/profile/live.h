@@ -1,9 +1,9 @@
 /*
- * The live end of the history: samples go into windows of ten seconds, which keep the seconds
- * (slices) apart. A window is passed on (to the store) when it closes, two seconds after its end.
- * The last LIVE_WINDOWS windows stay in memory, fewer when they take more than LIVE_BYTES_MAX. A
- * sample that comes later than its window goes into the oldest open second, one from the future
- * into the newest: the target chooses the times.
+ * The newest part of the history, in memory. Samples go into windows of ten seconds, which also
+ * know what each second (slice) added. Two seconds after its end a window is closed and passed on
+ * (to the store). The last LIVE_WINDOWS windows stay in memory, fewer if they take more than
+ * LIVE_BYTES_MAX. The target chooses its samples' times: a sample that is too late for its window
+ * goes into the oldest open second, one from the future into the newest.
  */
 #pragma once
 
@@ -14,109 +14,114 @@
 #define LIVE_SLICE_NS  1000000000ull
 #define LIVE_WINDOW_NS 10000000000ull
 #define LIVE_WINDOWS   30
-/* bytes of closed windows; the newest one and the open ones come on top. The store has them all. */
+/* LIVE_BYTES_MAX: of closed windows; the newest one and the open ones come on top. */
 #define LIVE_BYTES_MAX (2ul << 20)
 #define LIVE_BYTES     (192ul << 20)
 
 struct live;
-struct live_source; /* one target's session: maps its stream's ids to profile ids */
+struct live_source; /* one target's session: maps the ids of its stream to ids in profiles */
 
-/* Called with each closed window; borrowed. */
+/* Gets each window as it closes, borrowed. */
 typedef void live_window_fn(void *userdata, const struct profile *window);
 
-/* Called once a second with each slice of an open window that has changed since the last call, and
- * with the names of the whole window (profile_encode_used()); false = not now, try again at the
- * next call. */
+/* Gets, once a second, each slice of an open window that has changed since it was last passed
+ * on, with the names of the whole window (profile_encode_used() leaves out the rest). false =
+ * not now; the next call has it again. */
 typedef bool live_slice_fn(void *userdata, const struct profile *slice);
 
 int live_new(live_window_fn *on_window, void *userdata, struct live **ret);
-/* @bytes: half of these are for windows whose seconds are known; LIVE_BYTES at first. */
+/* Sets the memory for windows in bytes (LIVE_BYTES at first); those with seconds get half of it. */
 void live_limit(struct live *l, size_t bytes);
 /*
- * Moves anything older into the second of @real_ns, a full one. Then all windows stored by an
- * earlier process begin before it: live_oldest_real_ns() separates them from those in memory, and
- * none is counted twice or left out.
+ * Puts anything older than @real_ns, the begin of a second, into that second. Then all windows that
+ * an earlier process stored begin before it: live_oldest_real_ns() separates stored windows from
+ * those in memory, and none is counted twice or left out.
  */
 void live_begin_at(struct live *l, uint64_t real_ns);
-void live_on_slice(struct live *l, live_slice_fn *on_slice); /* @userdata of live_new() */
+void live_on_slice(struct live *l,
+		   live_slice_fn *on_slice); /* called with the @userdata of live_new() */
 struct live *live_free(struct live *l); /* closes the open windows first */
 DEFINE_FREEP(struct live, live_free);
 
-/* Strings of @info are borrowed during the call. */
+/* Strings are copied; they are borrowed only during a call. */
 struct live_process {
 	uint32_t pid, ns_pid;
 	uint64_t start_time;
 	const char *name, *container_id, *container, *pod, *jdk;
 	const char *labels; /* of labels.h; NULL or "" = none */
 	const char *note; /* see struct profile_process; NULL or "" = none */
-	uint64_t tenant; /* likewise */
+	uint64_t tenant; /* see struct profile_process */
 };
 int live_source_new(struct live *l, const struct live_process *info, struct live_source **ret);
 struct live_source *live_source_free(struct live_source *s);
-/* No more events of it will come: frees what only they need. */
+/* No more events of @s will come: frees what only they need. */
 void live_source_end(struct live_source *s);
-void live_source_update(struct live_source *s,
-			const struct live_process *info); /* the jdk is known now */
+void live_source_update(
+	struct live_source *s,
+	const struct live_process *info); /* what has become known since, such as the JDK */
 
-/* Kernel stacks for one sample, which share its weight, and the function that names their
+/* The kernel's stacks of one sample, which share its weight, and a function that names their
  * addresses. */
 struct live_kernel {
 	const struct kernel_stack *first;
 	unsigned n;
-	/* valid until the next call; NULL = unknown */
+	/* The name stays valid until the next call; NULL = unknown. */
 	const char *(*name)(void *userdata, uint64_t address);
 	void *userdata;
 };
 
-/* One sample, wait or allocation. */
+/* One sample, wait, allocation or interval off the CPU. */
 struct live_event {
 	enum wire_event event;
 	enum wire_wait wait; /* of locks */
-	bool idle; /* a wait for work, idle.h */
+	bool idle; /* a wait for work, see idle.h */
 	uint32_t tid;
 	const char *thread;
 	uint32_t node; /* leaf of its stack, 0 = none */
-	const char *class_name; /* added on top of the stack: the class that was waited for or
-				 * allocated, or why a thread was off the CPU; "" = none */
+	const char
+		*class_name; /* a frame that is put on top of the stack: the class that was waited
+				for or allocated, or why the thread was off the CPU; "" = none */
 	uint64_t weight;
 	uint64_t samples; /* number of events that it stands for; 0 = 1 */
-	uint64_t interval; /* struct profile has the longest */
+	uint64_t interval; /* between two samples; the profile keeps the longest */
 };
 
-/* @real_ns: wall time of the event (mono converted by the caller); @kernel may be NULL. */
+/* Adds an event. @real_ns is its wall-clock time, which the caller has converted; @kernel may be
+ * NULL. */
 void live_add_event(struct live_source *s, const struct stream *stream, const struct live_event *e,
 		    const struct live_kernel *kernel, uint64_t real_ns);
-/* The same for a sample of CPU time. */
+/* Adds a sample of CPU time. */
 void live_add(struct live_source *s, const struct stream *stream,
 	      const struct stream_sample *sample, const struct live_kernel *kernel,
 	      uint64_t real_ns, uint64_t interval_ns);
-/* Memory of one target, and of the seconds and windows of all. */
+/* The memory of one target's ids, and of all windows with their seconds, in bytes. */
 size_t live_source_bytes(const struct live_source *s);
 size_t live_bytes(const struct live *l);
-/* Node and thread ids of @s have a new meaning from now on. */
+/* From now on the stream's node and thread ids have new meanings. */
 void live_source_reset(struct live_source *s);
-/* Adds drops since the last call to the open slice; arrived events are counted on arrival. */
+/* Adds to the counters of the newest second: what was dropped since the last call. Arrived
+ * events are counted as they are added. */
 void live_add_accounts(struct live_source *s, const struct profile_accounts *delta);
-/* CPU time that the process used between two moments: spread over the slices in between. */
+/* Adds CPU time that the process used between two moments, spread over the seconds in between. */
 void live_add_cpu(struct live_source *s, uint64_t ns, uint64_t from_real_ns, uint64_t to_real_ns);
-/* Closes slices and windows whose time has passed; call at least once a second. */
+/* Closes windows whose time has passed. Must be called at least once a second. */
 void live_tick(struct live *l, uint64_t real_ns);
-/* Merges what memory has of [from, to) into @dst: whole seconds of the last 12 s at least, whole
- * windows before. */
+/* Merges what is in memory of [from, to) into @dst: by whole seconds for at least the last 12 s,
+ * by whole windows before. */
 int live_query(struct live *l, uint64_t from_real_ns, uint64_t to_real_ns,
 	       const struct profile_filter *filter, struct profile *dst);
-/* All windows before this moment are closed; 0 = none was started. */
+/* All windows that begin before this moment are closed; 0 = none has begun. */
 uint64_t live_open_real_ns(const struct live *l);
-/* Oldest moment that is still in memory; UINT64_MAX = there is nothing. */
+/* The oldest moment in memory; UINT64_MAX = memory is empty. */
 uint64_t live_oldest_real_ns(const struct live *l);
 
-/* Starts a recording: a separate profile of one source's events from now on, until freed. @events:
- * bits 1 << enum wire_event. One at a time: -EBUSY. */
+/* Starts a recording: a profile of its own with the events of @s from now on. @events: bits 1 <<
+ * enum wire_event. -EBUSY: @s has a recording already. */
 struct live_tap;
 int live_tap_new(struct live_source *s, unsigned events, uint64_t now_real_ns,
 		 struct live_tap **ret);
-/* Nothing is added any more, and another recording may begin. Its span ends now, whatever times its
- * target sends. */
+/* Ends the recording: nothing is added any more, and another one may begin. The profile's span
+ * ends now, whatever times the target has sent. */
 void live_tap_end(struct live_tap *t, uint64_t now_real_ns);
 struct live_tap *live_tap_free(struct live_tap *t);
 struct profile *live_tap_profile(struct live_tap *t); /* owned by the tap */

@@ -1,6 +1,6 @@
 /*
- * Maps a stream's ids to ids in a profile: known mappings of nodes and of the process are kept
- * while the profile (a slice, a recording) is the same, so that a known stack costs one lookup.
+ * Maps the ids of a stream to ids in a profile. What is found is remembered as long as the profile
+ * (of a window or a recording) stays the same, so that a known stack costs one lookup.
  */
 #include "daemon/profile/live_ids.h"
 #include "daemon/profile/profile_priv.h"
@@ -9,13 +9,13 @@
 #include <string.h>
 #include "daemon/ground/clock.h"
 
-/* Nodes of one source that are looked up in one profile in one second; beyond them stacks are
- * "[profile full]". No JVM has that many new ones, and looking them up takes some 50 ms. */
+/* So many nodes of one source are looked up in one second; the stacks of further ones are
+ * "[profile full]". No JVM has so many new nodes, and looking them up takes some 50 ms. */
 #define NEW_NODES_MAX (1u << 17)
 
 static bool live_ids_has_room(uint32_t **entries, uint32_t *n, uint32_t id)
 {
-	/* there is one for each node that the agent has sent: not half of it in vain */
+	/* a quarter more, not twice as many: the array has an entry for each node of the agent */
 	uint32_t want = id + id / 4 + 256;
 	uint32_t *p;
 
@@ -30,7 +30,7 @@ static bool live_ids_has_room(uint32_t **entries, uint32_t *n, uint32_t id)
 	return true;
 }
 
-/* A frame of the same method that is in @p already; NULL = none is known. */
+/* A frame of this method in @p; NULL = none is known. */
 static const struct profile_frame *known_method(const struct live_ids *c, const struct profile *p,
 						uint32_t method)
 {
@@ -45,7 +45,7 @@ static void know_method(struct live_ids *c, uint32_t method, uint32_t frame)
 		c->methods[method] = frame + 1;
 }
 
-/* Most frames are of methods whose names were looked up before. */
+/* Adds a frame whose method's names have been looked up before, as most have. */
 static uint32_t add_known(struct profile *p, const struct profile_frame *known,
 			  const struct stream_frame *f)
 {
@@ -56,7 +56,7 @@ static uint32_t add_known(struct profile *p, const struct profile_frame *known,
 	return profile_intern_frame(p, &to);
 }
 
-/* @process: its owner, UINT32_MAX = none */
+/* @process: that of a native frame's mapping; UINT32_MAX = none */
 static uint32_t add_new(struct profile *p, uint32_t process, const struct stream_frame *f)
 {
 	bool full = false;
@@ -89,12 +89,13 @@ static uint32_t add_frame(struct live_ids *c, struct profile *p, const struct st
 	return frame;
 }
 
-/* The cache is for the profile @serial from now on. */
+/* Makes the ids those of the profile @serial. */
 void live_ids_turn(struct live_ids *c, uint64_t serial)
 {
 	if (c->serial == serial)
 		return;
-	/* once a window, for entries that are half as large as those with a generation */
+	/* clearing them once a window costs less than a generation in each entry, which would
+	 * double them */
 	if (c->n_nodes)
 		memset(c->nodes, 0, c->n_nodes * sizeof(*c->nodes));
 	if (c->n_methods)
@@ -108,13 +109,13 @@ void live_ids_forget(struct live_ids *c)
 {
 	free(c->nodes);
 	free(c->methods);
-	/* the bound of this second outlasts a reset */
+	/* the number of new nodes in this second survives a reset */
 	*c = (struct live_ids){ .process = UINT32_MAX,
 				.second = c->second,
 				.new_nodes = c->new_nodes };
 }
 
-/* True and the profile's node if @node is known. */
+/* Is @node known? Then *ret is the profile's node. */
 static bool cache_get(const struct live_ids *c, uint32_t node, uint32_t *ret)
 {
 	if (!c->nodes[node])
@@ -132,7 +133,7 @@ static void begin_second(struct live_ids *c)
 	c->second = second;
 }
 
-/* Adds a stream's stack to @p. Iterative, from the leaf to the first node that is known. */
+/* Adds a stack to @p: walks from the leaf to the first known node, then back. No recursion. */
 uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stream *stream,
 			uint32_t leaf)
 {
@@ -163,7 +164,7 @@ uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stre
 	return to;
 }
 
-/* A known one costs the comparison of its name. */
+/* For a known thread only the name is compared. */
 uint32_t live_ids_thread(struct live_ids *c, struct profile *p, uint32_t process, uint32_t tid,
 			 const char *name)
 {

@@ -1,6 +1,6 @@
 /*
- * A stream's ids in a profile: what an event's stack is called there. Known nodes and methods are
- * kept while the profile stays the same, so that a known stack costs one lookup.
+ * The ids of a stream's threads, stacks and methods in a profile. What is found is remembered as
+ * long as the profile stays the same, so that a known stack costs one lookup.
  */
 #pragma once
 
@@ -8,9 +8,9 @@
 
 #define LIVE_THREADS 32
 
-/* Ids of a source in one profile. */
+/* The ids of one source in one profile. */
 struct live_ids {
-	uint64_t serial; /* serial of its window; 0 = none */
+	uint64_t serial; /* of the profile; 0 = none yet */
 	uint32_t process; /* UINT32_MAX = unknown */
 	uint32_t *nodes; /* by stream node: profile node + 1; 0 = unknown */
 	uint32_t *methods; /* by stream method: a profile frame of it + 1; 0 = unknown */
@@ -18,19 +18,20 @@ struct live_ids {
 	struct live_thread {
 		uint32_t tid, thread; /* in the profile */
 		bool known;
-	} threads[LIVE_THREADS]; /* that had samples of late, by tid, modulo */
-	uint64_t second; /* CLOCK_MONOTONIC, begin of this second; new nodes in it: */
+	} threads[LIVE_THREADS]; /* threads with recent samples, at tid modulo LIVE_THREADS */
+	uint64_t second; /* CLOCK_MONOTONIC; begin of the second in which new_nodes are counted */
 	uint32_t new_nodes;
 };
 
-/* The ids are for the profile @serial from now on. */
+/* Makes the ids those of the profile @serial; those of another profile are forgotten. */
 void live_ids_turn(struct live_ids *c, uint64_t serial);
-void live_ids_forget(struct live_ids *c); /* also frees its memory */
-/* The thread of that name in @p, of @process. */
+void live_ids_forget(struct live_ids *c); /* frees the memory, too */
+/* The thread of @process with this tid and name, added if @p does not have it. */
 uint32_t live_ids_thread(struct live_ids *c, struct profile *p, uint32_t process, uint32_t tid,
 			 const char *name);
-/* The process in @p, which pays for new entries from then on, and (called after it) the stack that
- * ends in @leaf; entries without room become "[profile full]". */
+/* live_ids_process(): the process in @p; its tenant pays for what is added from then on.
+ * live_ids_stack(): the stack that ends in @leaf; must be called after it. Without room they
+ * return "[profile full]". */
 uint32_t live_ids_process(struct live_ids *c, struct profile *p, const struct live_process *info);
 uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stream *stream,
 			uint32_t leaf);

@@ -1,8 +1,8 @@
 /*
- * The seconds of a window: the increase of each row and process in each second. A second has no
- * names of its own; it is presented as a profile whose rows are its parts, and whose other tables
- * are the window's. Without room for another part the increase goes to the row's last part: then
- * the window is right, and single seconds are inaccurate.
+ * The seconds of a window: what each second added to each row and process. A second has no names of
+ * its own; it is presented as a profile whose rows are its parts and whose tables are the window's.
+ * Without room for another part, an increase goes to the row's last part: the window stays right,
+ * and single seconds become inaccurate.
  */
 #include "daemon/profile/live_priv.h"
 
@@ -11,7 +11,7 @@
 
 /* ---- adding ---------------------------------------------------------------------------------- */
 
-/* Makes room for entry @i of an array. */
+/* Makes room for entry @i of an array; false = the window's bytes are used up, or no memory. */
 static bool second_reserve(struct live_recent *w, void **array, uint32_t *cap, uint32_t i,
 			   size_t size)
 {
@@ -24,7 +24,7 @@ static bool second_reserve(struct live_recent *w, void **array, uint32_t *cap, u
 		want *= 2;
 	if ((want - *cap) * size > w->bytes_max - w->bytes)
 		return false;
-	p = calloc(want, size); /* of a large one only what is used takes memory */
+	p = calloc(want, size); /* pages of a large array take memory only once they are written */
 	if (!p)
 		return false;
 	if (*cap)

@@ -1,6 +1,6 @@
 /*
- * Adds the events and counters of one target to the window of their second, and to the recording if
- * there is one. See live.h.
+ * Adds one target's events and counters to the window and second of their time, and to the target's
+ * recording if there is one. See live.h.
  */
 #include "daemon/profile/live_priv.h"
 
@@ -74,7 +74,7 @@ struct live_source *live_source_free(struct live_source *s)
 	if (*link)
 		*link = s->next;
 	for (struct live_tap *t = s->taps; t; t = t->next)
-		t->source = NULL; /* the recording ends by itself */
+		t->source = NULL; /* the recording is freed by its owner */
 	live_source_end(s);
 	free_info(&s->info);
 	free(s);
@@ -93,12 +93,12 @@ size_t live_source_bytes(const struct live_source *s)
 
 void live_source_reset(struct live_source *s)
 {
-	live_source_end(s); /* the new ids may be fewer */
+	live_source_end(s); /* the new ids may be fewer: frees the memory */
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* @k above @node: the name is all that is kept of a kernel address. */
+/* Adds the frames of @k above @node. Of a kernel address only the name is kept. */
 static uint32_t add_kernel(struct profile *p, uint32_t node, const struct live_kernel *kernel,
 			   const struct kernel_stack *k)
 {
@@ -113,7 +113,7 @@ static uint32_t add_kernel(struct profile *p, uint32_t node, const struct live_k
 	return node;
 }
 
-/* The class that was waited for or allocated is on top of the stack, as if it were called. */
+/* Adds the class that was waited for or allocated on top of the stack, as if it had been called. */
 static uint32_t add_class(struct profile *p, uint32_t node, const char *class_name)
 {
 	struct profile_frame f = { .kind = WIRE_KIND_CLASS, .line = -1 };
@@ -134,7 +134,7 @@ static void live_source_add_row(struct profile *p, const struct profile_row *row
 		live_second_add_row(at, id, row->samples, row->weight);
 }
 
-/* Ticks covered by one sample share its weight; it stays one sample. */
+/* Splits a sample's weight among the kernel's ticks that it covers; their sum stays one sample. */
 static void add_weight(struct profile *p, struct profile_row row, const struct live_kernel *kernel,
 		       const char *reason, struct live_place at)
 {
@@ -175,7 +175,7 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 	row.node = live_ids_stack(c, p, stream, e->node);
 	if (e->event != WIRE_EVENT_OFFCPU)
 		row.node = add_class(p, row.node, e->class_name);
-	/* why a thread is off the CPU lies on top of the kernel's frames, which say where */
+	/* the reason goes above the kernel's frames, which tell the place */
 	add_weight(p, row, kernel, e->event == WIRE_EVENT_OFFCPU ? e->class_name : NULL, at);
 	if (e->interval > p->interval[e->event])
 		p->interval[e->event] = e->interval;
@@ -228,7 +228,7 @@ void live_add_accounts(struct live_source *s, const struct profile_accounts *del
 	struct live_place at = live_newest_place(s->live);
 	struct live_ids *c;
 
-	/* everything was dropped, so no sample has opened a second */
+	/* everything was dropped: no sample has opened a second */
 	if (!at.window && s->live->open_from)
 		at = live_place_at(s->live, s->live->tick_ns);
 	if (at.window) {
@@ -268,7 +268,7 @@ void live_add_cpu(struct live_source *s, uint64_t ns, uint64_t from_real_ns, uin
 
 	for (struct live_tap *t = s->taps; t; t = t->next)
 		live_tap_add_cpu(t, ns);
-	/* the wall clock was set, or the daemon was stopped */
+	/* the wall clock was set, or the daemon stood still */
 	if (at >= to_real_ns || to_real_ns - at > LIVE_WINDOW_NS)
 		at = to_real_ns;
 	while (at < to_real_ns) {

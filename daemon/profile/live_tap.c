@@ -1,4 +1,4 @@
-/* Recordings: a profile of one source's events, beside the windows. See live.h. */
+/* Recordings: profiles of one source's events, beside the windows. See live.h. */
 #include "daemon/profile/live_priv.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@ int live_tap_new(struct live_source *s, unsigned events, uint64_t now_real_ns,
 	struct live_tap *t;
 
 	if (s->taps)
-		return -EBUSY; /* one recording of a target at a time, because it sets the interval
-				*/
+		return -EBUSY; /* a target has only one recording at a time, because it sets the
+				  interval */
 	t = calloc(1, sizeof(*t));
 	if (!t || profile_new(&t->profile) < 0) {
 		free(t);
@@ -26,7 +26,7 @@ int live_tap_new(struct live_source *s, unsigned events, uint64_t now_real_ns,
 	return 0;
 }
 
-/* Nothing is added to it any more. */
+/* Takes the recording out of its source: nothing is added any more. */
 static void live_tap_leave(struct live_tap *t)
 {
 	struct live_tap **link;
@@ -52,7 +52,7 @@ struct live_tap *live_tap_free(struct live_tap *t)
 void live_tap_end(struct live_tap *t, uint64_t now_real_ns)
 {
 	live_tap_leave(t);
-	if (now_real_ns > t->profile->begin_real_ns) /* or the wall clock was set back */
+	if (now_real_ns > t->profile->begin_real_ns) /* the wall clock may have been set back */
 		t->profile->end_real_ns = now_real_ns;
 }
 
@@ -82,7 +82,7 @@ void live_tap_add_cpu(struct live_tap *t, uint64_t ns)
 	profile_add_cpu(t->profile, live_tap_process_of(t), ns);
 }
 
-/* The counters of its events. */
+/* Adds the counters of those events that are recorded. */
 void live_tap_add_accounts(struct live_tap *t, const struct profile_accounts *delta)
 {
 	struct profile_accounts d = { 0 };

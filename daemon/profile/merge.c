@@ -1,4 +1,4 @@
-/* Adds up profiles, whole or filtered. Ids are mapped table by table. */
+/* Adds up profiles, whole or filtered, by mapping the ids of each table in turn. */
 #include "daemon/profile/profile_priv.h"
 
 #include <errno.h>
@@ -16,7 +16,11 @@ static bool process_passes(const struct profile_process *q, const struct profile
 	return false;
 }
 
-enum pass { PASS_NOT, PASS_PROCESS, PASS_THREAD }; /* its process alone, or all */
+enum pass {
+	PASS_NOT,
+	PASS_PROCESS,
+	PASS_THREAD
+}; /* what passes of a thread: nothing, only its process's counters, or all */
 
 static uint8_t thread_passes(const struct profile *src, const struct profile_thread *t,
 			     const struct profile_filter *f)
@@ -88,7 +92,7 @@ uint32_t profile_map_thread(struct profile *dst, const struct profile *src, uint
 	return profile_thread(dst, &copy);
 }
 
-/* An entry without room is tried again for the next process, which may belong to another tenant. */
+/* If a string finds no room, the next process tries again: it may belong to another tenant. */
 static uint32_t map_text(struct profile *dst, const struct profile *src,
 			 const struct profile_map *m, uint32_t id, bool *full)
 {
@@ -117,7 +121,8 @@ static uint32_t map_frame(struct profile *dst, const struct profile *src,
 	f.file = map_text(dst, src, m, f.file, &full);
 	f.module = map_text(dst, src, m, f.module, &full);
 	if (f.scope)
-		f.scope = map_process(dst, src, f.scope - 1) + 1; /* 0 without room */
+		f.scope =
+			map_process(dst, src, f.scope - 1) + 1; /* 0 if the process found no room */
 	if (!full)
 		m->frames[id] = profile_intern_frame(dst, &f);
 	return m->frames[id];
@@ -131,8 +136,9 @@ uint32_t profile_map_node(struct profile *dst, const struct profile *src, uint32
 		       : profile_node(dst, parent, map_frame(dst, src, m, src->nodes[id].frame));
 }
 
-/* A node that is needed, and the tenant that pays for it if it is new: of the tenants that need it,
- * the one that has used least. A tenant without room cannot take another's by sharing its roots. */
+/* Marks a node as needed. If it is new, the tenant that has used least among those that need it
+ * pays: a tenant that has used its share up cannot keep another from its nodes by sharing their
+ * roots. */
 static void need_node(struct profile *dst, uint32_t *nodes, uint32_t *payers, uint32_t node,
 		      uint32_t payer)
 {
@@ -143,7 +149,7 @@ static void need_node(struct profile *dst, uint32_t *nodes, uint32_t *payers, ui
 	nodes[node] = NOT_MAPPED;
 }
 
-/* Its nodes: NOT_MAPPED for a needed one, else 0; they become the ids in @dst. Parents come
+/* Replaces each NOT_MAPPED, which marks a needed node, by the node's id in @dst. Parents come
  * first. */
 static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *payers,
 		      const struct profile_map *m)
@@ -168,7 +174,7 @@ static void add_left_out(struct profile_left_out *a, uint64_t samples, uint64_t 
 	a->weight += weight;
 }
 
-/* Merges the span, the intervals, and what filters left out before. */
+/* Merges the spans, the intervals, and what earlier filters left out. */
 static void merge_span(struct profile *dst, const struct profile *src,
 		       const struct profile_filter *f)
 {
@@ -228,8 +234,8 @@ static void merge_head(struct profile *dst, const struct profile *src,
 			profile_sum_accounts(&dst->accounts, &q->accounts, f);
 	}
 	if (!f || !f->n_pids) {
-		profile_sum_accounts(&dst->accounts, &src->accounts, f); /* also those that belong
-									  * to no process */
+		profile_sum_accounts(&dst->accounts, &src->accounts,
+				     f); /* also what belongs to no process */
 	}
 }
 
@@ -242,7 +248,7 @@ static bool row_passes(const struct profile *src, uint32_t row, const uint8_t *p
 	       !(r->idle && f && f->no_idle) && !(f && f->rows && !f->rows[row]);
 }
 
-/* A row that does not pass: counts it as left out. */
+/* Counts a row that does not pass as left out. */
 static void merge_leave_out(struct profile *dst, const struct profile_row *r, enum pass pass,
 			    const struct profile_filter *f)
 {
@@ -264,7 +270,7 @@ static uint64_t merge_tenant_of(const struct profile *src, uint32_t thread)
 	return src->processes[src->threads[thread].process].tenant;
 }
 
-/* @passes: by thread */
+/* @passes: enum pass, by thread */
 static int merge_rows(struct profile *dst, const struct profile *src, const struct profile_map *m,
 		      const uint8_t *passes, const struct profile_filter *f)
 {
@@ -314,7 +320,8 @@ int profile_merge(struct profile *dst, const struct profile *src, const struct p
 
 	if (r < 0)
 		return r;
-	memset(m.nodes, 0, src->n_nodes * sizeof(*m.nodes)); /* none is needed so far */
+	memset(m.nodes, 0,
+	       src->n_nodes * sizeof(*m.nodes)); /* 0 = not needed; rows mark those that are */
 	for (uint32_t i = 0; i < src->n_threads; i++)
 		passes[i] = thread_passes(src, &src->threads[i], f);
 	for (uint32_t i = 0; i < src->n_rows; i++)

@@ -7,8 +7,8 @@
 #include "daemon/ground/mem.h"
 #include "daemon/profile/idle.h"
 
-#define LOOK_FRAMES_MAX 24 /* of the stack, from the leaf, in search of Java frames */
-#define JAVA_FRAMES_MAX 6 /* of these the first tell what the JVM's library does */
+#define LOOK_FRAMES_MAX 24 /* frames, from the leaf, among which Java frames are searched */
+#define JAVA_FRAMES_MAX 6 /* Java frames that can tell what the JDK is doing */
 
 const char *const offcpu_reason_names[OFFCPU_REASON_COUNT] = {
 #define X(id, name) [OFFCPU_REASON_##id] = name,
@@ -20,12 +20,12 @@ const char *const offcpu_reason_names[OFFCPU_REASON_COUNT] = {
  */
 
 struct offcpu_place {
-	const char *class_name, *method; /* method: its beginning */
+	const char *class_name, *method; /* method: the beginning of its name */
 	enum offcpu_reason reason;
 };
 
-/* For waits that the JVM gives no status: a collector was at work, or the JVM is of another make.
- */
+/* The reason of a wait to which the JVM gave no status: a collector was running, or it is
+ * another kind of JVM. */
 static const struct offcpu_place waits[] = {
 	{ "jdk.internal.misc.Unsafe", "park", OFFCPU_REASON_PARK },
 	{ "sun.misc.Unsafe", "park", OFFCPU_REASON_PARK },
@@ -33,7 +33,7 @@ static const struct offcpu_place waits[] = {
 	{ "java.lang.Thread", "sleep", OFFCPU_REASON_SLEEP },
 };
 
-/* A socket that waits with a time limit, or for a connection, polls: the JDK's ways to do that. */
+/* Where the JDK polls, because a socket has a time limit or waits for a connection. */
 static const struct offcpu_place polls[] = {
 	{ "java.net.PlainSocketImpl", "socketAccept", OFFCPU_REASON_ACCEPT },
 	{ "java.net.PlainSocketImpl", "socketConnect", OFFCPU_REASON_CONNECT },
@@ -60,8 +60,8 @@ static bool offcpu_is_place(const struct stream_frame *f, const struct offcpu_pl
 	       strncmp(f->method, p->method, strlen(p->method)) == 0;
 }
 
-/* The reason of the first frame that is among @places; *ret_java: how many Java frames there are,
- * as far as was looked. */
+/* The reason of the first Java frame that @places has. *ret_java is the number of Java frames
+ * that were seen. */
 static enum offcpu_reason offcpu_look(const struct stream *stream, uint32_t node,
 				      const struct offcpu_place *places, size_t n,
 				      unsigned *ret_java)
@@ -84,7 +84,7 @@ static enum offcpu_reason offcpu_look(const struct stream *stream, uint32_t node
 
 /* ---- reasons -------------------------------------------------------------------------------- */
 
-/* Waits for a futex, and for what the kernel has no class: the JVM knows why. */
+/* The kernel's futex, or none of its classes: the JVM's status tells why the thread waited. */
 static enum offcpu_reason offcpu_by_status(const struct offcpu_event *e,
 					   const struct stream *stream)
 {
@@ -101,7 +101,8 @@ static enum offcpu_reason offcpu_by_status(const struct offcpu_event *e,
 		return OFFCPU_REASON_WAIT;
 	case WIRE_OFFCPU_SLEEP:
 		return OFFCPU_REASON_SLEEP;
-	case WIRE_OFFCPU_BLOCKED_IN_VM: /* the JVM's own threads wait there for work, too */
+	case WIRE_OFFCPU_BLOCKED_IN_VM: /* the JVM's own threads wait for work with this status, too
+					 */
 		return n_java ? OFFCPU_REASON_SAFEPOINT : OFFCPU_REASON_OTHER;
 	case WIRE_OFFCPU_GC:
 		return n_java ? OFFCPU_REASON_GC : OFFCPU_REASON_OTHER;
@@ -146,7 +147,7 @@ static enum offcpu_reason offcpu_by_class(const struct offcpu_event *e, const st
 	}
 }
 
-/* Work that is not there can be waited for in these ways only. */
+/* Can a thread wait for work in this way? */
 static bool offcpu_may_be_idle(enum offcpu_reason reason)
 {
 	return reason == OFFCPU_REASON_PARK || reason == OFFCPU_REASON_WAIT ||
@@ -169,7 +170,7 @@ void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, c
 	if (e->reason != OFFCPU_REASON_OTHER || !e->has_stack ||
 	    (e->kernel_class != OFFCPU_FUTEX && e->kernel_class != OFFCPU_NO_CLASS))
 		return;
-	/* collectors, compilers and the like: no Java, and no system call that would tell */
+	/* no Java frame: a collector's or compiler's thread that waits for work */
 	(void)offcpu_look(stream, e->node, NULL, 0, &n_java);
 	e->idle |= n_java == 0;
 }

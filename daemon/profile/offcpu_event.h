@@ -1,8 +1,7 @@
 /*
- * One interval in which a thread was off the CPU, as the daemon tells of it: what the kernel knows
- * (duration, run queue, system call, waker, kernel stack), what the JVM said of the thread when it
- * ran again (Java stack, status), and the wait for a lock that it was part of. Made by
- * daemon/host/offcpu_join.h. Pure.
+ * One interval in which a thread was off the CPU: what the kernel measured (duration, run queue,
+ * system call, waker, kernel stack), what the agent added when the thread ran again (Java stack,
+ * status), and the wait for a lock that it belongs to. daemon/host/offcpu_join.h makes it. Pure.
  */
 #pragma once
 
@@ -12,7 +11,7 @@
 #include "daemon/bpf/offcpu.h"
 #include "daemon/stream/stream.h"
 
-/* Why: X(ENUM, "name"). The names are part of the JSON. */
+/* The reasons: X(ENUM, "name"). The names are part of the JSON. */
 #define OFFCPU_REASONS(X)         \
 	X(LOCK, "lock")           \
 	X(PARK, "park")           \
@@ -41,37 +40,38 @@ enum offcpu_reason {
 };
 extern const char *const offcpu_reason_names[OFFCPU_REASON_COUNT];
 
-#define OFFCPU_NO_CLASS OFFCPU_CLASS_COUNT /* the kernel told nothing of it */
+#define OFFCPU_NO_CLASS OFFCPU_CLASS_COUNT /* the kernel did not report the interval */
 
 struct offcpu_event {
 	uint64_t end_ns; /* CLOCK_MONOTONIC: when the thread ran again */
 	uint64_t duration_ns; /* run queue included */
-	uint64_t runqueue_ns; /* of it: runnable, but another thread ran */
+	uint64_t runqueue_ns; /* the part of it in which the thread was runnable but did not run */
 	uint32_t tid; /* the platform thread, as in struct stream_sample */
-	uint32_t virtual_tid; /* the virtual thread on it; 0 = none. Alone if it has no carrier */
-	/* their names, and the waker's if it is a thread of the same JVM; "" = unknown. Filled in
-	 * when the event is passed on. */
+	uint32_t virtual_tid; /* the virtual thread on it, or alone without a carrier; 0 = none */
+	/* names of the threads, and of the waker if it belongs to the same JVM; "" = unknown;
+	 * set when the event is passed on */
 	const char *thread, *virtual_thread, *waker;
 	enum offcpu_reason reason;
 	unsigned kernel_class; /* enum offcpu_class, or OFFCPU_NO_CLASS */
 	uint8_t status; /* enum wire_offcpu_status */
-	bool idle; /* a wait for work, idle.h */
-	bool has_stack; /* the agent told of it: node is its stack */
-	int syscall_nr; /* -1 = none: a fault, or preempted */
-	/* who woke it: in the first pid namespace, and its own number if it is a thread of a
-	 * target; 0 = unknown, or the kernel */
+	bool idle; /* a wait for work, see idle.h */
+	bool has_stack; /* the agent reported it, too: node is valid */
+	int syscall_nr; /* -1 = none: a page fault, or it was preempted */
+	/* who woke it, numbers of the first pid namespace; waker_own_tid: its own number if it
+	 * is a target's thread; 0 = unknown, or the kernel */
 	uint32_t waker_pid, waker_tid, waker_own_tid;
 	uint32_t node; /* leaf of its stack; 0 = none */
-	const struct stream_lock *lock; /* the same wait as an event of lock; NULL = none */
+	const struct stream_lock *lock; /* the same wait as a lock event; NULL = none */
 	const struct stream_context *trace; /* NULL = none */
 	const uint64_t *ips; /* the kernel's frames, innermost first */
 	unsigned n_ips;
 };
 
-/* Fills in reason and idle from class, status and stack. @thread: its name, "" unknown. */
+/* Sets reason and idle from class, status and stack. @thread: its name, "" = unknown. */
 void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, const char *thread);
-/* The frame on top of its stack in profiles: "sleep", "lock org.shop.Cache", "other futex". */
+/* The frame that profiles have on top of the stack: "sleep", "lock org.shop.Cache", "other
+ * futex". Returns @buf or a constant. */
 #define OFFCPU_TEXT_MAX 320
 const char *offcpu_event_text(const struct offcpu_event *e, char buf[OFFCPU_TEXT_MAX]);
-/* The name of a system call of this machine; NULL = not one of those that often wait. */
+/* The name of a system call of this machine in which threads often wait; NULL = of any other. */
 const char *offcpu_syscall_name(int nr);

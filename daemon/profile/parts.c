@@ -1,7 +1,7 @@
 /*
- * Splits a profile by process: the result is that of profile_merge() with a filter for each
- * process, at the cost of one pass over everything. The mapping for one process is cleared before
- * the next.
+ * Splits a profile by process. The results are those of profile_merge() with a filter for each
+ * process, at the cost of one pass over everything: after each process only its own entries of the
+ * map are cleared.
  */
 #include "daemon/profile/profile_priv.h"
 
@@ -11,10 +11,11 @@
 struct profile_parts {
 	const struct profile *src;
 	uint32_t *rows; /* by process */
-	uint32_t *first; /* of @rows, by process; one more for the end */
+	uint32_t *first; /* where a process's part of @rows begins; one more for the end */
 	struct profile_map map;
 	uint32_t *path; /* nodes from a leaf upwards */
-	uint32_t *mapped; /* nodes that have an id in the part, and their frames and strings */
+	uint32_t *mapped; /* the nodes, frames and strings that have an id in the part: to be
+			     cleared after it */
 	uint32_t n_mapped;
 };
 
@@ -36,7 +37,7 @@ static uint32_t parts_process_of(const struct profile *p, uint32_t row)
 	return p->threads[p->rows[row].thread].process;
 }
 
-/* Sorts rows by process: counts them, then places them. */
+/* Sorts the rows by process: counts, then places them. */
 static void sort_rows(struct profile_parts *s)
 {
 	const struct profile *p = s->src;
@@ -47,7 +48,7 @@ static void sort_rows(struct profile_parts *s)
 		s->first[i + 1] += s->first[i];
 	for (uint32_t i = 0; i < p->n_rows; i++)
 		s->rows[s->first[parts_process_of(p, i)]++] = i;
-	/* each index is now where the next process begins */
+	/* each entry has moved on to where the next process begins */
 	for (uint32_t i = p->n_processes; i > 0; i--)
 		s->first[i] = s->first[i - 1];
 	s->first[0] = 0;

@@ -1,5 +1,5 @@
-/* See profile.h: life cycle, rows and accounting of a profile. Tables: table.c; entries without
- * room: full.c. */
+/* See profile.h: the life, rows and accounting of a profile. Tables are in table.c, entries
+ * without room in full.c. */
 #include "daemon/profile/profile_priv.h"
 
 #include <errno.h>
@@ -96,8 +96,7 @@ uint32_t profile_put_row(struct profile *p, const struct profile_row *r)
 	if (full)
 		p->overflow = add_capped(p->overflow, r->samples);
 	if (row == UINT32_MAX)
-		return row; /* there is not even memory for the entry "[profile full]": it is
-			     * counted in `overflow` */
+		return row; /* no memory even for "[profile full]": counted in `overflow` */
 	ROWS(p)[row].samples = add_capped(p->rows[row].samples, r->samples);
 	ROWS(p)[row].weight = add_capped(p->rows[row].weight, r->weight);
 	return row;
@@ -170,8 +169,8 @@ void profile_book_row(struct profile *p, const struct profile_row *r)
 			   &came);
 }
 
-/* Windows of versions that counted arrived events when the agent sent its counters, a second or so
- * after the rows. */
+/* For stored windows of older versions, which counted arrived events only with the agent's next
+ * counters, a second or so after the rows. */
 void profile_book_rows(struct profile *p)
 {
 	for (uint32_t i = 0; i <= p->n_processes; i++) {

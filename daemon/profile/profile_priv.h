@@ -1,22 +1,22 @@
 /*
- * Inside the profile room, shared by the files of a profile: profile.c (life cycle, rows,
- * accounting), table.c (interning), full.c (entries without room), symbolize.c, merge.c, parts.c,
- * encode.c; the live end uses some of it.
+ * Shared by the files of a profile: profile.c (life, rows, accounting), table.c (interning), full.c
+ * (entries without room), symbolize.c, merge.c, parts.c, encode.c. The live end uses some of it,
+ * too.
  */
 #pragma once
 
 #include "daemon/profile/profile.h"
 
-/* entries of each table reserved for "[profile full]" */
+/* entries of each table that only "[profile full]" may use */
 #define PROFILE_SPARE	   4096u
-#define PROFILE_STRING_MAX 8000u /* bytes; longer ones are cut */
+#define PROFILE_STRING_MAX 8000u /* bytes; longer strings are cut */
 
 struct profile_set {
 	uint32_t *slots; /* position + 1; 0 = empty */
 	uint32_t size; /* power of two, 0 at first */
 };
 
-/* Bytes of one tenant's entries. */
+/* What one tenant's entries take. */
 struct profile_account {
 	uint64_t tenant;
 	size_t bytes;
@@ -25,23 +25,23 @@ struct profile_account {
 struct profile_index {
 	struct profile_set strings, frames, processes, threads, nodes, rows;
 	uint32_t cap_strings, cap_frames, cap_processes, cap_threads, cap_nodes, cap_rows;
-	uint64_t seed; /* seed of the hashes: the targets choose the names */
+	uint64_t seed; /* of the hashes; random, because targets choose the names */
 	size_t bytes; /* bytes of all tables */
-	/* Charged bytes of entries, at most bytes_max: an upper bound of what they take, however
-	 * tables grow. */
+	/* what entries were charged, an upper bound of what they take, however the tables grow;
+	 * and its limit */
 	size_t paid, bytes_max;
-	struct profile_account *accounts; /* [0] belongs to no tenant */
+	struct profile_account *accounts; /* [0] is that of no tenant */
 	uint32_t n_accounts, payer;
-	uint32_t tenants; /* number of tenants expected, at least */
-	bool spare; /* no limit for now except the tables' own */
-	bool as_is; /* entries are appended as they come, without lookup */
-	bool distinct; /* likewise frames, nodes and rows: of one profile, each comes once */
-	char *text; /* decoded strings, one after the other */
+	uint32_t tenants; /* so many are expected at least */
+	bool spare; /* for now only the tables' own limits apply */
+	bool as_is; /* entries are appended without a lookup */
+	bool distinct; /* likewise frames, nodes and rows: they come from one profile, each once */
+	char *text; /* all strings of a decoded profile */
 	size_t text_len, text_max;
-	uint32_t full_name, full_node; /* "[profile full]", 0 = not created yet */
+	uint32_t full_name, full_node; /* ids of "[profile full]"; 0 = not made yet */
 };
 
-/* mutable views of the read-only tables */
+/* writable views of the tables */
 #define STRINGS(p)   ((const char **)(uintptr_t)(p)->strings)
 #define FRAMES(p)    ((struct profile_frame *)(uintptr_t)(p)->frames)
 #define PROCESSES(p) ((struct profile_process *)(uintptr_t)(p)->processes)
@@ -49,46 +49,47 @@ struct profile_index {
 #define NODES(p)     ((struct profile_node *)(uintptr_t)(p)->nodes)
 #define ROWS(p)	     ((struct profile_row *)(uintptr_t)(p)->rows)
 
-/* table.c. Borrows what is interned; ids are positions. UINT32_MAX = no room (profile.h turns that
- * into "[profile full]"). 0 or -ENOMEM; _deinit also frees a half-made one. */
+/* table.c. Ids are positions in the tables; what is interned is borrowed. UINT32_MAX = no room,
+ * which the functions of profile.h turn into "[profile full]". profile_tables_init(): 0 or
+ * -ENOMEM; _deinit also frees half-made tables. */
 int profile_tables_init(struct profile *p);
 void profile_tables_deinit(struct profile *p);
 uint32_t profile_intern_thread(struct profile *p, const struct profile_thread *t);
 uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame);
-/* A new row is empty. */
+/* The row equal to @r, except for its sums; a new one has sums of 0. */
 uint32_t profile_intern_row(struct profile *p, const struct profile_row *r);
-/* Makes room for the strings of a decoded profile: @bytes with their NULs. 0 or -ENOMEM. */
+/* Makes room for the strings of a decoded profile, @bytes with their NULs. 0 or -ENOMEM. */
 int profile_text_room(struct profile *p, size_t bytes);
-/* Appends the next one; false = no room. */
+/* Appends a string; false = no room. */
 bool profile_add_text(struct profile *p, const void *bytes, size_t len);
-/* Rebuilds the index of the frames after they changed; false = two of them are equal. */
+/* Builds the index of the frames again after they changed; false = two of them are equal. */
 bool profile_index_frames(struct profile *p);
 
-/* full.c. The node, the thread of @process and the row (of the process and the kind of @r) for
- * entries without room; 0, UINT32_MAX, UINT32_MAX without any memory. */
+/* full.c. The entries for what has no room: a node, a thread of @process, and a row of the
+ * process and kind of @r. Without any memory 0, UINT32_MAX and UINT32_MAX. */
 uint32_t profile_full_node(struct profile *p);
 uint32_t profile_full_thread(struct profile *p, uint32_t process);
 uint32_t profile_full_row(struct profile *p, struct profile_row r);
-/* Is one of the two such an entry? */
+/* Is @thread or @node such an entry? */
 bool profile_is_full(const struct profile *p, uint32_t thread, uint32_t node);
-/* Finds "[profile full]" among decoded entries. */
+/* Finds these entries in a decoded profile. */
 void profile_adopt_full(struct profile *p);
 
 /* profile.c */
-/* Adds those counters of @b whose events @f wants to @a. */
+/* Adds the counters of @b to @a, for the events that @f wants. */
 void profile_sum_accounts(struct profile_accounts *a, const struct profile_accounts *b,
 			  const struct profile_filter *f);
-/* profile_add_row(), but returns the position of the row; UINT32_MAX = none. */
+/* Like profile_add_row(); returns the row's position, UINT32_MAX = none. */
 uint32_t profile_put_row(struct profile *p, const struct profile_row *row);
-/* Counts the samples of a row as arrived. */
+/* Counts a row's samples as arrived. */
 void profile_book_row(struct profile *p, const struct profile_row *r);
-/* Does @f (NULL = all) take this event? */
+/* Does @f want this event? NULL wants all. */
 static inline bool profile_wants(const struct profile_filter *f, unsigned event)
 {
 	return !f || !f->events || f->events & 1u << event;
 }
 
-/* merge.c: the entries of one profile in another */
+/* merge.c: maps the entries of one profile to those of another. */
 #define PROFILE_NOT_MAPPED UINT32_MAX
 struct profile_map { /* ids in the other profile; PROFILE_NOT_MAPPED = none yet */
 	uint32_t *threads, *strings, *frames, *nodes;
@@ -96,16 +97,16 @@ struct profile_map { /* ids in the other profile; PROFILE_NOT_MAPPED = none yet 
 int profile_map_init(struct profile_map *m, const struct profile *src);
 void profile_map_deinit(struct profile_map *m);
 uint32_t profile_map_thread(struct profile *dst, const struct profile *src, uint32_t id);
-/* @parent: its parent's id in @dst */
+/* @parent: the id in @dst of the node's parent */
 uint32_t profile_map_node(struct profile *dst, const struct profile *src, uint32_t id,
 			  uint32_t parent, const struct profile_map *m);
 /* Merges the span of @src, and the counters and CPU time of @process. */
 void profile_map_head(struct profile *dst, const struct profile *src, uint32_t process);
 
-/* The account of @tenant, for profile_index.payer. */
+/* The number of @tenant's account, for profile_index.payer. */
 uint32_t profile_account(struct profile *p, uint64_t tenant);
 
-/* profile_string() that distinguishes a string without room from the empty one. */
+/* Like profile_string(), but tells a string without room from the empty one. */
 static inline uint32_t profile_text(struct profile *p, const char *s, bool *full)
 {
 	uint32_t id = profile_string(p, s);

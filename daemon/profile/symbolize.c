@@ -1,9 +1,9 @@
-/* Names of native frames, which become known after the frames: see profile.h. */
+/* Names native frames, whose names become known later than the frames: see profile.h. */
 #include "daemon/profile/profile_priv.h"
 
 #include <string.h>
 
-/* A frame that got its name now may equal one that already had it: equal frames are merged. */
+/* Merges frames that are equal since some of them got their names. */
 static void merge_equal(struct profile *p)
 {
 	struct profile *merged, old;
@@ -29,8 +29,8 @@ static bool is_clone(const struct profile *p, const struct profile_frame *f)
 		strcmp(name, "__clone") == 0);
 }
 
-/* The C library's own function in which a new thread starts has no exported name, but only this one
- * is called by clone from the same library. */
+/* Names the function in which the C library starts a new thread. It is not exported; but clone
+ * calls no other function of its own library. */
 static void name_starts(struct profile *p)
 {
 	for (uint32_t i = 1; i < p->n_nodes; i++) {
@@ -61,7 +61,7 @@ void profile_symbolize(struct profile *p, profile_lookup_fn *lookup, void *userd
 			f->method = profile_string(p, name);
 	}
 	name_starts(p);
-	/* the hash of frames depends on their content, which changed */
+	/* a frame's hash depends on its name */
 	if (!profile_index_frames(p))
 		merge_equal(p);
 }

@@ -1,8 +1,8 @@
 /*
- * The tables of a profile: each is an array for readers and an open-addressing index of array
- * positions for writers; equal entries are found by comparing with the array. A decoded profile
- * gets its index only when an entry is looked up, because most are only read. Errors here are
- * reported as "no room"; full.c handles them.
+ * The tables of a profile. Each is an array for readers and, for writers, an open-addressing index
+ * of positions in the array; entries are compared in the array. A decoded profile gets its index
+ * only when an entry is looked up, because most are only read. The functions report "no room",
+ * which full.c handles.
  */
 #include "daemon/profile/profile_priv.h"
 
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define BLOCK_BYTES  32 /* the most that malloc takes beside a string */
-#define ACCOUNTS_MAX 4096 /* tenants beyond this share account 0 */
+#define BLOCK_BYTES  32 /* malloc's own, at most, for each string */
+#define ACCOUNTS_MAX 4096 /* further tenants share account 0 */
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
@@ -101,8 +101,8 @@ static uint32_t hash_of_row(const struct profile *p, uint32_t i)
 
 /* ---- growing --------------------------------------------------------------------------------- */
 
-/* A single tenant needs no shares. Of several, none takes more than a quarter of the part that goes
- * to tenants as they come. */
+/* A single tenant may take everything. Of several, each may always take an equal share of one half,
+ * and up to a quarter of everything as long as less than a half is taken. */
 static bool profile_table_has_room(const struct profile_index *x, size_t bytes)
 {
 	uint32_t n = x->n_accounts > x->tenants ? x->n_accounts : x->tenants;
@@ -127,7 +127,7 @@ static bool profile_table_pay(struct profile *p, size_t size)
 	return true;
 }
 
-/* Processes without room are still shown by name: the first ones always get their entries. */
+/* Processes are named even when there is no room: the first ones always get their entries. */
 static bool pay_process(struct profile *p)
 {
 	bool spare = p->index->spare, paid;
@@ -184,7 +184,7 @@ static bool profile_table_reserve(struct profile *p, void **array, uint32_t *cap
 
 typedef uint32_t hash_of_fn(const struct profile *p, uint32_t i);
 
-/* Slots for @most entries in @s, whose @n entries are hashed by @hash_of. */
+/* Makes slots for @most entries in @s; @hash_of hashes the @n entries that it has. */
 static bool set_reserve(struct profile *p, struct profile_set *s, uint32_t n, uint32_t most,
 			hash_of_fn *hash_of)
 {
@@ -212,7 +212,7 @@ static bool set_reserve(struct profile *p, struct profile_set *s, uint32_t n, ui
 	return true;
 }
 
-/* A slot for one more entry. */
+/* Makes a slot for one more entry. */
 static bool set_grow(struct profile *p, struct profile_set *s, uint32_t n, hash_of_fn *hash_of)
 {
 	return set_reserve(p, s, n, n + 1, hash_of);
@@ -242,7 +242,7 @@ int profile_tables_init(struct profile *p)
 	p->index->n_accounts = 1;
 	p->index->bytes_max = PROFILE_BYTES_MAX;
 	(void)!getrandom(&p->index->seed, sizeof(p->index->seed), GRND_NONBLOCK);
-	/* string 0 is "", node 0 the root */
+	/* string 0 is "", node 0 is the root */
 	if (!profile_table_reserve(p, (void **)&p->strings, &p->index->cap_strings, 0,
 				   PROFILE_STRINGS_MAX, sizeof(*p->strings)) ||
 	    !profile_table_reserve(p, (void **)&p->nodes, &p->index->cap_nodes, 0,
@@ -290,14 +290,15 @@ void profile_tables_deinit(struct profile *p)
 
 /* ---- interning ------------------------------------------------------------------------------- */
 
-/* Creates the index of a table if it has none yet. */
+/* Builds a table's index if it has none. */
 #define INDEX(p, table, hash_of)                                                        \
 	do {                                                                            \
 		if (!(p)->index->table.size && !(p)->index->as_is)                      \
 			(void)set_grow(p, &(p)->index->table, (p)->n_##table, hash_of); \
 	} while (0)
 
-/* Makes the calling function return the position of an equal entry; @same compares entry @i. */
+/* Returns from the calling function if the index has an equal entry; @same compares entry @i
+ * with it. */
 #define RETURN_IF_FOUND(set, hash, i, same)                                               \
 	for (uint32_t at_ = (hash) & ((set)->size - 1); (set)->size && (set)->slots[at_]; \
 	     at_ = (at_ + 1) & ((set)->size - 1)) {                                       \
@@ -306,14 +307,14 @@ void profile_tables_deinit(struct profile *p)
 			return i;                                                         \
 	}
 
-/* Makes room for one more entry in a table and in its index. */
+/* Makes room for one more entry in a table and its index. */
 #define RESERVE(p, table, max, hash_of)                                                           \
 	(((p)->index->as_is || ((p)->index->distinct && !(p)->index->table.size) ||               \
 	  set_grow(p, &(p)->index->table, (p)->n_##table, hash_of)) &&                            \
 	 profile_table_reserve(p, (void **)&(p)->table, &(p)->index->cap_##table, (p)->n_##table, \
 			       max, sizeof(*(p)->table)))
 
-/* Cuts to PROFILE_STRING_MAX, but not inside a character. */
+/* The length of @s, cut to PROFILE_STRING_MAX between two characters. */
 static size_t string_length(const char *s)
 {
 	size_t len = strnlen(s, PROFILE_STRING_MAX + 1);
@@ -424,7 +425,7 @@ uint32_t profile_process(struct profile *p, const struct profile_process *q)
 
 	if (id == UINT32_MAX)
 		return id;
-	/* the jdk is known only after HELLO, a pod's name only when its files were read */
+	/* the JDK is known only after HELLO, a pod's name only when its files have been read */
 	known = &PROCESSES(p)[id];
 	known->ns_pid = known->ns_pid ? known->ns_pid : q->ns_pid;
 	known->name = known->name ? known->name : q->name;
@@ -462,7 +463,7 @@ uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame)
 
 	if (!p->index->distinct)
 		INDEX(p, nodes, hash_of_node);
-	/* the newest node has no child: most of a new stack is not looked for */
+	/* the newest node has no child: most nodes of a new stack need no lookup */
 	if (parent + 1 != p->n_nodes)
 		RETURN_IF_FOUND(set, hash, i,
 				i && p->nodes[i].parent == parent && p->nodes[i].frame == frame);
@@ -527,7 +528,7 @@ void profile_settle(struct profile *p)
 	set_free(p, &x->rows);
 }
 
-/* Rebuilds the index of the frames; false = two of them are equal. */
+/* Builds the index of the frames again; false = two of them are equal. */
 bool profile_index_frames(struct profile *p)
 {
 	struct profile_set *set = &p->index->frames;

@@ -1,5 +1,5 @@
-/* See time_ledger.h. Slices hold microseconds; totals are compared in whole microseconds since
- * their beginning, so that what is cut off does not add up. */
+/* See time_ledger.h. Slices hold microseconds. Totals are compared in whole microseconds since
+ * their beginning, so that rounding errors do not add up. */
 #include "daemon/timeline/time_ledger.h"
 
 #include <errno.h>
@@ -11,11 +11,11 @@
 #define FINE	  14u
 #define COARSE	  12u
 #define COARSE_NS 60000000000ull
-/* Kernel's reasons of which parts may have another one: the first that come. */
+/* A slice has explanations for so many of the kernel's reasons; further ones stay unexplained. */
 #define SOURCES 3u
 
 struct slice {
-	uint64_t number; /* of its ring; 0 = empty */
+	uint64_t number; /* slice's number in its ring; 0 = empty */
 	uint32_t wall_us, cpu_us, runqueue_us;
 	uint32_t off_us[REASONS];
 	struct explained {
@@ -26,7 +26,7 @@ struct slice {
 };
 
 struct ledger_thread {
-	struct ledger_thread *next; /* of its bucket */
+	struct ledger_thread *next; /* the next one in its bucket */
 	uint32_t tid;
 	bool ended;
 	bool begun; /* last is set */
@@ -39,7 +39,7 @@ struct time_ledger {
 	uint32_t n;
 	uint64_t refused;
 	uint64_t swept_ns;
-	uint64_t begin_ns; /* the earliest time in it; 0 = none yet */
+	uint64_t begin_ns; /* the earliest known time; 0 = none yet */
 };
 
 int time_ledger_new(struct time_ledger **ret)
@@ -82,7 +82,7 @@ static struct ledger_thread *ledger_find(const struct time_ledger *l, uint32_t t
 	return t;
 }
 
-/* Threads of which nothing is in the slices any more go. */
+/* Frees threads that have no time in any slice. */
 static void ledger_sweep(struct time_ledger *l, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < BUCKETS; i++)
@@ -124,7 +124,7 @@ static struct ledger_thread *ledger_get(struct time_ledger *l, uint32_t tid, uin
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
-/* The slice of a moment in a ring; NULL = it has gone. Numbers begin at 1. */
+/* The slice of a moment; NULL = the moment is older than the ring. Numbers begin at 1. */
 static struct slice *ledger_slice_at(struct slice *ring, uint32_t n, uint64_t slice_ns,
 				     uint64_t at_ns)
 {
@@ -140,12 +140,12 @@ static struct slice *ledger_slice_at(struct slice *ring, uint32_t n, uint64_t sl
 	return s;
 }
 
-/* What passed between two totals, in us. */
+/* The difference between two totals, in us. */
 struct passed {
 	uint64_t wall, cpu, runqueue, off[REASONS];
 };
 
-/* The first @part of @whole of it goes to @s, and leaves @p. */
+/* Moves @part of @whole of @p to the slice @s. */
 static void passed_give(struct passed *p, uint64_t part, uint64_t whole, struct slice *s)
 {
 	uint64_t *from[REASONS + 3] = { &p->wall, &p->cpu, &p->runqueue };
@@ -163,11 +163,11 @@ static void passed_give(struct passed *p, uint64_t part, uint64_t whole, struct 
 	}
 }
 
-/* Spreads it evenly over [begin, end), which is a second or so. */
+/* Spreads @p evenly over the slices of [begin, end), which usually is a second. */
 static void spread(struct slice *ring, uint32_t n, uint64_t slice_ns, struct passed p,
 		   uint64_t begin_ns, uint64_t end_ns)
 {
-	if (end_ns - begin_ns > n * slice_ns) /* what is older has gone in any case */
+	if (end_ns - begin_ns > n * slice_ns) /* older than all slices */
 		return;
 	while (begin_ns < end_ns) {
 		uint64_t next_ns = (begin_ns / slice_ns + 1) * slice_ns;
@@ -205,7 +205,8 @@ void time_ledger_totals(struct time_ledger *l, const struct time_totals *now)
 		l->begin_ns = now->from_ns;
 	before = t->begun && t->last.from_ns == now->from_ns ? &t->last : &zero;
 	begin_ns = before == &zero ? now->from_ns : before->to_ns;
-	/* nobody looked in between: a thread of that number lived, unless it had ended */
+	/* nothing is known of the time between two totals, but the thread was alive unless it
+	 * had ended: that time is not seen */
 	if (before == &zero && t->begun && !t->ended && t->last.to_ns < now->from_ns) {
 		p.wall = us_between(t->last.to_ns, now->from_ns);
 		ledger_spread(t, &p, t->last.to_ns, now->from_ns);
@@ -232,7 +233,7 @@ static void slice_explain(struct slice *s, const struct time_reason *r, uint64_t
 	while (i < s->n_explained && s->explained[i].from != r->from)
 		i++;
 	if (i == SOURCES)
-		return; /* stays under the kernel's own reason */
+		return; /* it keeps the kernel's own reason */
 	if (i == s->n_explained)
 		s->explained[s->n_explained++].from = r->from;
 	s->explained[i].us[r->reason] += (uint32_t)us;
@@ -251,7 +252,7 @@ static void explain_ring(struct slice *ring, uint32_t n, uint64_t slice_ns,
 		uint64_t number = begin_ns / slice_ns + 1;
 		struct slice *s = &ring[number % n];
 
-		/* the totals of that second may come after it */
+		/* the totals for this slice may arrive after the reason */
 		if (s->number <= number)
 			s = ledger_slice_at(ring, n, slice_ns, begin_ns);
 		if (s && s->number == number)
@@ -291,10 +292,10 @@ void time_row_close(struct time_row *r)
 	r->unseen_ns = r->wall_ns - given;
 }
 
-/* Sums of several slices, ns. */
+/* The sum of several slices, ns. */
 struct ledger_sum {
 	struct time_row row;
-	uint64_t explained[SOURCES + 1][REASONS]; /* [SOURCES]: of no use */
+	uint64_t explained[SOURCES + 1][REASONS]; /* [SOURCES] takes what is not used */
 	uint8_t from[SOURCES];
 	uint32_t n_from;
 };
@@ -325,7 +326,7 @@ static void ledger_add_slice(struct ledger_sum *sum, const struct slice *s)
 	}
 }
 
-/* Explanations take the place of what they explain, as far as there is any. */
+/* Moves time from the kernel's reasons to those that explain it, at most as much as there is. */
 static void ledger_apply(struct ledger_sum *sum)
 {
 	for (uint32_t k = 0; k < sum->n_from; k++) {
@@ -382,7 +383,7 @@ static int ledger_by_tid(const void *a, const void *b)
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-/* The span in whole slices, of which the first one begins where anything is known at all. */
+/* The asked span in whole slices; it begins where the first time is known. */
 static struct ledger_span ledger_span_of(const struct time_ledger *l, uint64_t now_ns,
 					 uint64_t last_ns)
 {

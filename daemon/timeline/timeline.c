@@ -1,13 +1,13 @@
-/* See timeline.h: events into chunks, and chunks out when there is no room. */
+/* See timeline.h: puts events into chunks, and drops chunks when there is no room. */
 #include "daemon/timeline/timeline_priv.h"
 
 #include <errno.h>
 #include <string.h>
 #include "proto/wire.h"
 
-/* Names and stacks of one chunk: beyond that a stack is "[profile full]". */
+/* Limit of a chunk's names and stacks; further stacks are "[profile full]". */
 #define STACK_BYTES_MAX (3ul << 20)
-#define LOOK_EVERY	256u /* events between two looks at the size of a chunk */
+#define LOOK_EVERY	256u /* events between two measurements of a chunk's size */
 
 const char *const timeline_kind_names[TIMELINE_KIND_COUNT] = { "cpu", "wall", "lock", "offcpu",
 							       "band" };
@@ -88,7 +88,7 @@ static struct timeline_chunk *chunk_new(struct timeline *t, uint64_t now_ns)
 	return c;
 }
 
-/* Events of an ended chunk are never added to: the room that growth left over goes back. */
+/* Nothing is added to an ended chunk: gives back the memory that its arrays do not use. */
 static void chunk_end(struct timeline_chunk *c)
 {
 	void *p;
@@ -111,7 +111,7 @@ static void timeline_weigh(struct timeline *t)
 		t->bytes += timeline_chunk_bytes(c);
 }
 
-/* false = there is none. */
+/* false = the target has no chunk to drop. */
 static bool drop_oldest(struct timeline *t)
 {
 	struct timeline_chunk *c = t->oldest;
@@ -187,7 +187,7 @@ static size_t tenant_bytes(const struct timelines *p, uint64_t tenant)
 	return bytes;
 }
 
-/* The largest of the tenant that has most. */
+/* Whose chunk to drop: of the tenant that takes most, the timeline that takes most. */
 static struct timeline *who_gives(const struct timelines *p)
 {
 	struct timeline *most = NULL;
@@ -225,7 +225,7 @@ static struct timeline_chunk *chunk_at(struct timeline *t, uint64_t now_ns)
 {
 	struct timeline_chunk *c = t->newest;
 
-	/* also when the clock was set back */
+	/* a new chunk also when the clock was set back */
 	if (c && now_ns >= c->begin_ns && now_ns - c->begin_ns < TIMELINE_CHUNK_NS)
 		return c;
 	if (c) {
@@ -263,7 +263,8 @@ static bool timeline_grow(void **array, uint32_t *cap, uint32_t n, size_t size)
 	return true;
 }
 
-/* Keeps within the target's part of the budget: first older chunks go, then events are refused. */
+/* Keeps within the target's part of the budget: drops older chunks, and if that is not enough
+ * refuses the event. */
 static bool timeline_has_room(struct timeline *t, const struct timeline_chunk *c)
 {
 	if ((c->n_ticks + c->n_intervals) % LOOK_EVERY == 0)
@@ -273,7 +274,7 @@ static bool timeline_has_room(struct timeline *t, const struct timeline_chunk *c
 	return t->bytes <= t->pool->bytes_max / 2;
 }
 
-/* The thread's position in the chunk, + 1; 0 = none, or no room. */
+/* The thread's position in the chunk, + 1; 0 = there is no thread, or no room. */
 static uint32_t thread_in(struct timeline *t, struct timeline_chunk *c, uint32_t tid,
 			  const char *name)
 {
@@ -349,13 +350,13 @@ void timeline_add(struct timeline *t, const struct stream *stream, const struct 
 	uint64_t begin_ns;
 
 	if (!c)
-		return; /* without any memory */
+		return; /* no memory at all */
 	if (event.end_ns > now_ns)
 		event.end_ns = now_ns;
 	if (event.end_ns + TIMELINE_KEEP_NS < now_ns)
 		event.end_ns = now_ns - TIMELINE_KEEP_NS;
 	if (event.length_ns > event.end_ns)
-		event.length_ns = event.end_ns; /* since 1970 */
+		event.length_ns = event.end_ns; /* not before 1970 */
 	c->end_ns = now_ns;
 	if (!timeline_has_room(t, c)) {
 		refuse(c, &event);

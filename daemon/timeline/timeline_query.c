@@ -1,7 +1,7 @@
 /*
- * Answers: the events of a span of time out of the chunks. Each chunk is a part of the answer, with
- * its own strings and stacks; threads alone are brought together, by number and name. An event that
- * came before its thread's name was known belongs to the thread of that number.
+ * Answers: the events of a span of time. Each chunk becomes a part of the answer, with its own
+ * strings and stacks; only threads are merged, by number and name. An event that arrived before its
+ * thread's name goes to the named thread of that number.
  */
 #include "daemon/timeline/timeline_priv.h"
 
@@ -13,15 +13,15 @@
 struct querying {
 	const struct timeline_question *q;
 	struct timeline_answer *answer;
-	struct profile *threads; /* the answer's threads, interned */
-	uint32_t process; /* which they all belong to */
-	uint32_t *map; /* of the chunk in turn: its threads in the answer, + 1; 0 = not asked for */
+	struct profile *threads; /* the answer's threads, each once */
+	uint32_t process; /* the process of all of them */
+	uint32_t *map; /* the chunk's threads in the answer, + 1; 0 = not wanted */
 	uint32_t cap_rows;
 	uint32_t part;
 };
 
-/* A thread of that number which has a name; 0 = none is known (also of virtual threads, of which
- * there are too many, and their numbers are theirs alone). */
+/* A thread of this number that has a name; 0 = none. Not for virtual threads: there are too
+ * many, and each has a number of its own. */
 static uint32_t named_thread(const struct profile *p, uint32_t tid)
 {
 	if (tid >= WIRE_VIRTUAL_TID)
@@ -45,7 +45,8 @@ static uint32_t query_thread(struct querying *x, const struct profile *from, uin
 	return n == UINT32_MAX ? 0 : n + 1;
 }
 
-/* Names first, of all chunks: a thread's may come later than its first events. */
+/* Adds all threads with names first: a name may come in a later chunk than the thread's first
+ * events. */
 static void number_named(struct querying *x, const struct profile *p)
 {
 	for (uint32_t i = 0; i < p->n_threads; i++)
@@ -76,7 +77,7 @@ static void sum_add(struct timeline_sum *s, const struct timeline_row *r, uint64
 	s->inside_ns += inside_ns;
 }
 
-/* Part of it lies in the span; @ret_inside: how long. */
+/* Does any part of the row lie in the span? *ret_inside is the length of that part. */
 static bool row_is_inside(const struct timeline_question *q, const struct timeline_row *r,
 			  uint64_t *ret_inside)
 {
@@ -206,7 +207,7 @@ static int query_put_chunk(struct querying *x, const struct timeline_chunk *c)
 	return r < 0 ? r : query_put_intervals(x, c);
 }
 
-/* The names are copied: they outlive @x. */
+/* Copies the names, which outlive @x. */
 static int take_threads(struct querying *x)
 {
 	struct timeline_answer *a = x->answer;
