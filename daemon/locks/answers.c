@@ -1,14 +1,15 @@
-/* See locks.h: queries. They change nothing. */
+/* See locks.h: queries, which change nothing. */
 #include "daemon/locks/locks_priv.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define ANSWER_ROWS_MAX 8192u
-#define CLASS_ROWS_MAX	(2 * ANSWER_ROWS_MAX) /* the limit is lower for those */
-#define LOOK_BACK	12u /* in slices: a minute */
+#define CLASS_ROWS_MAX \
+	(2 * ANSWER_ROWS_MAX) /* limit of rows while an answer by class is added up */
+#define LOOK_BACK 12u /* slices, a minute, in which a later owner is searched */
 
-/* The slices that overlap [now - last, now], and the beginning of the first one. */
+/* The first slice that overlaps [now - last, now], and the moment at which it begins. */
 static uint64_t first_slice(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
 			    uint64_t *ret_from)
 {
@@ -34,7 +35,7 @@ static uint32_t answers_class_of(const struct locks *l, uint32_t class_number, u
 	return known->identity == identity ? known->class_number : 0;
 }
 
-/* Merges rows of a lock whose class became known only after its first waits. */
+/* The key under which a lock is known now: its first waits may have come without its class. */
 static struct lock_key key_now(const struct locks *l, struct lock_key key)
 {
 	key.class_number = answers_class_of(l, key.class_number, key.identity);
@@ -60,8 +61,9 @@ static void answers_add_rest(struct lock_table *to, const struct lock_table *fro
 }
 
 /*
- * The owner of @o now. The owner was read when the wait began: a thread that has since finished a
- * wait for the same lock has owned it from then on. Nothing is known of waits below the threshold.
+ * @o as of now, with the lock's present owner. The owner was read when the wait began; but if a
+ * thread has finished a wait for the same lock since, it is the owner now. Waits below the
+ * threshold are not reported, so an owner that got the lock by one of them is missed.
  */
 static struct locks_open open_now(const struct locks *l, const struct open_wait *o, uint64_t now_ns)
 {
@@ -207,7 +209,8 @@ static struct lock_row *row_of_class(struct lock_table *to, const struct lock_ro
 	return lock_table_row(to, &key, CLASS_ROWS_MAX);
 }
 
-/* Merges rows of locks into rows of classes. A lock without an identity may be several. */
+/* Adds rows of locks up to rows of classes. Locks without an identity share one row, so they may
+ * be several. */
 static void add_up_classes(const struct lock_table *locks, struct lock_table *to)
 {
 	for (uint32_t i = 0; i < locks->n; i++) {
@@ -280,7 +283,7 @@ int locks_query(const struct locks *l, uint64_t now_ns, uint64_t last_ns, bool i
 		answers_add_rest(&table, s->table, idle);
 		add_rows(l, &table, &s->table->other[0][0], 2 * WIRE_WAIT_COUNT, idle);
 	}
-	/* an older agent does not count short waits, but reports long ones */
+	/* agents of an older version do not count the waits for work, but report the long ones */
 	if (seen.idle > ret->counts.idle) {
 		ret->counts.idle = seen.idle;
 		ret->counts.idle_ns = seen.idle_ns;
@@ -328,12 +331,12 @@ static void give_thread(void *userdata, const struct thread *t)
 	uint64_t times[3], begin;
 
 	thread_times(t, x->first, x->last, times);
-	if (open) { /* the part within the span */
+	if (open) { /* only the part within the span */
 		begin = open->wait.begin_ns > x->from_ns ? open->wait.begin_ns : x->from_ns;
 		times[open->wait.idle ? TIMES_IDLE : TIMES_WAIT] +=
 			x->now_ns > begin ? x->now_ns - begin : 0;
 	}
-	/* leaves out threads that have ended and did nothing in the span */
+	/* leaves out ended threads that did nothing in the span */
 	if ((t->flags & WIRE_THREAD_ENDED || !t->tid) && !times[0] && !times[1] && !times[2])
 		return;
 	*row = (struct locks_thread_row){

@@ -1,5 +1,5 @@
-/* See locks_priv.h: names of classes by number. They are never dropped: a JVM uses few classes for
- * locks. */
+/* See locks_priv.h: names of classes by number. None is ever dropped, because a JVM has few
+ * classes of locks. */
 #include "daemon/locks/locks_priv.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* See graph.h. Each thread has at most one outgoing edge, so following the edges once finds all
+/* See graph.h. At most one edge leads out of each thread, so following the edges once finds all
  * cycles. */
 #include "daemon/locks/graph.h"
 
@@ -12,7 +12,7 @@ static int by_tid(const void *a, const void *b)
 
 	if (x->wait->tid != y->wait->tid)
 		return x->wait->tid < y->wait->tid ? -1 : 1;
-	/* only the newest wait of a thread counts: the ends of earlier ones were lost */
+	/* a thread's newest wait comes first; the ends of older ones were lost */
 	return x->wait->begin_ns > y->wait->begin_ns ? -1 : x->wait->begin_ns < y->wait->begin_ns;
 }
 
@@ -31,14 +31,14 @@ static int32_t edge_of(const struct lock_graph *g, uint32_t tid)
 	return tid && low < g->n && g->edges[low].wait->tid == tid ? (int32_t)low : -1;
 }
 
-/* The thread that blocks this one; 0 = unknown. Object.wait waits for a notification, not for an
- * owner. */
+/* The thread that blocks this one; 0 = unknown. A thread in Object.wait waits for a
+ * notification: its monitor's owner does not block it. */
 static uint32_t blocker_of(const struct locks_open *w)
 {
 	return w->wait == WIRE_WAIT_WAIT || w->owner_tid == w->tid ? 0 : w->owner_tid;
 }
 
-/* One edge for each thread. The number shared by all virtual threads without a name is not a
+/* Keeps one wait of each thread. The number that all unnamed virtual threads share is not a
  * thread. */
 static void keep_threads(struct lock_graph *g)
 {
@@ -75,8 +75,8 @@ static void mark_cycle(struct lock_graph *g, uint32_t first)
 	} while (i != first);
 }
 
-/* @mark: the number of the walk that visited each edge. A walk that meets its own mark has found a
- * cycle. */
+/* @mark: for each edge the number of the walk that visited it. A walk that comes to its own mark
+ * has found a cycle. */
 static void find_cycles(struct lock_graph *g, uint32_t *mark)
 {
 	for (uint32_t start = 0; start < g->n; start++) {
@@ -92,8 +92,9 @@ static void find_cycles(struct lock_graph *g, uint32_t *mark)
 }
 
 /*
- * From threads that nobody waits for towards the owners: each edge is processed after all edges
- * that lead to it, so that numbers of waiters add up in one pass. @waiting: edges still to come.
+ * Counts the threads behind each edge, in the order from threads that nobody waits for to the
+ * owners: an edge's turn comes after all edges that lead to it, so one pass suffices. @waiting: for
+ * each edge, how many of those are still to come.
  */
 static void count_behind(struct lock_graph *g, uint32_t *waiting, uint32_t *queue)
 {
@@ -114,7 +115,7 @@ static void count_behind(struct lock_graph *g, uint32_t *waiting, uint32_t *queu
 		if (!--waiting[e->next] && !g->edges[e->next].cycle)
 			queue[n++] = (uint32_t)e->next;
 	}
-	/* in reverse order: the edges they lead to are processed first */
+	/* backwards, so that the edge that this one leads to has its depth already */
 	for (uint32_t i = n; i-- > 0;) {
 		struct lock_edge *e = &g->edges[queue[i]];
 

@@ -1,11 +1,12 @@
-/* See locks.h: distributes the events of the stream to slices, threads and open waits. */
+/* See locks.h: brings the stream's events into slices, threads and open waits. */
 #include "daemon/locks/locks_priv.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
 
-#define LATE_MAX_NS 60000000000ull /* earlier ends are from another clock (a time namespace) */
+#define LATE_MAX_NS \
+	60000000000ull /* an end that is earlier by more is of another clock (a time namespace) */
 
 int locks_new(uint64_t now_ns, struct locks **ret)
 {
@@ -84,13 +85,13 @@ size_t locks_bytes(const struct locks *l)
 
 /* ---- input from the stream ---- */
 
-/* Clamps a moment to the possible range: not in the future, and not of another clock. */
+/* Limits a moment to what is possible: not in the future, and not of another clock. */
 static uint64_t locks_believed(uint64_t ns, uint64_t now_ns)
 {
 	return ns > now_ns || now_ns - ns > LATE_MAX_NS ? now_ns : ns;
 }
 
-/* Frees slices that are more than ten minutes old. */
+/* The slice of a moment. Empties its slot if it holds a slice that is ten minutes older. */
 static struct slice *slice_at(struct locks *l, uint64_t ns)
 {
 	uint64_t number = ns / LOCKS_SLICE_NS;
@@ -105,7 +106,7 @@ static struct slice *slice_at(struct locks *l, uint64_t ns)
 	return s;
 }
 
-/* The table for a moment; NULL without memory. */
+/* The table of the slice of a moment; NULL without memory. */
 static struct lock_table *table_at(struct locks *l, uint64_t ns)
 {
 	struct slice *s = slice_at(l, ns);
@@ -120,7 +121,8 @@ static struct lock_table *table_at(struct locks *l, uint64_t ns)
 	return s->table;
 }
 
-/* The class of a lock; if the record has none, the class known from before. */
+/* The class of the lock, or, if the record has none, the one that earlier records of the lock
+ * had. */
 static uint32_t locks_class_number_of(struct locks *l, const struct stream_lock *w)
 {
 	uint32_t number = classes_number(&l->classes, w->class_name);
@@ -141,7 +143,7 @@ static struct lock_key locks_key_of(struct locks *l, const struct stream_lock *w
 	return (struct lock_key){ locks_class_number_of(l, w), w->identity, w->wait, idle };
 }
 
-/* There may be millions of virtual threads: those without a name share a number. */
+/* There may be millions of virtual threads, so those without a name share one number. */
 static struct thread *locks_thread_of(struct locks *l, uint32_t tid, uint64_t now_ns)
 {
 	if (tid > WIRE_VIRTUAL_TID && !threads_find(&l->threads, tid))
@@ -163,8 +165,8 @@ static bool is_within(uint64_t ns, const struct stream_lock *w)
 }
 
 /*
- * The method in which the owner was: from its stack if it waited itself or slept, or from its
- * samples while it held the lock; otherwise where it waited for that lock before it owned it.
+ * The stack of the owner: as the record has it (of an owner that waited itself, or slept); else of
+ * its sample during the wait; else where the owner waited for this lock before it got it.
  */
 static uint32_t owner_node(const struct locks *l, const struct stream_lock *w,
 			   uint32_t class_number)
@@ -246,7 +248,8 @@ static void add_open(struct locks *l, const struct stream *s, const struct strea
 	(void)locks_thread_of(l, w->tid, now_ns);
 	if (!o)
 		return;
-	if (!o->wait.begin_ns) { /* reported for the first time: from now on our own clock counts */
+	if (!o->wait.begin_ns) { /* its first report: if its begin is implausible, it began
+				    @duration ago by our clock */
 		o->wait.begin_ns = w->duration_ns < now_ns ? now_ns - w->duration_ns : 1;
 		if (now_ns >= w->begin_ns && now_ns - w->begin_ns < w->duration_ns + LATE_MAX_NS)
 			o->wait.begin_ns = w->begin_ns ? w->begin_ns : 1;
@@ -276,7 +279,7 @@ void locks_add(struct locks *l, const struct stream *s, const struct stream_lock
 		return;
 	}
 	ended = *w;
-	if (!ended.owner_node) /* where the owner slept, which is unknown at the end of the wait */
+	if (!ended.owner_node) /* the owner's stack, which only reports of the open wait have */
 		ended.owner_node = opens_owner_node(&l->opens, w->tid, w->begin_ns);
 	opens_end(&l->opens, w->tid, w->begin_ns);
 	if (!(w->flags & WIRE_LOCK_CLOSED))
@@ -330,7 +333,7 @@ void locks_state(struct locks *l, const struct wire_state *w, uint64_t now_ns)
 		thread->state = w->state;
 }
 
-/* Records of the same moment belong to one report, which replaces the previous one. */
+/* Rows of the same moment belong to one report, which replaces the previous one. */
 void locks_virtual(struct locks *l, const struct stream_virtual *v)
 {
 	struct virtuals *all = &l->virtuals;

@@ -1,13 +1,13 @@
-/* Inside the locks room: classes.c, slices.c (locks), threads.c, open.c (open waits), locks.c
- * (input), answers.c. */
+/* Shared by the files of the locks room: classes.c, sites.c, slices.c (locks), threads.c, open.c
+ * (open waits), locks.c (input), answers.c. */
 #pragma once
 
 #include "daemon/ground/hash.h"
 #include "daemon/locks/locks.h"
 
-#define OTHER_CLASS UINT32_MAX /* class of a row: "[other locks]" */
+#define OTHER_CLASS UINT32_MAX /* class of the row "[other locks]" */
 
-/* Tables by number are seeded, because a process chooses its tids and identities. */
+/* Hashes with a random seed, because the target chooses its tids and identities. */
 static inline uint32_t locks_hash(uint64_t key, uint32_t seed)
 {
 	uint64_t h = (key ^ ((uint64_t)seed << 32 | seed)) * 0x9e3779b97f4a7c15ull;
@@ -15,14 +15,14 @@ static inline uint32_t locks_hash(uint64_t key, uint32_t seed)
 	return (uint32_t)((h ^ h >> 29) * 0xbf58476d1ce4e5b9ull >> 32);
 }
 
-/* ---- classes.c: names by number; 0 = "", classes without room are number 1 ---- */
+/* ---- classes.c: names by number; 0 = "", 1 = a class that found no room ---- */
 
 #define CLASSES_OTHER 1u
 
 struct classes {
 	char **names;
 	uint32_t n, cap, bytes, seed;
-	struct hash_index index; /* of names */
+	struct hash_index index; /* by name */
 };
 uint32_t classes_number(struct classes *c, const char *name);
 const char *classes_name(const struct classes *c, uint32_t number);
@@ -38,7 +38,7 @@ struct sites {
 		uint32_t node, frame;
 	} * cache; /* SITES_CACHE; NULL = empty */
 };
-/* The method in which the application waits, by number; 0 = unknown. */
+/* The number of the application's method in which the stack waits; 0 = unknown. */
 uint32_t sites_frame(struct sites *p, const struct stream *s, uint32_t node);
 const char *sites_name(const struct sites *p, uint32_t frame);
 void sites_forget_nodes(struct sites *p);
@@ -46,7 +46,8 @@ void sites_deinit(struct sites *p);
 
 struct site {
 	uint32_t frame; /* 0 = free */
-	uint32_t node; /* of the longest wait there; 0 = none, or of an epoch that has ended */
+	uint32_t node; /* leaf of the stack of the longest wait there; 0 = none, or a stack from
+			  before a RESET */
 	uint32_t us, longest_us;
 };
 struct site_set {
@@ -75,43 +76,43 @@ struct lock_row {
 	struct lock_key key;
 	uint64_t waits, open, total_ns, longest_ns;
 	struct tid_set waiters, owners;
-	struct site_set waiting, holding; /* methods of its waiters and owners */
-	uint32_t last_tid; /* the last thread that got it, and when */
-	uint32_t locks; /* of a class's row in an answer, */
+	struct site_set waiting, holding; /* the methods of its waiters and of its owners */
+	uint32_t last_tid; /* the last thread that got the lock, and when */
+	uint32_t locks; /* in an answer's row of a class: how many locks, */
 	bool more_locks; /* and whether there are more */
 	uint64_t last_ns;
 };
 
 /*
- * Rows by key. At @max the smaller half of them is folded into one row for each class, and if there
- * are too many classes into the other rows.
+ * Rows by key. When there are @max, the half with the least time is added to one row for each
+ * class, or, if there are too many classes, to the other rows.
  */
 struct lock_table {
 	struct lock_row *rows;
 	uint32_t n, cap, seed;
 	struct hash_index index; /* of rows */
 	uint64_t folded;
-	uint32_t epoch; /* of its nodes */
-	struct lock_row *rest; /* classes' rows: identity 0, number of locks unknown */
+	uint32_t epoch; /* of its nodes, see struct locks */
+	struct lock_row *rest; /* rows of classes: identity 0, number of locks unknown */
 	uint32_t n_rest;
-	struct lock_row other[WIRE_WAIT_COUNT][2]; /* by kind of wait and idle */
+	struct lock_row other[WIRE_WAIT_COUNT][2]; /* by kind of wait, and whether idle */
 };
-/* The row of @key, or an other row when there is no room (never NULL). */
+/* The row of @key, or, when there is no room, an other row; never NULL. */
 struct lock_row *lock_table_row(struct lock_table *t, const struct lock_key *key, uint32_t max);
 const struct lock_row *lock_table_find(const struct lock_table *t, const struct lock_key *key);
-/* The row for the rest of a class, or an other row. */
+/* The row for those locks of a class that have none, or an other row. */
 struct lock_row *lock_table_rest(struct lock_table *t, const struct lock_key *key);
-/* For queries by lock: the rest of each class is added to the other rows. */
+/* For answers by lock: adds the rows of classes to the other rows. */
 void lock_table_forget_classes(struct lock_table *t);
 void lock_row_add(struct lock_row *to, const struct lock_row *from);
 size_t lock_table_bytes(const struct lock_table *t);
-/* Gives back memory: hardly anything is added to it any more. */
+/* Frees unused memory of a table to which hardly anything is added any more. */
 void lock_table_shrink(struct lock_table *t);
-/* Nodes of an earlier epoch are cleared. */
+/* Clears nodes of earlier epochs. */
 void lock_table_turn(struct lock_table *t, uint32_t epoch);
-void lock_table_clear(struct lock_table *t); /* keeps its seed */
+void lock_table_clear(struct lock_table *t); /* the seed stays */
 
-/* ---- threads.c ---- */
+/* ---- threads.c ------------------------------------------------------------------------------- */
 
 struct times {
 	uint32_t cpu_us, wait_us, idle_us;
@@ -121,61 +122,62 @@ struct thread {
 	uint32_t tid, flags;
 	uint64_t java_id;
 	char *name; /* NULL = unknown */
-	uint64_t heard_ns; /* something was reported of it */
+	uint64_t heard_ns; /* when something was last reported about it */
 	uint64_t sample_ns, before_ns; /* its last two samples */
-	uint32_t sample_node, before_node; /* their stacks; 0 = of an epoch that has ended */
+	uint32_t sample_node, before_node; /* their stacks; 0 = from before a RESET */
 	uint64_t last_end_ns;
 	uint32_t last_class, last_identity, last_node;
 	uint8_t last_wait;
 	uint8_t state; /* enum wire_thread_state */
-	uint32_t epoch; /* of its nodes */
-	bool retired; /* ended, and its number may be another thread's now */
-	uint64_t slice, first; /* the newest and the oldest in times */
-	struct times *times; /* by slice modulo; all others are zero */
-	uint32_t n_times; /* grows with the thread's time, to LOCKS_SLICES */
-	struct thread *next; /* of the same bucket, or of the retired ones */
+	uint32_t epoch; /* of its nodes, see struct locks */
+	bool retired; /* it has ended, and another thread may have its number */
+	uint64_t slice, first; /* the newest slice, and the oldest one, that times has */
+	struct times
+		*times; /* at the slice's number modulo n_times; slices without time are zero */
+	uint32_t n_times; /* grows with the thread's age up to LOCKS_SLICES */
+	struct thread *next; /* the next one in its bucket, or in the list of retired threads */
 };
 
 struct threads {
 	struct thread **buckets; /* hash table by tid */
 	struct thread *retired;
-	struct thread other; /* for times without room; tid 0 */
+	struct thread other; /* takes times that find no room; tid 0 */
 	uint32_t n, n_virtual, seed, epoch;
 	size_t bytes;
 	uint64_t refused;
 	uint64_t swept, swept_virtual; /* the slice in which room was last made */
-	const struct thread *held; /* while room is being made for it */
+	const struct thread *held; /* must stay while room is made for it */
 };
 int threads_init(struct threads *t);
 void threads_deinit(struct threads *t);
-/* NULL = unknown. Clears nodes of an epoch that has ended, here and below. */
+/* The thread, or NULL. Here and below, nodes of earlier epochs are cleared. */
 struct thread *threads_find(const struct threads *t, uint32_t tid);
-/* The existing one, a new one, or `other`. */
+/* The thread; a new one if it is not known; `other` if there is no room. */
 struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns);
 void threads_reported(struct threads *t, const struct wire_thread *w, const char *name,
 		      uint64_t now_ns);
 void threads_end_all(struct threads *t);
 void threads_each(const struct threads *t,
 		  void (*each)(void *userdata, const struct thread *thread), void *userdata);
-/* Adds the time of [begin, end) to the slices that it overlaps; slices over ten minutes old are
- * skipped. */
+/* Adds the time of [begin, end) to the slices that it overlaps, except those over ten minutes
+ * old. */
 enum times_of { TIMES_CPU, TIMES_WAIT, TIMES_IDLE };
 void threads_spend(struct threads *t, struct thread *thread, enum times_of what, uint64_t begin_ns,
 		   uint64_t end_ns, uint64_t now_ns);
-/* Adds all of it at one moment. */
+/* Adds @ns to the slice of one moment. */
 void threads_book(struct threads *t, struct thread *thread, enum times_of what, uint64_t at_ns,
 		  uint64_t ns, uint64_t now_ns);
-/* Sums over the slices from @first to @last. */
+/* Sums over the slices from @first to @last, by enum times_of. */
 void thread_times(const struct thread *t, uint64_t first, uint64_t last, uint64_t ret[3]);
 
-/* ---- open.c ---- */
+/* ---- open.c ---------------------------------------------------------------------------------- */
 
 struct open_wait {
-	struct locks_open wait; /* first: it is copied into answers as such */
-	uint64_t key_ns; /* its begin, as the process reported it */
+	struct locks_open wait; /* first, because it is copied into answers */
+	uint64_t key_ns; /* the begin as the target reported it */
 	uint32_t class_number, frame, owner_frame;
-	uint32_t epoch; /* of its nodes: if it is not the current one they mean nothing */
-	struct open_wait *next; /* of the same bucket */
+	uint32_t epoch; /* of its nodes; in a later epoch they mean nothing */
+	struct open_wait *next; /* the next one in its bucket */
 };
 
 struct opens {
@@ -187,39 +189,38 @@ int opens_init(struct opens *o);
 void opens_deinit(struct opens *o);
 void opens_clear(struct opens *o);
 size_t opens_bytes(const struct opens *o);
-/* A copy for answers: without nodes of an epoch that has ended. */
+/* A copy for answers, without nodes of earlier epochs. */
 struct locks_open opens_wait(const struct opens *o, const struct open_wait *w);
-/* The existing entry of a wait that is reported again, or a new one, in place of an earlier wait of
- * the thread; NULL = no room, or a later wait is known. */
+/* The entry of an open wait: the known one, or a new one that replaces an earlier wait of the
+ * thread. NULL = no room, or a later wait of the thread is known. */
 struct open_wait *opens_put(struct opens *o, uint32_t tid, uint64_t begin_ns);
-/* The owner's method as reported while the wait lasted; 0 = not reported, or of an epoch that has
- * ended. */
+/* The owner's stack that was reported while the wait lasted; 0 = none, or from before a RESET. */
 uint32_t opens_owner_node(const struct opens *o, uint32_t tid, uint64_t begin_ns);
-/* The wait that began then, or an earlier one of @tid: a thread waits for one thing at a time. */
+/* Ends the wait that began at @begin_ns, or an earlier one of @tid: a thread waits for one thing
+ * at a time. */
 void opens_end(struct opens *o, uint32_t tid, uint64_t begin_ns);
 void opens_end_thread(struct opens *o, uint32_t tid);
-/* NULL = none. */
+/* The thread's open wait; NULL = none. */
 const struct open_wait *opens_of(const struct opens *o, uint32_t tid);
 uint32_t opens_each(const struct opens *o, void (*each)(void *userdata, const struct open_wait *w),
 		    void *userdata);
 
-/* ---- locks.c ---- */
+/* ---- locks.c --------------------------------------------------------------------------------- */
 
 struct slice {
 	uint64_t number; /* moment / LOCKS_SLICE_NS */
-	struct lock_table *table; /* NULL = the slot is empty */
+	struct lock_table *table; /* NULL = no waits */
 	struct locks_counts counts;
-	struct locks_counts seen; /* number of idle waits that came one by one */
+	struct locks_counts seen; /* waits for work that were reported one by one */
 };
 
-/* The class of a lock by its identity, for waits that end or are in progress before the class was
- * known. */
+/* The classes of locks by identity, for records of waits in which the class is missing. */
 #define KNOWN_CLASSES 4096u
 struct known_class {
 	uint32_t identity, class_number;
 };
 
-/* One report about all virtual threads; the last row is the rest without room. */
+/* A report about all virtual threads; its last row is for those without a row of their own. */
 struct virtuals {
 	uint64_t mono_ns; /* 0 = none yet */
 	uint32_t n;
@@ -230,19 +231,19 @@ struct virtuals {
 };
 
 struct locks {
-	uint64_t first_ns; /* nothing is known before that moment */
+	uint64_t first_ns; /* before it nothing is known */
 	struct classes classes;
 	struct sites sites;
-	struct known_class *known; /* KNOWN_CLASSES; NULL = none so far */
-	struct locks_counts counted; /* of this session, as last reported */
+	struct known_class *known; /* KNOWN_CLASSES; NULL = none yet */
+	struct locks_counts counted; /* as last reported, since the session began */
 	struct slice slices[LOCKS_SLICES];
 	struct threads threads;
 	struct opens opens;
 	struct virtuals virtuals;
-	uint64_t folded; /* of slices that are gone */
+	uint64_t folded; /* rows folded in slices that are gone */
 	uint32_t seed;
-	/* Grows with each RESET of the stream. Nodes noted in an earlier epoch are cleared when
-	 * they are looked at: a RESET is a short frame, and must not cost a walk over
+	/* Grows with each RESET of the stream. Nodes from earlier epochs are cleared only when
+	 * they are next used, because a RESET is a short frame and must not cost a walk over
 	 * everything. */
 	uint32_t epoch;
 };

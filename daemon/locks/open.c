@@ -1,13 +1,13 @@
 /*
  * See locks_priv.h: open waits, in a hash table. A thread waits for one thing at a time, so its
- * number alone finds the wait; where many threads share a number, the wait's begin is part of the
- * key. Each of the functions below looks at one chain only, whatever a process makes up.
+ * number is the key; where several threads share a number, the begin of the wait is part of the
+ * key. Each function looks at one chain only, whatever numbers the target makes up.
  */
 #include "daemon/locks/locks_priv.h"
 
 #include <errno.h>
 
-#define BUCKETS_FIRST 64u /* a power of two; grows with its content */
+#define BUCKETS_FIRST 64u /* a power of two; doubled as waits are added */
 
 int opens_init(struct opens *o)
 {
@@ -36,7 +36,7 @@ static bool locks_open_is_it(const struct open_wait *w, uint32_t tid, uint64_t b
 	return w->wait.tid == tid && (!is_many(tid) || w->key_ns == begin_ns);
 }
 
-/* The pointer that leads to it, or to NULL. */
+/* The link to the wait, or the NULL at the end of its chain. */
 static struct open_wait **locks_open_find(const struct opens *o, uint32_t tid, uint64_t begin_ns)
 {
 	struct open_wait **link = locks_open_bucket_of(o, tid, begin_ns);
@@ -75,7 +75,7 @@ size_t opens_bytes(const struct opens *o)
 	return o->n_buckets * sizeof(*o->buckets) + o->n * sizeof(struct open_wait);
 }
 
-/* Without memory chains get longer. */
+/* Doubles the buckets. Without memory the chains grow instead. */
 static void locks_open_grow(struct opens *o)
 {
 	struct opens bigger = *o;
@@ -107,7 +107,8 @@ struct locks_open opens_wait(const struct opens *o, const struct open_wait *w)
 	return wait;
 }
 
-/* Is it the known wait, or a new one in place of another? An earlier one comes too late. */
+/* Does the entry take this wait: the same, or a later one that replaces it? An earlier one comes
+ * too late. */
 static bool locks_open_takes(struct open_wait *w, uint64_t begin_ns)
 {
 	if (begin_ns < w->key_ns)

@@ -1,16 +1,17 @@
 /*
- * See locks_priv.h: methods of the application in which threads waited for a lock, and in which its
- * owner was. A stack is reduced to one method, the first from the leaf that is not the JDK's; the
- * stack of the longest wait there is kept with it, as long as the stream's nodes keep their
- * meaning.
+ * See locks_priv.h: the methods of the application in which threads waited for a lock, or had it.
+ * Of a stack one method counts: the first one from the leaf that is not the JDK's. The stack of the
+ * longest wait there is kept, too, until the stream's next RESET.
  */
 #include "daemon/locks/locks_priv.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define DEPTH_MAX 256 /* frames from the leaf; below them everything is assumed to be the JDK's */
-#define NAME_MAX  512
+#define DEPTH_MAX                                                                                  \
+	256 /* frames from the leaf; a stack whose first so many are the JDK's counts as the JDK's \
+	     */
+#define NAME_MAX 512
 
 static bool sites_is_of_the_jdk(const char *class_name)
 {
@@ -27,7 +28,8 @@ static void sites_put_name(const struct stream_frame *f, char *buf)
 	snprintf(buf, NAME_MAX, "%s.%s", f->class_name, f->method);
 }
 
-/* "org.shop.Main.sell"; the JDK's own method if there is no other; "" = no Java frame. */
+/* Writes "org.shop.Main.sell": the application's method, else the JDK's; "" = there is no Java
+ * frame. */
 static void application_frame(const struct stream *s, uint32_t node, char *buf)
 {
 	struct stream_frame f;
@@ -84,7 +86,7 @@ void sites_deinit(struct sites *p)
 	classes_deinit(&p->names);
 }
 
-/* ---- of one row ---- */
+/* ---- the methods of one row ------------------------------------------------------------------ */
 
 static uint32_t sites_add_us(uint32_t a, uint32_t b)
 {
@@ -109,7 +111,7 @@ void site_set_add(struct site_set *s, const struct site *p)
 		if (q->us < least->us)
 			least = q;
 	}
-	/* as for threads: the more important one is kept */
+	/* without room the one with more time stays */
 	if (!least->frame || least->us < p->us)
 		*least = *p;
 }

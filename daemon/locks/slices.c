@@ -1,4 +1,4 @@
-/* See locks_priv.h: rows of one slice, or of an answer. */
+/* See locks_priv.h: the rows of a slice, or of an answer. */
 #include "daemon/locks/locks_priv.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ void tid_set_add(struct tid_set *s, uint32_t tid, uint64_t ns)
 		s->tids[s->n++] = (struct locks_tid){ tid, ns };
 		return;
 	}
-	/* the more important one is kept; the answer shows that there were others */
+	/* the one with more time stays; the answer shows that there were others */
 	s->more = true;
 	if (s->tids[least].ns < ns)
 		s->tids[least] = (struct locks_tid){ tid, ns };
@@ -128,7 +128,8 @@ static int more_first(const void *a, const void *b)
 	return x->total_ns < y->total_ns ? 1 : x->total_ns > y->total_ns ? -1 : 0;
 }
 
-/* A program with a new lock for each operation must not displace the contended locks. */
+/* Folds the half of the rows with the least time: a program that makes a lock for each operation
+ * must not displace its contended locks. */
 static void slices_fold(struct lock_table *t)
 {
 	uint32_t keep = t->n / 2;
@@ -143,7 +144,7 @@ static void slices_fold(struct lock_table *t)
 
 static bool slices_grow(struct lock_table *t)
 {
-	/* twice as many, or as many as they were before they shrank */
+	/* twice as many; a table that has shrunk gets its former size back */
 	uint32_t size = t->index.size, cap = !size ? 8 : t->cap < size / 2 ? size / 2 : size;
 	struct lock_row *rows = realloc(t->rows, cap * sizeof(*rows));
 

@@ -1,7 +1,7 @@
 /*
- * See locks_priv.h. An ended thread stays for ten minutes, or until there is no room, because its
- * time is part of the answers. The ends of virtual threads are not reported, and there are
- * thousands: the newest ones are kept.
+ * See locks_priv.h. A thread that has ended stays for ten minutes, or until there is no room,
+ * because its time belongs in answers. The ends of virtual threads are not reported, and there are
+ * thousands of them: the newest are kept.
  */
 #include "daemon/locks/locks_priv.h"
 
@@ -73,7 +73,7 @@ void threads_deinit(struct threads *t)
 	t->other.times = NULL;
 }
 
-/* ---- room ---- */
+/* ---- room ------------------------------------------------------------------------------------ */
 
 enum pressure { OLD, ENDED, VIRTUAL };
 
@@ -111,8 +111,8 @@ static void locks_threads_sweep(struct threads *t, enum pressure pressure, uint6
 }
 
 /*
- * A sweep visits all threads: if it freed little, the next one waits for the end of the slice;
- * otherwise each thread of a flood of new ones would cost a sweep.
+ * Is there room for another thread? Makes some at most once in a slice: making room visits all
+ * threads, and a flood of new threads must not cost that for each of them.
  */
 static bool locks_threads_has_room(struct threads *t, size_t bytes, bool virtual, uint64_t now_ns)
 {
@@ -140,7 +140,7 @@ static bool locks_threads_has_room(struct threads *t, size_t bytes, bool virtual
 	return t->n < LOCKS_THREADS_MAX && t->bytes + bytes <= LOCKS_THREAD_BYTES_MAX;
 }
 
-/* ---- lookup ---- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
 {
@@ -173,7 +173,7 @@ struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
 	return thread;
 }
 
-/* The number is another thread's now: the ended one keeps its times without a number. */
+/* Another thread has the number now: the ended one keeps its times, but no number. */
 static void locks_threads_retire(struct threads *t, struct thread *thread)
 {
 	struct thread **link = locks_threads_bucket_of(t, thread->tid);
@@ -240,7 +240,7 @@ void threads_each(const struct threads *t,
 		each(userdata, thread);
 }
 
-/* ---- times ---- */
+/* ---- times ----------------------------------------------------------------------------------- */
 
 static uint32_t locks_threads_add_us(uint32_t a, uint64_t ns)
 {
@@ -249,8 +249,7 @@ static uint32_t locks_threads_add_us(uint32_t a, uint64_t ns)
 	return us > UINT32_MAX - a ? UINT32_MAX : a + (uint32_t)us;
 }
 
-/* The times of @slice; NULL = it is over ten minutes old. Slices between the newest and it are
- * new. */
+/* The times of @slice, which are 0 for slices after the newest one so far; NULL = it is too old. */
 static struct times *locks_threads_times_at(struct thread *thread, uint64_t slice)
 {
 	if (slice > thread->slice) {
@@ -267,7 +266,7 @@ static struct times *locks_threads_times_at(struct thread *thread, uint64_t slic
 	return &thread->times[slice % thread->n_times];
 }
 
-/* Number of slices to allocate for one more. Most threads live for some seconds. */
+/* How many slices to allocate so that @slice has room. Most threads live for seconds only. */
 static uint32_t times_for(const struct thread *thread, uint64_t slice)
 {
 	uint64_t newest = slice > thread->slice ? slice : thread->slice;
@@ -276,7 +275,7 @@ static uint32_t times_for(const struct thread *thread, uint64_t slice)
 	if (!thread->n_times)
 		return 8;
 	if (newest - slice >= LOCKS_SLICES)
-		return thread->n_times; /* it is not counted */
+		return thread->n_times; /* too old: it is not counted */
 	return newest - oldest < 8 ? 8 : newest - oldest < 32 ? 32 : LOCKS_SLICES;
 }
 

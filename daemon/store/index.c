@@ -1,7 +1,7 @@
 /*
- * The content of a segment by process: from the index's file, or, if that is missing, torn or
- * belongs to another segment, by a scan. A file is trusted as far as its CRCs and bounds go; the
- * target of an entry is checked again when it is read.
+ * What a segment holds, by process: read from the index's file, or, if that is missing, torn or of
+ * another segment, found by a scan of the segment. The file is trusted as far as its CRCs and
+ * bounds go; what an entry points to is checked when it is read.
  */
 #include "daemon/store/store_priv.h"
 
@@ -271,7 +271,7 @@ static uint32_t add_string(struct index *x, const char *text, size_t *cap)
 	return at;
 }
 
-/* Updates @q from the newest window that can be read. */
+/* Fills in the names of @q, from its newest window that can be read. */
 static int index_describe_segment(struct index *x, struct index_process *q, int fd, size_t *cap)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;

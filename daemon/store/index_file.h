@@ -1,6 +1,7 @@
 /*
- * The file of an index: this header, the records of sums, then the table: processes, strings,
- * entries. The table has a CRC, entries one for each process, a sum that of every record.
+ * The file of an index: this header; the records of sums; the table of processes, strings and
+ * entries. Each has a CRC: the processes and strings together, the entries of each process, and
+ * every record.
  */
 #pragma once
 
@@ -14,12 +15,13 @@
 
 struct index_header {
 	uint64_t magic;
-	uint64_t covered; /* bytes of the segment, or of all of the hour */
+	uint64_t covered; /* bytes of the segment; in an hour's file, of all its segments */
 	uint64_t table_at;
 	uint32_t n_processes, n_entries, strings_len;
 	uint32_t table_crc; /* processes and strings */
-	uint32_t number; /* low bits of the segment's, of an hour its first: index_number() */
-	uint32_t crc; /* of this header with crc 0 */
+	uint32_t number; /* index_number(): low bits of the segment's number, or of the hour's first
+			    one */
+	uint32_t crc; /* of this header with 0 in its place */
 };
 _Static_assert(sizeof(struct index_header) == 48, "on disk");
 

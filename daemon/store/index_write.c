@@ -1,8 +1,8 @@
 /*
- * Writes the index of a finished segment beside it, and in it for each process the sum of its
- * windows, so that a query over hours need not read them one by one; and for a finished hour the
- * sums of those. Both can be made again at any time: they are written under another name and
- * renamed, and contain the length of the data that they cover.
+ * Writes the index of a finished segment beside it, with the sum of each process's windows, so that
+ * a query over hours need not read them one by one; and for each finished hour the sums of these
+ * sums. All of them can be made again at any time: so they are written under another name and
+ * renamed, and they contain the length of the data that they cover.
  */
 #include "daemon/store/store_priv.h"
 
@@ -14,12 +14,12 @@
 #include "daemon/profile/profile_priv.h"
 #include "daemon/store/index_file.h"
 
-#define SUM_BYTES_MAX (24ul << 20) /* limit of memory; a larger process has no sum */
+#define SUM_BYTES_MAX (24ul << 20) /* a process that takes more memory has no sum */
 
 struct writer {
 	struct store *store;
 	int fd;
-	uint64_t at; /* where the next bytes go */
+	uint64_t at; /* where the next bytes of the file go */
 };
 
 static int index_write_put(struct writer *w, const void *data, size_t len)
@@ -42,7 +42,7 @@ static int index_write_begin(struct writer *w, struct store *s)
 	return w->fd < 0 ? -errno : 0;
 }
 
-/* The table behind the sums, and the header that makes it a file. */
+/* Writes the table behind the sums, then the header, which makes the file valid. */
 static int index_write_finish(struct writer *w, struct index *x, uint32_t number, uint64_t covered)
 {
 	size_t len = x->n_processes * sizeof(*x->processes);
@@ -82,7 +82,7 @@ static int index_write_publish(struct store *s, enum store_file kind, uint64_t s
 	return renameat(s->dfd, INDEX_TEMP, s->dfd, name) < 0 ? -errno : 0;
 }
 
-/* @sum as a record of @q; omitted if there is no room for all of it. */
+/* Writes @sum as the record of @q, unless a part of it found no room. */
 static int index_write_put_sum(struct writer *w, struct index_process *q, const struct profile *sum,
 			       uint64_t overflow)
 {
@@ -111,8 +111,7 @@ static int new_sum(struct profile **ret)
 	return r;
 }
 
-/* Adds the record at @at, which is @q's, to @sum. A damaged record is skipped, as in every
- * query. */
+/* Adds the window of @q at @at to @sum. A damaged record is skipped, as in every query. */
 static int index_write_add_record(struct profile *sum, int fd, uint64_t at,
 				  const struct index_process *q, uint64_t *overflow)
 {
@@ -178,7 +177,7 @@ struct hour {
 	uint64_t covered;
 };
 
-/* Opens the indexes of all segments of the hour; -ENOENT as long as one has none. */
+/* Opens the indexes of all segments of an hour; -ENOENT if one has none yet. */
 static int open_hour(struct store *s, uint64_t hour, struct hour *ret)
 {
 	CLEANUP(freep) uint64_t *segments = NULL;
@@ -210,7 +209,7 @@ static uint32_t move_string(struct index *x, const char *text)
 	return at;
 }
 
-/* Adds @q of a part to the hour's, or makes a new one. */
+/* Adds the process @q of one segment to @to, the same process in the hour. */
 static void index_write_add_process(struct index *x, struct index_process *to,
 				    const struct index *part, const struct index_process *q)
 {
@@ -243,7 +242,7 @@ static int sum_parts(struct writer *w, struct hour *h, struct index_process *to)
 		const struct index_process *q = index_find(&h->parts[i], to->pid, to->start_time);
 
 		if (q && !q->sum_at)
-			return 0; /* only one window, or too large */
+			return 0; /* one window only, or too large */
 		if (q)
 			r = index_write_add_record(sum, h->parts[i].fd, q->sum_at, to, &overflow);
 	}
@@ -261,7 +260,7 @@ static int by_identity(const void *a, const void *b)
 	return x->start_time < y->start_time ? -1 : x->start_time > y->start_time;
 }
 
-/* All processes of the parts, each once. */
+/* Lists the processes of all segments, each once. */
 static int index_write_collect(const struct hour *h, struct index *ret)
 {
 	CLEANUP(freep) struct index_process *all = NULL;
@@ -280,7 +279,7 @@ static int index_write_collect(const struct hour *h, struct index *ret)
 	for (uint32_t i = 0; i < h->n; i++)
 		for (uint32_t k = 0; k < h->parts[i].n_processes; k++) {
 			all[n] = h->parts[i].processes[k];
-			all[n++].first = i; /* the part that owns the strings */
+			all[n++].first = i; /* the part whose strings it refers to */
 		}
 	qsort(all, n, sizeof(*all), by_identity);
 	ret->strings_len = 1;

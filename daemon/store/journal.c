@@ -1,10 +1,10 @@
 /*
- * Windows that are not closed yet. The events of a second are appended to the journal of its
- * window, <window>.jnl, as soon as the second is over and again when it changed; the last version
- * counts. Nothing is synced: this protects against the death of the daemon, not of the host. When
- * the window is in the store its journal is removed; the window's records contain the journal's
- * number, so that a leftover journal is either known to be in the store, or becomes a window when
- * the store is opened again.
+ * Windows that are not closed yet. As soon as a second is over, its events are appended to the
+ * journal of their window, <window>.jnl; if they change they are appended again, and the last
+ * version counts. Nothing is synced: this protects against the death of the daemon, not of the
+ * host. Once the window is in the store its journal is removed. The window's records hold the
+ * journal's number: so when the store is opened, a leftover journal is either found to be in the
+ * store, or becomes a window.
  */
 #include "daemon/store/store_priv.h"
 
@@ -18,7 +18,7 @@
 #include "daemon/ground/clock.h"
 
 #define WINDOW_NS   (10 * NS_PER_S)
-#define SECONDS_MAX 40 /* of a window; targets choose the times */
+#define SECONDS_MAX 40 /* in one window; more than ten because targets choose the times */
 #define FILES_MAX   64
 #define BYTES_MAX   (64ul << 20)
 
@@ -67,9 +67,10 @@ static int open_journal(struct store *s, uint64_t window, struct journal **ret)
 	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id) || !id)
 		return -EAGAIN;
 	j = oldest_place(s);
-	close_journal(j); /* its file stays: the window was lost on its way to the store */
+	close_journal(j); /* its window was lost on the way to the store: the file is kept */
 	journal_name(window, name);
-	/* a window of an earlier process is in the store since this one started */
+	/* an earlier process's window of this time is in the store already: the file may be
+	 * overwritten */
 	j->fd = openat(s->dfd, name,
 		       O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640);
 	if (j->fd < 0)
@@ -124,7 +125,7 @@ void journal_end(struct store *s, uint64_t begin_real_ns)
 	close_journal(j);
 }
 
-/* The format of a slice in a journal: number of processes, the tenant of each, the profile. */
+/* The bytes of a slice in a journal: the number of processes, each one's tenant, the profile. */
 int store_journal_bytes(const struct profile *slice, uint8_t **ret, size_t *ret_len)
 {
 	size_t head = sizeof(uint32_t) + slice->n_processes * sizeof(uint64_t), len;
@@ -154,7 +155,7 @@ struct second {
 	off_t at;
 };
 
-/* The last version of each second, in the order in which they came; returns their number. */
+/* Finds the last version of each second. Returns their number, in the order of their arrival. */
 static unsigned find_seconds(int fd, struct second seconds[SECONDS_MAX])
 {
 	unsigned n = 0, i;
@@ -164,7 +165,7 @@ static unsigned find_seconds(int fd, struct second seconds[SECONDS_MAX])
 		uint8_t *data = NULL;
 
 		if (record_read(fd, at, &h, &data) < 0)
-			continue; /* torn: the previous version counts */
+			continue; /* torn: the version before it counts */
 		free(data);
 		for (i = 0; i < n; i++)
 			if (seconds[i].header.begin_real_ns == h.begin_real_ns)
@@ -214,7 +215,7 @@ static int add_second(struct profile *window, int fd, const struct second *s)
 	return r == -EBADMSG ? 0 : r;
 }
 
-/* Is a window of journal @id in the store? Checks only the segments of its time. */
+/* Is a window of journal @id in the store? Only segments of its time are searched. */
 static bool is_stored(struct store *s, uint64_t id, uint64_t window)
 {
 	uint64_t slot = window * WINDOW_NS / SLOT_NS;
@@ -234,7 +235,7 @@ static bool is_stored(struct store *s, uint64_t id, uint64_t window)
 	return found;
 }
 
-/* Makes a window from the journal, if the store lacks it. 1, 0 or -errno. */
+/* Makes a window of the journal unless the store has it. 1 = made, 0 = not, or -errno. */
 static int journal_recover_window(struct store *s, int fd, uint64_t window)
 {
 	CLEANUP(freep) struct second *seconds = calloc(SECONDS_MAX, sizeof(*seconds));
@@ -300,8 +301,7 @@ uint64_t journal_recover(struct store *s)
 		journal_name(windows[i], name);
 		fd = openat(s->dfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 		if (fd >= 0 && record_is_foreign(fd) && !is_past(s, windows[i]))
-			continue; /* kept for the version that wrote it, in case it is installed
-				   * again */
+			continue; /* of another version of kindling, which may be installed again */
 		if (fd >= 0 && journal_recover_window(s, fd, windows[i]) > 0)
 			recovered++;
 		(void)unlinkat(s->dfd, name, 0);

@@ -1,8 +1,8 @@
 /*
- * Windows by process and time. A complete hour is read from its sums, complete ten minutes from the
- * sums in their index, the rest window by window. Only files are read, by their current names: a
- * segment that is removed meanwhile is skipped, one that is rewritten is seen as it was when it was
- * opened.
+ * Windows by process and time. A whole hour is read from the hour's sums, whole ten minutes from
+ * the sums in their index, the rest window by window. The functions read files by their current
+ * names and nothing else: a segment that is removed meanwhile is skipped, one that is rewritten is
+ * read as it was when it was opened.
  */
 #include "daemon/store/store_priv.h"
 
@@ -13,23 +13,23 @@
 
 struct visit;
 
-/* A segment with its index, or the sums of an hour, which are in the index's file. */
+/* A segment with its index, or the sums of an hour, which are in their index's file. */
 struct part {
 	struct index index;
-	int fd; /* of the segment; -1 = sums of an hour */
+	int fd; /* of the segment; -1 = an hour's sums */
 	uint64_t segment;
 };
 
-/* The action for each process of each part that overlaps the span. 0, -errno, or that the sum of an
- * hour cannot be read. */
+/* Called for each process of each part that overlaps the span. 0, -errno, or VISIT_DAMAGED: an
+ * hour's sum cannot be read. */
 #define VISIT_DAMAGED 1
 typedef int visit_fn(struct visit *v, struct part *part, const struct index_process *q);
 
 struct visit {
 	struct store *store;
 	uint64_t from, to;
-	const struct profile_filter *filter; /* its processes; NULL = all */
-	bool windows; /* no sums of hours */
+	const struct profile_filter *filter; /* selects processes; NULL = all */
+	bool windows; /* do not use the sums of hours */
 	visit_fn *fn;
 	void *userdata;
 };
@@ -56,7 +56,8 @@ static bool is_inside(const struct visit *v, const struct index_process *q)
 
 /* ---- segments and hours ---------------------------------------------------------------------- */
 
-/* @sums: of its hour, or NULL; processes that have a sum there are skipped here. */
+/* @sums: of the segment's hour; processes that have a sum there are skipped. NULL = there are
+ * none. */
 static int visit_segment(struct visit *v, uint64_t segment, const struct index *sums)
 {
 	CLEANUP(fd_closep)
@@ -81,7 +82,7 @@ static int visit_segment(struct visit *v, uint64_t segment, const struct index *
 	return r;
 }
 
-/* How many of the selected processes have no sum there; -errno. */
+/* Visits an hour's sums. Returns how many selected processes have none there, or -errno. */
 static int visit_sums(struct visit *v, struct part *part)
 {
 	int r = 0, others = 0;
@@ -99,7 +100,7 @@ static int visit_sums(struct visit *v, struct part *part)
 	return r < 0 ? r : others;
 }
 
-/* @segments: @n of one hour */
+/* @segments: the @n segments of one hour */
 static int visit_hour(struct visit *v, const uint64_t *segments, uint32_t n)
 {
 	uint64_t begin_ns = segments[0] / PARTS_MAX * HOUR_NS, bytes = 0;
@@ -107,7 +108,7 @@ static int visit_hour(struct visit *v, const uint64_t *segments, uint32_t n)
 	const struct index *sums = NULL;
 	int r = 1;
 
-	/* its last window may reach into the next hour */
+	/* the hour's last window may reach into the next hour */
 	if (!v->windows && begin_ns >= v->from && begin_ns + HOUR_NS <= v->to) {
 		for (uint32_t i = 0; i < n; i++)
 			bytes += store_file_bytes(v->store, STORE_SEGMENT, segments[i]);
@@ -120,8 +121,8 @@ static int visit_hour(struct visit *v, const uint64_t *segments, uint32_t n)
 		uint64_t slot_ns = store_segment_begin_ns(segments[i]);
 		int e = 0;
 
-		/* a window belongs to the ten minutes of its begin, so this many windows more on
-		 * the left */
+		/* a window is in the ten minutes in which it begins, and may reach into the next
+		 * ten */
 		if (slot_ns < v->to && slot_ns + 2 * SLOT_NS > v->from)
 			e = visit_segment(v, segments[i], sums);
 		r = e < 0 ? e : r;
@@ -152,7 +153,7 @@ static int visit_all(struct visit *v)
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
-/* The window at @at of @fd, if it belongs to @q; NULL = it is damaged, or another process'. */
+/* Reads the window at @at. *ret is NULL if it is damaged or another process's. */
 static int read_window(int fd, uint64_t at, const struct index_process *q, struct profile **ret)
 {
 	CLEANUP(freep) uint8_t *data = NULL;
@@ -188,7 +189,7 @@ static int each_entry(struct visit *v, const struct part *part, const struct ind
 	struct index scanned = INDEX_NULL;
 	int r = index_entries(&part->index, q, &entries);
 
-	if (r == -EBADMSG) { /* the index's file is damaged there: the segment has the same data */
+	if (r == -EBADMSG) { /* the sum is damaged: the segment has the same data */
 		r = index_scan(part->fd, &scanned);
 		q = r == 0 ? index_find(&scanned, q->pid, q->start_time) : NULL;
 		r = r == 0 && q ? index_entries(&scanned, q, &entries) : r;
@@ -221,7 +222,7 @@ static int merge_process(struct visit *v, struct part *part, const struct index_
 	return part->fd >= 0 ? each_entry(v, part, q, merge_entry) : VISIT_DAMAGED;
 }
 
-/* Early processes must not take the room of later ones. */
+/* Announces the tenant, so that the first processes leave room for later ones. */
 static int note_tenant(struct visit *v, struct part *part, const struct index_process *q)
 {
 	(void)part;
@@ -308,7 +309,7 @@ static struct store_process *new_process(struct processes *all)
 	return &all->list[all->n++];
 }
 
-/* If they changed, the newest known ones. */
+/* Replaces a text by a newer one, if that is known. */
 static void take_text(char **text, const char *new)
 {
 	char *copy = *new || !*text ? strdup(new) : NULL;
@@ -328,7 +329,7 @@ static int query_add_process(struct visit *v, struct part *part, const struct in
 	if (!p && q->pid)
 		p = new_process(all);
 	if (!p || r < 0)
-		return q->pid ? -ENOMEM : 0; /* counters of no process */
+		return q->pid ? -ENOMEM : 0; /* pid 0: counters that belong to no process */
 	if (!p->windows || q->begin_real_ns < p->begin_real_ns)
 		p->begin_real_ns = q->begin_real_ns;
 	if (q->end_real_ns > p->end_real_ns)

@@ -1,4 +1,4 @@
-/* See store_priv.h: headers, CRCs, zstd. Trusts nothing that it reads. */
+/* See store_priv.h: headers, CRCs, zstd. Nothing that is read is trusted. */
 #include "daemon/store/store_priv.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#define MAGIC	      0x3367657347444e4bull /* "KNDGseg3", little-endian; the '3' is the version */
+#define MAGIC	      0x3367657347444e4bull /* "KNDGseg3", little-endian; the 3 is the version */
 #define MAGIC_MASK    0x00ffffffffffffffull /* all but the version */
 #define RAW_BYTES_MAX (256u << 20)
 #define ZSTD_LEVEL    3
@@ -20,7 +20,7 @@ static uint32_t header_crc(struct header h)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The next position at or after @at where a record may begin, -1 if there is none. */
+/* The next position from @at on at which a record may begin; -1 = there is none. */
 static off_t find_magic(int fd, off_t at)
 {
 	const uint64_t magic = MAGIC;
@@ -97,7 +97,7 @@ int record_decode(const struct header *h, const uint8_t *data, struct profile **
 	if (r == 0)
 		r = profile_decode(raw, h->raw_len, ret);
 	if (r < 0)
-		return r == -ENOMEM ? r : 0; /* a window of another version: skipped */
+		return r == -ENOMEM ? r : 0; /* another version's window is skipped */
 	profile_set_tenant(*ret, h->tenant);
 	return 0;
 }
@@ -115,10 +115,10 @@ bool record_is_foreign(int fd)
 struct records {
 	uint8_t *p;
 	size_t len;
-	ZSTD_CCtx *zstd; /* a mebibyte that all of them share */
+	ZSTD_CCtx *zstd; /* used for all records, because it takes a mebibyte */
 };
 
-/* Appends one record: @h without the fields that are filled in here. */
+/* Appends a record. @h: its header, except for the fields that are filled in here. */
 static int add_bytes(struct records *to, struct header h, const uint8_t *raw, size_t raw_len,
 		     int level)
 {

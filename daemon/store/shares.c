@@ -1,8 +1,8 @@
 /*
- * Chooses the windows to remove when the history takes too much disk: those of the tenant that has
- * the most, the oldest first. So a tenant that fills its windows shortens its own history; the
- * others keep at least an equal share of the bytes. A segment's index shows what each tenant has in
- * it; a segment that loses windows is rewritten.
+ * Chooses which windows go when the history takes too much disk: the oldest of the tenant that has
+ * the most. So a tenant that fills the disk shortens its own history, and each of the others keeps
+ * at least an equal share. A segment's index says what each tenant has in it; a segment that loses
+ * windows is rewritten.
  */
 #include "daemon/store/store_priv.h"
 
@@ -11,20 +11,20 @@
 
 #define SLICES_MAX (1u << 22)
 
-/* The part of a segment that belongs to a tenant. */
+/* What one tenant has in one segment. */
 struct slice {
 	uint64_t tenant;
-	uint32_t segment; /* index */
-	uint64_t bytes, go; /* bytes of its records; bytes of the oldest ones to remove */
+	uint32_t segment; /* its position in shares.segments */
+	uint64_t bytes, go; /* bytes of its records; how many of them, the oldest, are to go */
 };
 
-struct share { /* of a tenant */
+struct share { /* what one tenant has */
 	uint32_t first, end; /* its slices, oldest first */
 	uint64_t bytes;
 };
 
 struct shares {
-	uint64_t *segments; /* their numbers, oldest first */
+	uint64_t *segments; /* numbers, oldest first */
 	uint32_t n_segments;
 	struct slice *slices;
 	uint32_t n, cap;
@@ -66,7 +66,7 @@ static bool add_slice(struct shares *s, const struct slice *slice)
 	return true;
 }
 
-/* The slices from @first on, one for each process, become one for each tenant. */
+/* Merges the slices from @first on, which are one for each process, to one for each tenant. */
 static void add_up_slices(struct shares *s, uint32_t first)
 {
 	uint32_t n = first;
@@ -83,7 +83,7 @@ static void add_up_slices(struct shares *s, uint32_t first)
 	s->n = n + 1;
 }
 
-/* False = without memory. Nothing can be removed from a segment of another version. */
+/* false = no memory. From a segment of another version nothing can be removed. */
 static bool read_segment(struct store *store, struct shares *s, uint32_t index)
 {
 	CLEANUP(fd_closep)
@@ -128,8 +128,8 @@ static int by_bytes(const void *a, const void *b)
 	return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-/* The bytes that each tenant may keep so that the total is @goal: a tenant below it keeps
- * everything, and leaves the rest to the others. */
+/* How many bytes each tenant may keep so that all together have @goal: a tenant that has fewer
+ * keeps them all and leaves the rest of its share to the others. */
 static uint64_t level_of(struct shares *s, uint64_t goal)
 {
 	qsort(s->tenants, s->n_tenants, sizeof(*s->tenants), by_bytes);
@@ -169,7 +169,7 @@ static struct slice *find_slice(struct slice *slices, uint32_t n, uint64_t tenan
 	return bsearch(&key, slices, n, sizeof(*slices), by_segment_and_tenant);
 }
 
-/* Removes a tenant's oldest records until enough bytes are gone. */
+/* Is the record among the oldest of its tenant, which are to go? */
 static bool shares_goes(struct slice *slices, uint32_t n, const struct header *h)
 {
 	struct slice *slice = find_slice(slices, n, h->tenant);
@@ -193,7 +193,7 @@ static int shares_copy(int from, int to, off_t at, uint64_t len)
 	return 0;
 }
 
-/* Copies the remaining records of the segment @from to @to: their bytes, or -errno. */
+/* Copies the records that stay from one segment file to another. Returns their bytes, or -errno. */
 static int64_t copy_rest(int from, int to, struct slice *slices, uint32_t n)
 {
 	int64_t bytes = 0;
@@ -232,7 +232,7 @@ static int shares_write_anew(struct store *store, uint64_t number, struct slice 
 	return (int)rest;
 }
 
-/* @slices: the @n of a segment */
+/* @slices: all @n of one segment */
 static int rid_segment(struct store *store, const struct shares *s, struct slice *slices,
 		       uint32_t n)
 {
@@ -253,7 +253,7 @@ static int rid_segment(struct store *store, const struct shares *s, struct slice
 	return 0;
 }
 
-/* Until one cannot be rewritten: then whole segments are removed. */
+/* Rewrites segments until one fails; then store.c removes whole segments. */
 static void rid_all(struct store *store, struct shares *s)
 {
 	int e = 0;

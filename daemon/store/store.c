@@ -1,12 +1,12 @@
 /*
  * See store.h. A segment <dir>/<unix hour>[-<part>].seg has the windows that begin in ten minutes:
- * parts 100 to 199 of an hour are of its second ten minutes, and so on; the next part follows where
- * one is large or another version's. It is a sequence of records: a header of 72 bytes and a zstd
- * frame, each with its own CRC, so that a scan walks from header to header. Records are appended
- * with one write and synced. What a crash tore off the end is cut away when the segment is opened
- * for writing; damage in the middle is skipped to the next good header. Of a segment that is
- * written no more store_upkeep() makes <unix hour>[-<part>].idx, of an hour's <unix hour>.sum:
- * index_write.c.
+ * parts 100 to 199 of an hour are of its second ten minutes, and so on. Another part is begun when
+ * one is large or another version's. A segment is a sequence of records, each a header of 72 bytes
+ * and a zstd frame, both with a CRC; so a scan can walk from header to header. A record is appended
+ * by one write, and synced. When a segment is opened for writing, what a crash has torn off its end
+ * is cut away; damage in the middle is skipped up to the next valid header. When a segment is
+ * complete store_upkeep() writes <unix hour>[-<part>].idx, and when an hour is complete <unix
+ * hour>.sum: index_write.c.
  */
 #include "daemon/store/store_priv.h"
 
@@ -90,7 +90,7 @@ static int store_by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* "HOUR.seg", "HOUR-PART.seg" */
+/* Parses "HOUR.seg" and "HOUR-PART.seg". */
 static bool segment_number(const char *name, uint64_t *ret)
 {
 	unsigned long long hour, part = 0;
@@ -149,7 +149,7 @@ int store_open_segment(struct store *s, uint64_t segment, int flags)
 	return openat(s->dfd, name, flags | O_CLOEXEC | O_NOFOLLOW);
 }
 
-/* Index and sums are removed before a segment changes. */
+/* Removes the index and the sums before a segment changes. */
 static void unlink_index(struct store *s, uint64_t segment)
 {
 	char name[STORE_NAME_SIZE];
@@ -188,7 +188,8 @@ uint64_t store_file_bytes(struct store *s, enum store_file kind, uint64_t segmen
 	return fstatat(s->dfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* Removes segment @i, its index, and the sums of its hour with the first one of it. */
+/* The bytes of segment @i and its index; the hour's sums count with the first segment of the
+ * hour. */
 static uint64_t bytes_with_index(struct store *s, const uint64_t *segments, uint32_t i)
 {
 	bool first = i == 0 || segments[i - 1] / PARTS_MAX != segments[i] / PARTS_MAX;
@@ -198,7 +199,7 @@ static uint64_t bytes_with_index(struct store *s, const uint64_t *segments, uint
 	       (first ? store_file_bytes(s, STORE_SUMS, segments[i]) : 0);
 }
 
-/* Updates the segments' number and bytes in the counts. */
+/* Updates the number and the bytes of segments in the counts. */
 static uint64_t count_bytes(struct store *s)
 {
 	CLEANUP(freep) uint64_t *segments = NULL;
@@ -224,8 +225,8 @@ uint64_t store_disk_bytes(struct store *s)
 	return total;
 }
 
-/* Unlinks segments, the oldest first, that are past the retention, or as long as there are more
- * than @max bytes; segments of other versions age like the rest. */
+/* Unlinks the oldest segments: all beyond the retention, and as many as are needed to have at
+ * most @max bytes. Segments of other versions age like the others. */
 static void unlink_oldest(struct store *s, uint64_t max)
 {
 	uint64_t total = 0, now = clock_real_ns();
@@ -250,7 +251,8 @@ static void unlink_oldest(struct store *s, uint64_t max)
 	}
 }
 
-/* Only another daemon writes them: their number never grows. */
+/* Counts the segments of other versions. Only another daemon can write such, so their number
+ * never grows. */
 static void count_foreign(struct store *s)
 {
 	CLEANUP(freep) uint64_t *segments = NULL;
@@ -266,7 +268,7 @@ static void count_foreign(struct store *s)
 	COUNT(s, s->counts.foreign = foreign);
 }
 
-/* Removes what is past the retention, and what is too much together with @more bytes. */
+/* Removes what is beyond the retention, and what exceeds the limit if @more bytes are added. */
 static void store_expire(struct store *s, uint64_t more)
 {
 	uint64_t most = more < s->max_bytes ? s->max_bytes - more : 0;
@@ -314,7 +316,7 @@ int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct
 		return r;
 	s->retention_ns = retention_ns;
 	s->max_bytes = max_bytes;
-	/* the part removed at once: an eighth of all */
+	/* what is removed at once: an eighth of the whole */
 	s->part_bytes = max_bytes / 8 < PART_BYTES_MIN ? PART_BYTES_MIN : max_bytes / 8;
 	if (s->part_bytes > PART_BYTES_MAX)
 		s->part_bytes = PART_BYTES_MAX;
@@ -328,7 +330,7 @@ int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct
 	return 0;
 }
 
-/* Truncates after the last good record. Returns the size, or -errno. */
+/* Cuts the segment after its last valid record. Returns its size, or -errno. */
 static off_t store_trim(struct store *s, int fd)
 {
 	off_t at = 0, good = 0, size = lseek(fd, 0, SEEK_END);
@@ -352,7 +354,7 @@ static off_t store_trim(struct store *s, int fd)
 	return ftruncate(fd, good) < 0 ? -errno : good;
 }
 
-/* Opens one part of an hour for writing. 1, 0 if it is full or of another version, or -errno. */
+/* Opens a part for writing. 1; 0 = it is full or of another version; or -errno. */
 static int open_part(struct store *s, uint64_t segment)
 {
 	CLEANUP(fd_closep) int fd = -1;
@@ -369,14 +371,14 @@ static int open_part(struct store *s, uint64_t segment)
 	if (size < 0)
 		return (int)size;
 	if (size == 0)
-		(void)fsync(s->dfd); /* syncs its name too */
+		(void)fsync(s->dfd); /* syncs the new name */
 	s->fd = TAKE_FD(fd);
 	s->open_segment = segment;
 	s->open_bytes = (uint64_t)size;
 	return 1;
 }
 
-/* @slot: number since 1970 */
+/* @slot: the number of the ten minutes since 1970 */
 static int open_segment(struct store *s, uint64_t slot)
 {
 	uint64_t first = slot / SLOTS * PARTS_MAX + slot % SLOTS * SLOT_PARTS;
@@ -405,7 +407,7 @@ static int store_append_bytes(struct store *s, const uint8_t *record, size_t len
 	if (r == 0)
 		s->open_bytes += len;
 	else if (ftruncate(s->fd, (off_t)s->open_bytes) < 0)
-		s->fd = fd_close(s->fd); /* the next append truncates it */
+		s->fd = fd_close(s->fd); /* the next append cuts the torn record away */
 	return r;
 }
 
@@ -432,7 +434,7 @@ int store_append_of(struct store *s, const struct profile *window, uint64_t jour
 	size_t len;
 	int r = record_make_all(window, journal, &record, &len);
 
-	/* before writing, so that the limit is never exceeded */
+	/* before the write, so that the limit is never exceeded */
 	if (r == 0 && s->counts.bytes + len > s->max_bytes)
 		store_expire(s, len);
 	if (r == 0)
@@ -453,7 +455,7 @@ int store_append(struct store *s, const struct profile *window)
 {
 	int r = store_append_of(s, window, journal_of(s, window->begin_real_ns));
 
-	/* a window that could not be written is counted as dropped, and not tried again */
+	/* a window that cannot be written is counted as dropped, and is not tried again */
 	journal_end(s, window->begin_real_ns);
 	return r;
 }
@@ -476,7 +478,7 @@ static bool needs_index(struct store *s, uint64_t segment)
 	return r < 0;
 }
 
-/* For a finished hour, once all its segments have their index. */
+/* Is the hour complete, with an index for each of its segments and without sums? */
 static bool needs_sums(struct store *s, const uint64_t *segments, uint32_t first, uint32_t n)
 {
 	struct index x = INDEX_NULL;
@@ -512,7 +514,7 @@ void store_upkeep(struct store *s)
 
 	if (!s->unindexed || !(segments = store_segments(s, &n)))
 		return;
-	/* a segment that loses its index meanwhile sets it again */
+	/* is set again if a segment loses its index meanwhile */
 	s->unindexed = false;
 	for (uint32_t i = 0, of_hour; i < n && r == 0; i += of_hour) {
 		of_hour = count_of_hour(segments, i, n);
