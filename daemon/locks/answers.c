@@ -5,9 +5,8 @@
 #include <string.h>
 
 #define ANSWER_ROWS_MAX 8192u
-#define CLASS_ROWS_MAX \
-	(2 * ANSWER_ROWS_MAX) /* limit of rows while an answer by class is added up */
-#define LOOK_BACK 12u /* slices, a minute, in which a later owner is searched */
+#define CLASS_ROWS_MAX	(2 * ANSWER_ROWS_MAX) /* rows that are added up by class */
+#define LOOK_BACK	12u /* slices, a minute, in which a later owner is searched */
 
 /* The first slice that overlaps [now - last, now], and the moment at which it begins. */
 static uint64_t first_slice(const struct locks *l, uint64_t now_ns, uint64_t last_ns,

@@ -5,8 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define LATE_MAX_NS \
-	60000000000ull /* an end that is earlier by more is of another clock (a time namespace) */
+#define LATE_MAX_NS 60000000000ull /* earlier ends are of another clock (a time namespace) */
 
 int locks_new(uint64_t now_ns, struct locks **ret)
 {

@@ -8,10 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEPTH_MAX                                                                                  \
-	256 /* frames from the leaf; a stack whose first so many are the JDK's counts as the JDK's \
-	     */
-#define NAME_MAX 512
+#define DEPTH_MAX 256 /* frames that are searched, from the leaf on */
+#define NAME_MAX  512
 
 static bool sites_is_of_the_jdk(const char *class_name)
 {

@@ -14,11 +14,8 @@
 #include "daemon/ground/clock.h"
 
 #define ACCEPTS_MAX 64 /* in one call */
-#define REFUSED_NS \
-	NS_PER_S /* a refused client has this time to send its request and read our answer */
-#define NO_FDS_NS                                                                                \
-	(100 * NS_PER_MS) /* without a free descriptor or memory, accepting pauses for this time \
-			   */
+#define REFUSED_NS  NS_PER_S /* a refused client may take so long to read our answer */
+#define NO_FDS_NS   (100 * NS_PER_MS) /* pause when descriptors or memory run out */
 
 struct client {
 	struct client *next;

@@ -19,8 +19,7 @@
 #include "daemon/ground/utf8.h"
 #include "daemon/ground/value.h"
 
-#define END_NS \
-	(200 * NS_PER_MS) /* time for the clients to read the last lines when the daemon ends */
+#define END_NS (200 * NS_PER_MS) /* time for clients to read the last lines at the end */
 
 void serve_run(struct serve *s)
 {

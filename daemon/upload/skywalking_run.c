@@ -16,14 +16,11 @@
 #include "daemon/upload/upload.h"
 #include "daemon/upload/upload_message.h"
 
-#define RUNS_MAX 512 /* ended ones included */
-#define BUSY_NS	 (60 * NS_PER_S) /* another user's recording is waited for so long */
-#define LATE_NS \
-	(60 * NS_PER_S) /* kindlingd's answer is waited for so long after the recording's end */
-#define TELL_NS (1200 * NS_PER_S) /* reports are repeated so long if the OAP does not answer */
-#define REMEMBER_NS                                                                            \
-	(3600 * NS_PER_S) /* ended tasks are remembered so long: an OAP hands out tasks of the \
-			     last minutes again */
+#define RUNS_MAX     512 /* ended ones included */
+#define BUSY_NS	     (60 * NS_PER_S) /* another user's recording is waited for so long */
+#define LATE_NS	     (60 * NS_PER_S) /* longest wait for an answer after the end */
+#define TELL_NS	     (1200 * NS_PER_S) /* reports are repeated so long if the OAP does not answer */
+#define REMEMBER_NS  (3600 * NS_PER_S) /* how long ended tasks are remembered */
 #define TELL_WAIT_NS (60 * NS_PER_S) /* the longest pause between two attempts */
 #define COLLECT	     "/skywalking.v10.AsyncProfilerTask/collect"
 
