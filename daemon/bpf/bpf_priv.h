@@ -1,4 +1,4 @@
-/* Helpers for all BPF programs of the daemon: preconditions and error texts. Inside the bpf
+/* Helpers for all BPF programs of the daemon: preconditions and error texts. Only for files of this
  * room. */
 #pragma once
 
@@ -7,7 +7,7 @@
 
 struct host_engine;
 
-/* The maps that the off-CPU programs share with the sampler: descriptors of @e. */
+/* The maps that the off-CPU programs share with the sampler. The descriptors belong to @e. */
 struct host_engine_maps {
 	int targets, counts;
 	int slots; /* -1 = signals are not put off by task work */
@@ -15,8 +15,8 @@ struct host_engine_maps {
 
 void host_engine_maps(const struct host_engine *e, struct host_engine_maps *ret);
 
-/* The kernel counts pids from the first namespace: in other namespaces they mean other processes to
- * us. */
+/* Is the daemon in the first pid namespace? The pids that BPF programs see are of that one;
+ * elsewhere they mean other processes. */
 bool bpf_pids_are_ours(void);
 /* Writes a sentence about @error at @step to @why; returns -@error. */
 int bpf_refuse(int error, const char *step, char *why, size_t why_size);

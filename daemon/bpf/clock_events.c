@@ -12,14 +12,16 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/mem.h"
 
-#define CPUS_MAX	4096
-#define REDRAW_S	20 /* all CPUs' periods, one CPU after the other */
-#define SPREAD_PERMILLE 200 /* periods vary by this part, up and down */
+#define CPUS_MAX 4096
+/* the periods of all CPUs are drawn anew in this time, one CPU after the other */
+#define REDRAW_S	20
+#define SPREAD_PERMILLE 200 /* periods vary by this share, up and down */
 #define PRICE_PERIOD_NS (NS_PER_MS / 10)
 #define PRICE_GAPS	100
 #define PRICE_GAPS_MIN	25
-#define PRICE_NS_MAX	(40 * NS_PER_MS) /* index of each online CPU's events */
+#define PRICE_NS_MAX	(40 * NS_PER_MS)
 
+/* The clock events of one CPU. */
 struct cpu {
 	int fds[CLOCK_EVENTS_PER_CPU]; /* -1 = none; either all are open or none */
 };
@@ -28,12 +30,13 @@ struct clock_events {
 	int prog_fd;
 	int n_cpus;
 	uint64_t interval_ns; /* 0 = nothing ticks */
-	int redraw_next, redraw_due; /* CPUs to redraw: a part in each of REDRAW_S seconds */
+	/* the next CPU to redraw, and how many are due: all of them in REDRAW_S seconds */
+	int redraw_next, redraw_due;
 	struct cpu cpus[];
 };
 
-/* @cpu -1: for the calling thread, wherever it runs. */
-static int event_start(int cpu, uint64_t period_ns, int prog_fd)
+/* @cpu: -1 = an event for the calling thread, on any CPU. */
+static int clock_events_open(int cpu, uint64_t period_ns, int prog_fd)
 {
 	CLEANUP(fd_closep) int fd = warden_open_clock(cpu, period_ns);
 
@@ -47,23 +50,24 @@ static int event_start(int cpu, uint64_t period_ns, int prog_fd)
 
 /* ---- periods ------------------------------------------------------------------------------- */
 
-static uint32_t random_number(void)
+static uint32_t clock_events_random(void)
 {
 	uint32_t x;
 
 	if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != sizeof(x))
-		x = (uint32_t)clock_mono_ns() * 2654435761u; /* shortly after boot */
+		/* the kernel has no random numbers yet, shortly after boot */
+		x = (uint32_t)clock_mono_ns() * 2654435761u;
 	return x;
 }
 
-/* Rates are drawn, and scaled so that their sum is the wanted rate. */
+/* Draws rates and scales them so that their sum is the wanted rate. */
 void clock_events_draw(uint64_t interval_ns, uint64_t *ret)
 {
 	uint64_t rates[CLOCK_EVENTS_PER_CPU], sum = 0;
 
 	for (int i = 0; i < CLOCK_EVENTS_PER_CPU; i++) {
 		rates[i] = 1000000 - 1000 * SPREAD_PERMILLE +
-			   random_number() % (2000 * SPREAD_PERMILLE);
+			   clock_events_random() % (2000 * SPREAD_PERMILLE);
 		sum += rates[i];
 	}
 	for (int i = 0; i < CLOCK_EVENTS_PER_CPU; i++)
@@ -72,7 +76,7 @@ void clock_events_draw(uint64_t interval_ns, uint64_t *ret)
 
 /* ---- all CPUs ------------------------------------------------------------------------------ */
 
-static void stop_cpu(struct clock_events *c, int cpu)
+static void clock_events_stop_cpu(struct clock_events *c, int cpu)
 {
 	for (int i = 0; i < CLOCK_EVENTS_PER_CPU; i++)
 		c->cpus[cpu].fds[i] = fd_close(c->cpus[cpu].fds[i]);
@@ -83,16 +87,16 @@ static bool is_running(const struct clock_events *c, int cpu)
 	return c->cpus[cpu].fds[0] >= 0;
 }
 
-static int start_cpu(struct clock_events *c, int cpu)
+static int clock_events_start_cpu(struct clock_events *c, int cpu)
 {
 	uint64_t periods[CLOCK_EVENTS_PER_CPU];
 
 	clock_events_draw(c->interval_ns, periods);
 	for (int i = 0; i < CLOCK_EVENTS_PER_CPU; i++) {
-		int fd = event_start(cpu, periods[i], c->prog_fd);
+		int fd = clock_events_open(cpu, periods[i], c->prog_fd);
 
 		if (fd < 0) {
-			stop_cpu(c, cpu);
+			clock_events_stop_cpu(c, cpu);
 			return fd;
 		}
 		c->cpus[cpu].fds[i] = fd;
@@ -107,27 +111,28 @@ static void clock_events_redraw(struct clock_events *c, int cpu)
 	clock_events_draw(c->interval_ns, periods);
 	for (int i = 0; i < CLOCK_EVENTS_PER_CPU && is_running(c, cpu); i++)
 		if (ioctl(c->cpus[cpu].fds[i], PERF_EVENT_IOC_PERIOD, &periods[i]) < 0)
-			stop_cpu(c, cpu); /* and started again */
+			/* clock_events_start_missing() starts it again */
+			clock_events_stop_cpu(c, cpu);
 }
 
 static void clock_events_stop(struct clock_events *c)
 {
 	for (int i = 0; i < c->n_cpus; i++)
-		stop_cpu(c, i);
+		clock_events_stop_cpu(c, i);
 	c->interval_ns = 0;
 }
 
-static int start_missing(struct clock_events *c)
+static int clock_events_start_missing(struct clock_events *c)
 {
 	int r, last = -ENODEV, running = 0;
 
 	for (int i = 0; i < c->n_cpus; i++) {
-		r = is_running(c, i) ? 0 : start_cpu(c, i);
+		r = is_running(c, i) ? 0 : clock_events_start_cpu(c, i);
 		running += r == 0;
 		if (r < 0 && r != -ENODEV) /* ENODEV: the CPU is offline */
 			last = r;
 	}
-	/* ticks on only some CPUs would sample only some of the time, and nobody would notice */
+	/* ticks on only some CPUs would silently leave out the time on the others */
 	return running && last == -ENODEV ? 0 : last;
 }
 
@@ -144,7 +149,7 @@ int clock_events_set(struct clock_events *c, uint64_t interval_ns)
 		for (int i = 0; i < c->n_cpus; i++)
 			clock_events_redraw(c, i);
 	}
-	r = start_missing(c);
+	r = clock_events_start_missing(c);
 	if (r < 0)
 		clock_events_stop(c);
 	return r;
@@ -158,7 +163,7 @@ void clock_events_tick(struct clock_events *c)
 		clock_events_redraw(c, c->redraw_next);
 		c->redraw_next = (c->redraw_next + 1) % c->n_cpus;
 	}
-	(void)start_missing(c); /* a refused request is repeated */
+	(void)clock_events_start_missing(c); /* tries again what the kernel refused before */
 }
 
 int clock_events_new(int prog_fd, struct clock_events **ret)
@@ -167,7 +172,7 @@ int clock_events_new(int prog_fd, struct clock_events **ret)
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct clock_events *c;
 
-	/* perf_event_paranoid and seccomp refuse here */
+	/* perf_event_paranoid or seccomp may refuse this */
 	if (fd < 0 && fd != -ENODEV)
 		return fd;
 	cpus = cpus < 1 ? 1 : cpus < CPUS_MAX ? cpus : CPUS_MAX;
@@ -202,7 +207,7 @@ static int clock_events_compare(const void *a, const void *b)
 
 uint64_t clock_events_price(int prog_fd)
 {
-	CLEANUP(fd_closep) int fd = event_start(-1, PRICE_PERIOD_NS, prog_fd);
+	CLEANUP(fd_closep) int fd = clock_events_open(-1, PRICE_PERIOD_NS, prog_fd);
 	uint64_t begin = clock_mono_ns(), last = begin, least = UINT64_MAX, now;
 	uint64_t gaps[PRICE_GAPS];
 	unsigned n = 0;

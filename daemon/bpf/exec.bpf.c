@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0 (the kernel wants to read one that it knows) */
+/* SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0 (the kernel requires a GPL-compatible one) */
 /* Reports processes that start a program and processes that end. */
 #include "vmlinux_min.h"
 #include <bpf/bpf_helpers.h>
@@ -14,7 +14,7 @@ struct {
 
 __u64 lost; /* records for which the ring had no room */
 
-static void tell(__u32 kind, __s32 status)
+static void report_process(__u32 kind, __s32 status)
 {
 	struct exec_record *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
 
@@ -34,15 +34,16 @@ static void tell(__u32 kind, __s32 status)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec)
 {
-	tell(EXEC_EXEC, 0);
+	report_process(EXEC_EXEC, 0);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	/* the event comes for every thread; the count of live threads is lowered before it */
+	/* the event comes for every thread; it comes after the thread is no longer counted as
+	 * live */
 	if (task->signal->live.counter == 0)
-		tell(EXEC_EXIT, task->exit_code);
+		report_process(EXEC_EXIT, task->exit_code);
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* The records that exec.bpf.c puts into its ring; read by exec_events.c. The includer defines the
- * integer types. */
+/* The records that exec.bpf.c puts into its ring and exec_events.c reads. The including file
+ * defines the integer types. */
 #pragma once
 
 #define EXEC_RING_BYTES (256 * 1024)

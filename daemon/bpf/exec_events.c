@@ -33,7 +33,7 @@ static int on_record(void *userdata, void *data, size_t size)
 		e->ops.on_exec(e->userdata, (pid_t)r->pid, r->comm, r->mono_ns);
 	else
 		e->ops.on_exit(e->userdata, (pid_t)r->pid, r->status, r->mono_ns);
-	/* libbpf stops here with this record consumed; epoll reports the remaining ones again */
+	/* after an error libbpf stops, with this record consumed; epoll reports the others again */
 	return --e->left ? 0 : -EAGAIN;
 }
 

@@ -1,7 +1,7 @@
 /*
- * Starts and ends of processes as reported by the kernel through BPF (Linux 5.8 with BTF, CAP_BPF
- * and CAP_PERFMON). If that is refused, there is a sentence with the reason, and a scan of /proc
- * instead.
+ * Reports starts and ends of processes, which the kernel announces through BPF (Linux 5.8 with BTF,
+ * CAP_BPF and CAP_PERFMON). Where that is refused, the caller gets a sentence with the reason, and
+ * scans /proc instead.
  */
 #pragma once
 
@@ -12,10 +12,10 @@
 
 struct exec_events;
 struct exec_events_ops {
-	/* @comm: the new program's name, cut to 15 bytes, not checked */
+	/* @comm: the new program's name, cut to 15 bytes, unchecked */
 	void (*on_exec)(void *userdata, pid_t pid, const char *comm, uint64_t mono_ns);
-	/* the last thread of @pid exits, before the pid can mean another process. @status: as in
-	 * wait(2) */
+	/* The last thread of @pid exits; the kernel has not given its pid to another process yet.
+	 * @status: as in wait(2). */
 	void (*on_exit)(void *userdata, pid_t pid, int status, uint64_t mono_ns);
 };
 
@@ -24,5 +24,5 @@ int exec_events_new(struct loop *loop, const struct exec_events_ops *ops, void *
 		    struct exec_events **ret, char *why);
 struct exec_events *exec_events_free(struct exec_events *e);
 DEFINE_FREEP(struct exec_events, exec_events_free);
-/* Events for which the ring had no room, since the start. */
+/* The number of events since the start for which the ring had no room. */
 uint64_t exec_events_lost(const struct exec_events *e);

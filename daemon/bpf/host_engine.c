@@ -18,7 +18,7 @@
 
 #define INTERVAL_NS_MIN	    (NS_PER_MS / 20) /* below that a CPU would do little else */
 #define INTERVAL_NS_MAX	    (60 * NS_PER_S)
-#define HANDLER_ADDRESS_MIN 4096 /* lower values are SIG_DFL, SIG_IGN and no code addresses */
+#define HANDLER_ADDRESS_MIN 4096 /* lower values are SIG_DFL, SIG_IGN, or no code addresses */
 
 struct entry {
 	pid_t pid;
@@ -31,7 +31,7 @@ struct host_engine {
 	struct clock_events *clocks;
 	struct entry entries[SAMPLER_TARGETS_MAX];
 	unsigned n_entries;
-	struct ring_buffer *ring; /* kernel stacks; NULL = not wanted */
+	struct ring_buffer *ring; /* kernel stacks; NULL = nobody wants them */
 	host_engine_stack_fn *on_stack;
 	void *userdata;
 };
@@ -48,12 +48,12 @@ static uint64_t host_engine_shortest(const struct host_engine *e)
 	return ns;
 }
 
-/* Ticks as often as the targets need now. */
-static int keep_events(struct host_engine *e)
+/* Sets the clocks to the shortest interval of the targets. */
+static int host_engine_update_clocks(struct host_engine *e)
 {
 	uint64_t period_ns = e->n_entries ? host_engine_shortest(e) : 0;
 
-	/* ticks that come meanwhile follow the old or the new interval */
+	/* ticks in between use the old or the new interval */
 	e->bpf->bss->period_ns = period_ns;
 	return clock_events_set(e->clocks, period_ns);
 }
@@ -85,9 +85,9 @@ static bool host_engine_same(const struct host_engine_target *a, const struct ho
 	return a->handler == b->handler && a->interval_ns == b->interval_ns && a->signo == b->signo;
 }
 
-/* Input from a possibly hostile process: it can only ask for signals to itself, and only for those
- * that an agent accepts. */
-static bool is_an_agents(const struct host_engine_target *t)
+/* Checks input from a possibly hostile process: it can ask only for signals to itself, and only for
+ * those that an agent uses. */
+static bool host_engine_is_valid_target(const struct host_engine_target *t)
 {
 	return t->handler >= HANDLER_ADDRESS_MIN && t->interval_ns >= INTERVAL_NS_MIN &&
 	       t->interval_ns <= INTERVAL_NS_MAX &&
@@ -107,7 +107,7 @@ int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_t
 	bool known = entry;
 	int r;
 
-	if (!is_an_agents(t))
+	if (!host_engine_is_valid_target(t))
 		return -EINVAL;
 	if (known && host_engine_same(&entry->target, t))
 		return 0;
@@ -116,11 +116,11 @@ int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_t
 	if (!known)
 		entry = &e->entries[e->n_entries++];
 	*entry = (struct entry){ pid, *t };
-	/* clocks first, so that the first tick finds the shortest interval */
-	r = keep_events(e);
+	/* sets the clocks first, so that the first tick finds the shortest interval */
+	r = host_engine_update_clocks(e);
 	if (r == 0 && bpf_map_update_elem(bpf_map__fd(e->bpf->maps.targets), &key, &value,
 					  known ? BPF_EXIST : BPF_ANY) < 0)
-		/* the kernel cleared the entry at an exec: a changed interval must not restore
+		/* an exec has removed the entry from the map: a changed interval must not restore
 		 * it */
 		r = known && errno == ENOENT ? 0 : -errno;
 	if (r < 0)
@@ -137,7 +137,7 @@ void host_engine_remove(struct host_engine *e, pid_t pid)
 		return;
 	(void)bpf_map_delete_elem(bpf_map__fd(e->bpf->maps.targets), &key);
 	*entry = e->entries[--e->n_entries];
-	(void)keep_events(e);
+	(void)host_engine_update_clocks(e);
 }
 
 unsigned host_engine_targets(const struct host_engine *e)
@@ -236,8 +236,8 @@ static int host_engine_refuse(int error, const char *step, char *why)
 	return bpf_refuse(error, step, why, HOST_ENGINE_WHY_MAX);
 }
 
-/* Loads one of the two programs for ticks; the kernel does not verify the other. */
-static int load_one(struct host_engine *e, bool put_off)
+/* Loads one of the two programs for ticks; the kernel then does not verify the other. */
+static int host_engine_load_one(struct host_engine *e, bool put_off)
 {
 	int r;
 
@@ -258,10 +258,10 @@ static int load_one(struct host_engine *e, bool put_off)
 
 static int host_engine_load(struct host_engine *e, bool direct, char *why)
 {
-	int r = direct ? -EOPNOTSUPP : load_one(e, true);
+	int r = direct ? -EOPNOTSUPP : host_engine_load_one(e, true);
 
 	if (r < 0 && r != -EPERM && r != -EACCES)
-		r = load_one(e, false);
+		r = host_engine_load_one(e, false);
 	if (r == -EINVAL) {
 		snprintf(why, HOST_ENGINE_WHY_MAX,
 			 "load BPF program: this kernel refuses it; Linux 5.15 is needed");

@@ -1,8 +1,8 @@
 /*
- * The on-CPU half of the host engine: signals for the agents from software clock events on every
- * CPU (clock_events.h) and one BPF program. CPU timers expire only on the kernel's tick, so they
- * allow no shorter interval and miss shorter runs. sampler.bpf.c documents when a signal is sent
- * and when not.
+ * The on-CPU half of the host engine: sends signals to the agents, triggered by software clock
+ * events on every CPU (clock_events.h) and one BPF program. CPU timers expire only on the kernel's
+ * tick, so they allow no shorter interval and miss shorter runs. sampler.bpf.c documents when a
+ * signal is sent and when not.
  *
  * Needs Linux 5.15 with BTF, CAP_BPF and CAP_PERFMON. The events and the program live as long as
  * their descriptors: however the daemon ends, the signals end with it.
@@ -30,14 +30,15 @@ struct host_engine_counts {
 	uint64_t ticks, sent, foreign, held, failed, stacks, stacks_lost, off_sent, off_dropped;
 };
 
-/* A kernel stack under a tick of the thread @tid (in its own pid namespace) of @pid. */
+/* A kernel stack at a tick of the thread @tid (its number in its own pid namespace) of the process
+ * @pid. @ips: innermost first. */
 typedef void host_engine_stack_fn(void *userdata, pid_t pid, uint32_t tid, uint64_t mono_ns,
 				  const uint64_t *ips, unsigned n);
 
 /*
  * Loads the program and tries a clock event; none runs before there is a target. On kernels that
- * can do it (6.18), signals are delayed until the thread returns to user mode, so that no system
- * call notices them; @direct: send them at once, for tests. 0, or -errno with a sentence in @why
+ * support it (6.18) signals are delayed until the thread returns to user mode, so that no system
+ * call is interrupted; @direct: send them at once, for tests. 0, or -errno with a sentence in @why
  * (HOST_ENGINE_WHY_MAX bytes).
  */
 int host_engine_new(bool direct, struct host_engine **ret, char *why);
@@ -47,9 +48,10 @@ DEFINE_FREEP(struct host_engine, host_engine_free);
 /* The shortest interval that the kernel allows now, kernel.perf_event_max_sample_rate. */
 uint64_t host_engine_interval_min(void);
 /*
- * Adds @pid, or changes it. The same values again do nothing: an entry that the kernel cleared
- * because the process started another program stays cleared. 0, -EINVAL for an address, a signal or
- * an interval that no agent uses, -ENOSPC at the maximum, or the kernel's error.
+ * Adds @pid, or changes its values. Setting the same values again does nothing: if the kernel
+ * removed the entry because the process started another program, it stays removed. 0, -EINVAL for
+ * an address, a signal or an interval that no agent uses, -ENOSPC at the maximum, or the kernel's
+ * error.
  */
 int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_target *t);
 void host_engine_remove(struct host_engine *e, pid_t pid);

@@ -1,14 +1,16 @@
-/* SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0 (the kernel wants to read one that it knows) */
+/* SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0 (the kernel requires a GPL-compatible one) */
 /*
- * The off-CPU half of the host engine. At every context switch the threads of targets get their
- * time booked: on the CPU when they leave it; run queue and time off the CPU, by class, when they
- * come back. Nothing is booked twice and nothing left out, so the sums are the time that passed.
+ * The off-CPU half of the host engine. At every context switch the times of targets' threads are
+ * added up: time on the CPU when a thread leaves it; time in the run queue and time off the CPU, by
+ * class, when it comes back. No time is counted twice or left out, so the sums are the time that
+ * passed.
  *
- * A thread comes back in the switch: a signal sent there would cut its system call short, and the
- * kernel refuses it when the CPU was idle before. So it is put off to the return to user mode, by
- * task work or, before Linux 6.18, by the tracepoint of restartable sequences.
+ * A thread comes back in the middle of the context switch. A signal sent there would interrupt its
+ * system call, and the kernel refuses it when the CPU was idle before. So the signal is delayed
+ * until the thread returns to user mode: by task work or, before Linux 6.18, by the tracepoint of
+ * restartable sequences.
  *
- * All other switches of the host pay for two reads of a bitmap.
+ * For other switches of the host the cost is two reads of a bitmap.
  */
 #include "vmlinux_min.h"
 #include <bpf/bpf_core_read.h>
@@ -36,10 +38,10 @@
 #define RB_AVAIL_DATA	0
 
 #define WINDOW_SHIFT	27 /* 134 ms */
-#define RECORDS_PER_SIG 8 /* records that a window may have for each signal */
+#define RECORDS_PER_SIG 8 /* records per window, as a multiple of its signals */
 
-#define COST_EVERY 64 /* one run of so many is timed */
-#define RUN_NS_MAX 20000 /* in longer ones a hypervisor took the CPU */
+#define COST_EVERY 64 /* one run in so many is timed */
+#define RUN_NS_MAX 20000 /* cap of a timed run: in longer ones a hypervisor took the CPU */
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -79,16 +81,16 @@ struct {
 	__uint(max_entries, OFFCPU_RING_BYTES);
 } records SEC(".maps");
 
-/* OFFCPU_CALL_FD + what the descriptor is asked for; else a class + 1; 0 = OFFCPU_OTHER */
+/* by number of the system call: OFFCPU_CALL_FD, or a class + 1; 0 = OFFCPU_OTHER */
 const volatile __u8 class_of_call[OFFCPU_CALLS];
 
-__u64 is_target[OFFCPU_PIDS / 64]; /* a bit per process; the daemon sets, both clear */
+__u64 is_target[OFFCPU_PIDS / 64]; /* a bit per process; the daemon sets it, both clear it */
 __u64 floor_ns; /* the shortest minimum of all targets */
 __u64 all_max; /* signals per window, all targets together */
 __u64 all_window, all_in_window;
-__u64 timed, timed_ns; /* every COST_EVERY-th run for a target */
-__u64 missed; /* switches that the kernel did not tell of */
-__u64 ends_lost; /* threads whose last times found no room in the ring */
+__u64 timed, timed_ns; /* one in COST_EVERY runs for targets: their number and total time */
+__u64 missed; /* context switches for which the kernel did not call the program */
+__u64 ends_lost; /* ended threads whose times found no room in the ring */
 
 static int targets_bit(int tgid)
 {
@@ -99,14 +101,14 @@ static int targets_bit(int tgid)
 
 /* ---- the table of threads -------------------------------------------------------------------- */
 
-static __u32 place_of(__u32 tid)
+static __u32 thread_first_slot(__u32 tid)
 {
 	return tid * OFFCPU_HASH >> OFFCPU_HASH_SHIFT;
 }
 
 static struct offcpu_thread *thread_find(__u32 tid)
 {
-	__u32 at = place_of(tid);
+	__u32 at = thread_first_slot(tid);
 
 	for (int i = 0; i < OFFCPU_PROBES; i++) {
 		__u32 key = (at + i) & (OFFCPU_THREADS - 1);
@@ -118,10 +120,10 @@ static struct offcpu_thread *thread_find(__u32 tid)
 	return 0;
 }
 
-/* A free place for @tid; others may look for one at the same time. */
-static struct offcpu_thread *claim_place(__u32 tid)
+/* Claims a free slot for @tid; other CPUs may claim one at the same time. */
+static struct offcpu_thread *thread_claim_slot(__u32 tid)
 {
-	__u32 at = place_of(tid);
+	__u32 at = thread_first_slot(tid);
 
 	for (int i = 0; i < OFFCPU_PROBES; i++) {
 		__u32 key = (at + i) & (OFFCPU_THREADS - 1);
@@ -141,8 +143,8 @@ static struct offcpu_target *target_at(__u32 index, __u32 pid)
 }
 
 /*
- * A thread that is met for the first time. It was not met since its process became a target, or
- * since it began: so it did all the time what it does now.
+ * Adds a thread that is seen for the first time. As it was not seen since its process became a
+ * target, or since it began, it has been in its present state all that time.
  */
 static struct offcpu_thread *thread_new(struct task_struct *task)
 {
@@ -153,13 +155,13 @@ static struct offcpu_thread *thread_new(struct task_struct *task)
 
 	if (!g || task->flags & PF_EXITING)
 		return 0;
-	t = claim_place(task->pid);
+	t = thread_claim_slot(task->pid);
 	if (!t) {
 		__sync_fetch_and_add(&g->crowded, 1);
 		return 0;
 	}
 	since = task->start_time > g->since_ns ? task->start_time : g->since_ns;
-	/* the place may have had another thread */
+	/* another thread may have had this slot */
 	t->pid = 0;
 	__builtin_memset((void *)t + 8, 0, sizeof(*t) - 8);
 	t->target = *index;
@@ -170,7 +172,7 @@ static struct offcpu_thread *thread_new(struct task_struct *task)
 	return t;
 }
 
-static struct offcpu_thread *met_thread(struct task_struct *task)
+static struct offcpu_thread *thread_known(struct task_struct *task)
 {
 	struct offcpu_thread *t = thread_find(task->pid);
 
@@ -190,11 +192,12 @@ static __u64 first_argument(struct task_struct *task)
 #endif
 }
 
-/* A pointer of the kernel's that the verifier lost sight of; a load that faults reads 0. */
+/* Makes a kernel pointer readable again whose type the verifier does not know any more; a load that
+ * faults reads 0. */
 extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 #define KERNEL(type, at) ((type *)bpf_rdonly_cast(at, bpf_core_type_id_kernel(type)))
 
-/* What kind of file the descriptor is that a read or write of @task waits for. */
+/* The class that follows from the type of the file which @task reads or writes. */
 static __u8 class_of_descriptor(struct task_struct *task)
 {
 	struct fdtable *fdt = task->files->fdt;
@@ -204,7 +207,7 @@ static __u8 class_of_descriptor(struct task_struct *task)
 
 	if (fd >= fdt->max_fds)
 		return OFFCPU_OTHER;
-	/* an element of the array as if it were the member of a table */
+	/* reads an element of the array as if it were the first member of a struct fdtable */
 	file = (struct file *)KERNEL(struct fdtable, at - bpf_core_field_offset(struct fdtable, fd))
 		       ->fd;
 	switch (KERNEL(struct file, file)->f_inode->i_mode & S_IFMT) {
@@ -221,7 +224,7 @@ static __u8 class_of_descriptor(struct task_struct *task)
 	}
 }
 
-/* Why @task, which sleeps in the system call @nr, does so. */
+/* The class of @task's sleep in the system call @nr. */
 static __u8 class_of(struct task_struct *task, int nr)
 {
 	__u8 known = nr >= 0 && nr < OFFCPU_CALLS ? class_of_call[nr] : 0;
@@ -245,8 +248,8 @@ static int is_throttled(struct task_struct *task)
 
 /* ---- leaving the CPU ------------------------------------------------------------------------- */
 
-static void book_class(struct offcpu_thread *t, struct task_struct *task, int preempted,
-		       __u32 state)
+static void set_off_class(struct offcpu_thread *t, struct task_struct *task, int preempted,
+			  __u32 state)
 {
 	t->syscall_nr = syscall_of(task);
 	if (preempted || state == 0) {
@@ -261,50 +264,51 @@ static void book_class(struct offcpu_thread *t, struct task_struct *task, int pr
 	}
 }
 
-static void book_off(struct offcpu_thread *t, __u64 off_ns, __u64 queue_ns)
+static void account_off(struct offcpu_thread *t, __u64 off_ns, __u64 queue_ns)
 {
 	__u32 class = t->class;
 
-	barrier_var(class); /* the verifier follows a value, not its copies */
+	barrier_var(class); /* keeps the checked value in one register for the verifier */
 	t->runqueue_ns += queue_ns;
 	if (class < OFFCPU_RUNQUEUE)
 		t->off_ns[class] += off_ns - queue_ns;
 }
 
 /*
- * The time since the last switch was on the CPU. Some kernels do not tell of every switch (in a
- * virtual machine, some of those away from threads of its init): if the last one that was seen took
- * the thread from its CPU, how long it ran since is what the kernel counted.
+ * Adds the time since the last switch to the time on the CPU. Some kernels leave out some switches
+ * (in a virtual machine, some of those away from threads of its init): if the thread was last seen
+ * to leave the CPU, the kernel's own count of its CPU time gives the part that it ran since.
  */
-static void book_run(struct offcpu_thread *t, struct task_struct *task, __u64 now)
+static void account_run(struct offcpu_thread *t, struct task_struct *task, __u64 now)
 {
 	__u64 passed_ns = now - t->since_ns, ran_ns = passed_ns;
 
 	if (t->now == OFFCPU_NOW_OFF) {
 		__u64 before_ns = task->se.prev_sum_exec_runtime;
 
-		barrier_var(before_ns); /* the verifier wants one load per pointer */
+		/* the verifier accepts only one load through each pointer */
+		barrier_var(before_ns);
 		if (t->state)
 			before_ns = t->ran_ns;
 		ran_ns = task->se.sum_exec_runtime - before_ns;
 		if (ran_ns > passed_ns)
 			ran_ns = passed_ns;
-		book_off(t, passed_ns - ran_ns,
-			 t->class == OFFCPU_RUNQUEUE ? passed_ns - ran_ns : 0);
+		account_off(t, passed_ns - ran_ns,
+			    t->class == OFFCPU_RUNQUEUE ? passed_ns - ran_ns : 0);
 		__sync_fetch_and_add(&missed, 1);
 	}
 	t->oncpu_ns += ran_ns;
 }
 
-static void leave(struct task_struct *task, int preempted, __u32 state, __u64 now)
+static void switch_out(struct task_struct *task, int preempted, __u32 state, __u64 now)
 {
-	struct offcpu_thread *t = met_thread(task);
+	struct offcpu_thread *t = thread_known(task);
 
 	if (!t)
 		t = thread_new(task);
 	if (!t)
 		return;
-	book_run(t, task, now);
+	account_run(t, task, now);
 	t->ran_ns = task->se.sum_exec_runtime;
 	t->since_ns = now;
 	t->now = OFFCPU_NOW_OFF;
@@ -312,12 +316,12 @@ static void leave(struct task_struct *task, int preempted, __u32 state, __u64 no
 	t->woken_ns = 0;
 	if (!t->own_tid)
 		t->own_tid = own_tid(task);
-	book_class(t, task, preempted, state);
+	set_off_class(t, task, preempted, state);
 }
 
 /* ---- coming back ----------------------------------------------------------------------------- */
 
-/* The share of this signal in its window. */
+/* May this signal still be sent in this window? */
 static int is_within_budget(struct offcpu_target *g, __u64 in_window, __u64 now)
 {
 	__u64 window = now >> WINDOW_SHIFT;
@@ -331,12 +335,12 @@ static int is_within_budget(struct offcpu_target *g, __u64 in_window, __u64 now)
 	return __sync_fetch_and_add(&all_in_window, 1) < all_max;
 }
 
-/* How many times off the CPU this window of the target's had before this one. */
+/* Counts a time off the CPU in the target's present window. Returns how many there were before. */
 static __u64 count_in_window(struct offcpu_target *g, __u64 now)
 {
 	__u64 window = now >> WINDOW_SHIFT;
 
-	/* two CPUs at once may lose one of their counts */
+	/* if two CPUs begin a window at once, one count may be lost */
 	if (g->window != window) {
 		g->window = window;
 		g->in_window = 0;
@@ -352,7 +356,7 @@ static int is_open_to_signals(struct task_struct *task)
 	return t && !(task->flags & PF_EXITING) && !is_blocked(task, t->signo);
 }
 
-/* Both say whether the signal is on its way, and give the stay in the kernel that it belongs to. */
+/* Both return whether a signal will be sent, and set the stay in the kernel that it belongs to. */
 static int signal_by_task_work(struct task_struct *task, struct offcpu_thread *t, __u64 off_ns,
 			       __u64 now)
 {
@@ -381,7 +385,7 @@ static __u32 own_tid_of(__u32 tid, __u32 pid)
 	return t && t->pid == pid ? t->own_tid : 0;
 }
 
-/* The daemon is woken when a quarter of the ring is full. */
+/* Wakes the daemon only when a quarter of the ring is full. */
 static __u64 wake_flag(void)
 {
 	return bpf_ringbuf_query(&records, RB_AVAIL_DATA) >= OFFCPU_RING_BYTES / 4 ? RB_FORCE_WAKEUP
@@ -422,10 +426,12 @@ static void record(struct task_struct *task, struct offcpu_thread *t, struct off
 	}
 }
 
-/* @off_ns is long enough for a record, if its target wants it. */
-static __attribute__((always_inline)) void tell(struct task_struct *task, struct offcpu_thread *t,
-						__u64 off_ns, __u64 queue_ns, __u64 now,
-						int by_task_work)
+/* Reports a time off the CPU of @off_ns, if that is long enough for its target: as a record, and by
+ * a signal. */
+static __attribute__((always_inline)) void report_interval(struct task_struct *task,
+							   struct offcpu_thread *t, __u64 off_ns,
+							   __u64 queue_ns, __u64 now,
+							   int by_task_work)
 {
 	struct offcpu_target *g = target_at(t->target, t->pid);
 	__u64 in_window;
@@ -467,8 +473,9 @@ static __attribute__((always_inline)) void tell(struct task_struct *task, struct
 	record(task, t, g, off_ns, queue_ns, now, flags);
 }
 
-/* What a thread did that was not seen to leave the CPU: a new one was in the run queue so far. */
-static void book_late(struct task_struct *task, struct offcpu_thread *t)
+/* Sets the class of a thread that was not seen to leave the CPU: a new thread was in the run queue
+ * until now. */
+static void set_class_late(struct task_struct *task, struct offcpu_thread *t)
 {
 	t->own_tid = own_tid(task);
 	t->syscall_nr = syscall_of(task);
@@ -481,9 +488,10 @@ static void book_late(struct task_struct *task, struct offcpu_thread *t)
 	}
 }
 
-/* The switch away from the CPU was not seen: what the thread ran since is what the kernel counted,
- * and why it left is not known. Returns the rest of @passed_ns. */
-static __u64 missed_leave(struct offcpu_thread *t, struct task_struct *task, __u64 passed_ns)
+/* The switch away from the CPU was not reported. The kernel's own count gives the time that the
+ * thread ran since; why it left is unknown. Returns the rest of @passed_ns. */
+static __u64 account_missed_switch(struct offcpu_thread *t, struct task_struct *task,
+				   __u64 passed_ns)
 {
 	__u64 ran_ns = task->se.sum_exec_runtime - t->ran_ns;
 
@@ -499,8 +507,8 @@ static __u64 missed_leave(struct offcpu_thread *t, struct task_struct *task, __u
 }
 
 /*
- * How long @task, which gets the CPU now, was in its run queue: since it was woken; where nobody
- * saw that, by the kernel's own count, which is booked after this. 0 = not known.
+ * How long @task, which gets the CPU now, was in its run queue: since it was woken, or, if that was
+ * not seen, by the kernel's own count, which the kernel resets only after this call. 0 = unknown.
  */
 static __u64 queued_ns(struct offcpu_thread *t, struct task_struct *task, __u64 now)
 {
@@ -516,10 +524,10 @@ static __u64 queued_ns(struct offcpu_thread *t, struct task_struct *task, __u64 
 	return since && clock > since ? clock - since : 0;
 }
 
-static __attribute__((always_inline)) void arrive(struct task_struct *task, __u64 now,
-						  int by_task_work)
+static __attribute__((always_inline)) void switch_in(struct task_struct *task, __u64 now,
+						     int by_task_work)
 {
-	struct offcpu_thread *t = met_thread(task);
+	struct offcpu_thread *t = thread_known(task);
 	__u64 off_ns, queue_ns = 0;
 	int met;
 
@@ -530,21 +538,21 @@ static __attribute__((always_inline)) void arrive(struct task_struct *task, __u6
 	met = t->state != 0 && t->now == OFFCPU_NOW_OFF;
 	off_ns = now - t->since_ns;
 	if (!t->state)
-		book_late(task, t);
+		set_class_late(task, t);
 	else if (t->now == OFFCPU_NOW_RUNS)
-		off_ns = missed_leave(t, task, off_ns);
+		off_ns = account_missed_switch(t, task, off_ns);
 	if (t->class >= OFFCPU_RUNQUEUE)
 		queue_ns = off_ns;
 	else if (t->class != OFFCPU_THROTTLED)
 		queue_ns = queued_ns(t, task, now);
 	if (queue_ns > off_ns)
 		queue_ns = off_ns;
-	book_off(t, off_ns, queue_ns);
+	account_off(t, off_ns, queue_ns);
 	t->since_ns = now;
 	t->now = OFFCPU_NOW_RUNS;
-	/* when did one begin that was not met? */
+	/* if its leaving was not seen, its begin is unknown */
 	if (met && off_ns >= floor_ns)
-		tell(task, t, off_ns, queue_ns, now, by_task_work);
+		report_interval(task, t, off_ns, queue_ns, now, by_task_work);
 	else
 		t->short_count++;
 }
@@ -562,9 +570,9 @@ static __attribute__((always_inline)) int on_switch(int preempted, struct task_s
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (leaves)
-		leave(prev, preempted, state, now);
+		switch_out(prev, preempted, state, now);
 	if (arrives)
-		arrive(next, now, by_task_work);
+		switch_in(next, now, by_task_work);
 	if ((now >> 5) % COST_EVERY == 0) {
 		__u64 run_ns = bpf_ktime_get_ns() - now;
 
@@ -588,11 +596,11 @@ int BPF_PROG(on_switch_rseq, bool preempt, struct task_struct *prev, struct task
 	return on_switch(preempt, prev, next, prev_state, 0);
 }
 
-/* On the way back to user mode, first thing after a switch. */
+/* Runs on the way back to user mode, right after a switch. */
 SEC("tp_btf/rseq_update")
 int BPF_PROG(on_rseq, struct task_struct *task)
 {
-	struct offcpu_thread *t = targets_bit(task->tgid) ? met_thread(task) : 0;
+	struct offcpu_thread *t = targets_bit(task->tgid) ? thread_known(task) : 0;
 	__u32 tgid = task->tgid, zero = 0;
 	struct sampler_target *s;
 	struct sampler_counts *c;
@@ -610,12 +618,12 @@ int BPF_PROG(on_rseq, struct task_struct *task)
 }
 
 /*
- * Whether @waker, which runs here now, wakes @t by what it does. It may also be an interrupt's
- * doing that came meanwhile, and the kernel has no word for that which all builds of it offer: so
- * it has to be within a system call that wakes threads in this class of call. An interrupt within
- * such a call is taken for it: those are short.
+ * Does @waker, the current thread, wake @t itself, or has an interrupt that came meanwhile done it?
+ * No kernel flag that exists in all builds shows that. So a waker counts only if it is within a
+ * system call that wakes threads of this class. An interrupt during such a call is mistaken for the
+ * waker; these calls are short.
  */
-static int is_its_doing(struct task_struct *waker, struct offcpu_thread *t)
+static int waker_is_cause(struct task_struct *waker, struct offcpu_thread *t)
 {
 	int nr = syscall_of(waker);
 	__u8 known = nr >= 0 && nr < OFFCPU_CALLS ? class_of_call[nr] : 0;
@@ -630,7 +638,7 @@ static int is_its_doing(struct task_struct *waker, struct offcpu_thread *t)
 		return known == OFFCPU_CALL_FD || known == OFFCPU_SOCKET + 1 ||
 		       known == OFFCPU_CONNECT + 1;
 	case OFFCPU_PIPE:
-	case OFFCPU_OTHER: /* eventfd and the like */
+	case OFFCPU_OTHER: /* for example an eventfd */
 		return known == OFFCPU_CALL_FD;
 	default:
 		return 0;
@@ -640,21 +648,21 @@ static int is_its_doing(struct task_struct *waker, struct offcpu_thread *t)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	struct offcpu_thread *t = targets_bit(task->tgid) ? met_thread(task) : 0;
+	struct offcpu_thread *t = targets_bit(task->tgid) ? thread_known(task) : 0;
 	struct task_struct *waker;
 
 	if (!t || t->now != OFFCPU_NOW_OFF || t->woken_ns)
 		return 0;
 	t->woken_ns = bpf_ktime_get_ns();
 	waker = bpf_get_current_task_btf();
-	if (!(waker->flags & PF_KTHREAD) && is_its_doing(waker, t)) {
+	if (!(waker->flags & PF_KTHREAD) && waker_is_cause(waker, t)) {
 		t->waker_pid = waker->tgid;
 		t->waker_tid = waker->pid;
 	}
 	return 0;
 }
 
-static void clear_bit(int tgid)
+static void targets_clear_bit(int tgid)
 {
 	__u32 at = (__u32)tgid;
 
@@ -662,13 +670,13 @@ static void clear_bit(int tgid)
 		__sync_fetch_and_and(&is_target[at >> 6], ~(1ULL << (at & 63)));
 }
 
-/* A thread ends: its last times go to the daemon, its place to another. */
-static void end(struct task_struct *task, struct offcpu_thread *t)
+/* A thread ends: sends its final times to the daemon and frees its slot. */
+static void thread_end(struct task_struct *task, struct offcpu_thread *t)
 {
 	__u64 now = bpf_ktime_get_ns();
 	struct offcpu_end *e = bpf_ringbuf_reserve(&records, sizeof(*e), 0);
 
-	book_run(t, task, now);
+	account_run(t, task, now);
 	t->since_ns = now;
 	if (e) {
 		e->kind = OFFCPU_ENDED;
@@ -688,12 +696,13 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 
 	if (!targets_bit(task->tgid))
 		return 0;
-	t = met_thread(task);
+	t = thread_known(task);
 	if (t)
-		end(task, t);
-	/* the event comes for every thread; the count of live threads is lowered before it */
+		thread_end(task, t);
+	/* the event comes for every thread; it comes after the thread is no longer counted as
+	 * live */
 	if (task->signal->live.counter == 0)
-		clear_bit(task->tgid);
+		targets_clear_bit(task->tgid);
 	return 0;
 }
 
@@ -701,6 +710,6 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_new_program, struct task_struct *task)
 {
 	if (targets_bit(task->tgid))
-		clear_bit(task->tgid);
+		targets_clear_bit(task->tgid);
 	return 0;
 }

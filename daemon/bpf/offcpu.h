@@ -1,24 +1,24 @@
 /*
- * The interface between offcpu.bpf.c and offcpu_engine.c, and the classes that both speak of. The
- * includer defines the integer types (linux/types.h, or vmlinux_min.h).
+ * The interface between offcpu.bpf.c and offcpu_engine.c, and the classes that both use. The
+ * including file defines the integer types (linux/types.h, or vmlinux_min.h).
  */
 #pragma once
 
-#define OFFCPU_THREADS	   16384 /* of all targets; power of two */
-#define OFFCPU_PROBES	   8 /* places where a thread may stand in the table */
+#define OFFCPU_THREADS	   16384 /* in the table, of all targets; power of two */
+#define OFFCPU_PROBES	   8 /* slots of the table in which a thread may be */
 #define OFFCPU_TARGETS_MAX 1024 /* as SAMPLER_TARGETS_MAX */
 #define OFFCPU_STACK_MAX   64 /* frames of the kernel */
 #define OFFCPU_RING_BYTES  (1 << 20)
 #define OFFCPU_PIDS	   (1 << 22) /* PID_MAX_LIMIT, include/linux/threads.h */
 
-/* a thread's first place in the table: the upper bits of a product */
+/* a thread's first slot in the table: the upper bits of a product */
 #define OFFCPU_HASH	  2654435761u
 #define OFFCPU_HASH_SHIFT 18 /* 32 - log2(OFFCPU_THREADS) */
 
 #define OFFCPU_CALLS   512 /* system calls that have a class */
-#define OFFCPU_CALL_FD 0x40 /* the class is that of the descriptor in the first argument */
+#define OFFCPU_CALL_FD 0x40 /* the class depends on the file descriptor in the first argument */
 
-/* Why a thread was off the CPU, as far as the kernel knows. The order is that of the counters. */
+/* Why a thread was off the CPU, as far as the kernel knows. Counters have the same order. */
 enum offcpu_class {
 	OFFCPU_FUTEX,
 	OFFCPU_SLEEP,
@@ -30,22 +30,22 @@ enum offcpu_class {
 	OFFCPU_FSYNC,
 	OFFCPU_PIPE,
 	OFFCPU_FAULT, /* a page fault */
-	OFFCPU_DISK, /* waits for a disk within another system call */
+	OFFCPU_DISK, /* a wait for a disk within another system call */
 	OFFCPU_THROTTLED, /* the cgroup's CPU quota was used up */
 	OFFCPU_OTHER,
 	OFFCPU_RUNQUEUE, /* runnable, but another thread ran; its time is in runqueue_ns */
 	OFFCPU_CLASS_COUNT
 };
 
-/* What a thread does now. */
+/* Where a thread is now. */
 enum offcpu_now {
 	OFFCPU_NOW_RUNS,
 	OFFCPU_NOW_OFF,
 };
 
 /*
- * One thread of a target. The kernel's programs write it, the daemon reads it in mapped memory:
- * from first_ns to since_ns, oncpu_ns + runqueue_ns + all of off_ns is the time that passed.
+ * One thread of a target. The BPF programs write it, the daemon reads it in mapped memory. From
+ * first_ns to since_ns, oncpu_ns + runqueue_ns + the sum of off_ns is the time that passed.
  */
 struct offcpu_thread {
 	__u32 tid; /* in the first pid namespace; 0 = free */
@@ -53,19 +53,19 @@ struct offcpu_thread {
 	__u32 own_tid; /* in its innermost namespace */
 	__u16 target; /* index of its process among the targets */
 	__u8 now; /* enum offcpu_now */
-	__u8 class; /* enum offcpu_class of the time off the CPU that it is in, or was last in */
-	__u64 since_ns; /* CLOCK_MONOTONIC, of `now` */
+	__u8 class; /* enum offcpu_class of the present or last time off the CPU */
+	__u64 since_ns; /* CLOCK_MONOTONIC, when `now` began */
 	__u64 oncpu_ns;
 	__u64 runqueue_ns;
-	__u64 woken_ns; /* when it was woken, while it is off the CPU; 0 = was not */
-	__u64 owed_ns; /* rseq: the time off the CPU that its next signal tells of */
-	__u32 waker_tid; /* who woke it last; 0 = the kernel, or nobody yet */
+	__u64 woken_ns; /* when it was woken, while it is off the CPU; 0 = not yet */
+	__u64 owed_ns; /* rseq: the time off the CPU that its next signal reports */
+	__u32 waker_tid; /* the thread that woke it last; 0 = the kernel, or nobody yet */
 	__u32 waker_pid;
 	__u8 state; /* 'S', 'D', 'R' (preempted), 'T' (stopped and the like); 0 = not known */
 	__u8 unused[3];
 	__s32 syscall_nr; /* -1 = none: a fault, or user mode */
 	__u64 first_ns;
-	__u64 ran_ns; /* the kernel's own count when the thread last left the CPU */
+	__u64 ran_ns; /* se.sum_exec_runtime when the thread last left the CPU */
 	__u64 stay_ns; /* see struct offcpu_record */
 	__u64 short_count; /* times off the CPU that were too short for a record */
 	__u64 off_ns[OFFCPU_RUNQUEUE]; /* by class, run queue not included */
@@ -73,24 +73,24 @@ struct offcpu_thread {
 
 enum offcpu_kind {
 	OFFCPU_INTERVAL, /* struct offcpu_record */
-	OFFCPU_ENDED, /* struct offcpu_end: a thread ended; these were its times */
+	OFFCPU_ENDED, /* struct offcpu_end: the final times of a thread that ended */
 };
 
 enum offcpu_flag {
 	OFFCPU_SIGNALLED = 1, /* the agent gets a signal with this duration, or a later one of the
 			       * same stay */
-	OFFCPU_OVER_BUDGET = 2, /* no signal: the target had its share of this second */
+	OFFCPU_OVER_BUDGET = 2, /* no signal: the target has used up its share of this window */
 	OFFCPU_UNREACHABLE = 4, /* no signal: blocked, another handler, no slot, no rseq */
 	OFFCPU_IOWAIT = 8,
 };
 
-/* A time off the CPU that was long enough. In the ring only the used frames are stored. */
+/* A time off the CPU that was long enough for a record. The ring stores only the used frames. */
 struct offcpu_record {
 	__u32 kind;
 	__u32 pid; /* in the first pid namespace */
 	__u32 tid; /* in the first pid namespace */
 	__u32 own_tid; /* in the thread's innermost pid namespace */
-	__u64 end_ns; /* CLOCK_MONOTONIC, when it ran again */
+	__u64 end_ns; /* CLOCK_MONOTONIC, when the thread ran again */
 	__u64 duration_ns; /* run queue included */
 	__u64 runqueue_ns;
 	/* end_ns of the first one since the thread was in user mode: all with one value have the
@@ -98,7 +98,8 @@ struct offcpu_record {
 	__u64 stay_ns;
 	__u32 waker_pid; /* in the first pid namespace; 0 = unknown, or the kernel */
 	__u32 waker_tid; /* in the first pid namespace */
-	__u32 waker_own_tid; /* in its innermost one, if it is a thread of a target; else 0 */
+	/* in its innermost pid namespace, if it is a thread of a target; else 0 */
+	__u32 waker_own_tid;
 	__s32 syscall_nr; /* -1 = none: a fault, or preempted in user mode */
 	__u8 class; /* enum offcpu_class */
 	__u8 state; /* as in struct offcpu_thread */
@@ -113,19 +114,19 @@ struct offcpu_end {
 	struct offcpu_thread thread;
 };
 
-/* One process. The daemon writes the first five members, the kernel's programs the others. */
+/* One target process. The daemon writes the first five members, the BPF programs the others. */
 struct offcpu_target {
 	__u32 pid; /* in the first pid namespace; 0 = free */
 	__u32 unused;
 	__u64 since_ns; /* CLOCK_MONOTONIC, when it became a target */
-	__u64 min_ns; /* in force now; shorter ones are only added up */
+	__u64 min_ns; /* the minimum now; shorter times off the CPU are only added up */
 	__u64 signals_max; /* per window */
-	__u64 window; /* its number */
-	__u64 in_window; /* signals wanted in it */
-	__u64 intervals, interval_ns; /* long enough for a record */
+	__u64 window; /* number of the present window */
+	__u64 in_window; /* times off the CPU in it that want a signal */
+	__u64 intervals, interval_ns; /* times off the CPU that were long enough for a record */
 	__u64 signalled, signalled_ns;
 	__u64 over_budget, over_budget_ns; /* no signal: see enum offcpu_flag */
 	__u64 unreachable, unreachable_ns;
 	__u64 lost, lost_ns; /* no record: the ring was full, or too many in this window */
-	__u64 crowded; /* threads for which there was no place in the table */
+	__u64 crowded; /* threads for which the table had no free slot */
 };

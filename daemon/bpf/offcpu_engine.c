@@ -13,35 +13,36 @@
 #include "daemon/ground/clock.h"
 #include "offcpu.skel.h"
 
-#define WINDOW_NS	  (1ULL << 27) /* WINDOW_SHIFT of offcpu.bpf.c */
-#define COST_EVERY	  64 /* as there */
+#define WINDOW_NS	  (1ULL << 27) /* as WINDOW_SHIFT of offcpu.bpf.c */
+#define COST_EVERY	  64 /* as in offcpu.bpf.c */
 #define SIGNALS_PER_S_MIN 50
 #define SIGNALS_PER_S_MAX 5000
-#define BUDGET_NS	  (NS_PER_S / 100) /* for signals: 1 % of a CPU */
-#define WALK_NS		  10000 /* the agent's half of a signal, about */
+#define BUDGET_NS	  (NS_PER_S / 100) /* per second, for signals: 1 % of a CPU */
+#define WALK_NS		  10000 /* estimated cost of a signal in the agent */
 
-#define MIN_NS_MAX  (NS_PER_S) /* up to where a minimum is doubled */
-#define QUIET_TICKS 5 /* after so many with little to do it is halved */
+#define MIN_NS_MAX  (NS_PER_S) /* a minimum is not doubled beyond this */
+#define QUIET_TICKS 5 /* after so many ticks with few signals the minimum is halved */
 
-/* what the kernel pays to call a program that finds nothing to do, about */
-#define CALL_NS		50
-#define COST_PPM_WAKERS 5000 /* of all CPUs: then it is no longer asked who wakes ... */
-#define COST_PPM_MAX	10000 /* ... and then the engine rests ... */
-#define COST_TICKS	3 /* ... if it is so for so many seconds */
-#define REST_TICKS	60
+/* estimated cost of calling a program that finds nothing to do */
+#define CALL_NS 50
+/* above this share of all CPUs' time wakers are no longer recorded ... */
+#define COST_PPM_NO_WAKERS 5000
+#define COST_PPM_MAX	   10000 /* ... and above this the engine pauses ... */
+#define COST_TICKS	   3 /* ... if it lasts for so many ticks (seconds) */
+#define REST_TICKS	   60
 
-/* What the daemon keeps of the target at the same index of the mapped table. */
-struct own {
+/* The daemon's own data of a target; the mapped table has the rest at the same index. */
+struct offcpu_entry {
 	pid_t pid; /* 0 = free */
 	uint64_t wanted_min_ns;
-	uint64_t signals_before, over_before; /* at the last tick */
+	uint64_t signals_before, over_before; /* counts at the last tick */
 	unsigned quiet; /* ticks */
 };
 
 struct offcpu_engine {
 	struct offcpu_programs programs;
 	enum offcpu_way way;
-	struct own own[OFFCPU_TARGETS_MAX];
+	struct offcpu_entry entries[OFFCPU_TARGETS_MAX];
 	unsigned n;
 	uint64_t signals_per_s;
 	long n_cpus;
@@ -49,8 +50,8 @@ struct offcpu_engine {
 	offcpu_interval_fn *on_interval;
 	offcpu_times_fn *on_end;
 	void *userdata;
-	struct offcpu_counts gone; /* of targets that are no longer */
-	/* the cost */
+	struct offcpu_counts gone; /* of removed targets */
+	/* cost of the programs */
 	uint64_t tick_ns, ctxt, timed, timed_ns;
 	uint64_t switches_per_s, cost_ppm;
 	unsigned costly, calm, resting; /* ticks */
@@ -79,30 +80,30 @@ static struct offcpu_target *offcpu_mapped(const struct offcpu_engine *e, size_t
 	return &e->programs.targets[i];
 }
 
-static struct own *offcpu_find(struct offcpu_engine *e, pid_t pid)
+static struct offcpu_entry *offcpu_find(struct offcpu_engine *e, pid_t pid)
 {
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->own[i].pid == pid)
-			return &e->own[i];
+		if (e->entries[i].pid == pid)
+			return &e->entries[i];
 	return NULL;
 }
 
-/* The shortest minimum in force: what is shorter the programs need not look at. */
-static void keep_floor(struct offcpu_engine *e)
+/* Tells the programs the shortest minimum of all targets; they ignore what is shorter. */
+static void offcpu_update_floor(struct offcpu_engine *e)
 {
 	uint64_t ns = UINT64_MAX;
 
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->own[i].pid && offcpu_mapped(e, i)->min_ns < ns)
+		if (e->entries[i].pid && offcpu_mapped(e, i)->min_ns < ns)
 			ns = offcpu_mapped(e, i)->min_ns;
 	e->programs.bpf->bss->floor_ns = ns;
 }
 
-/* The target at @i is measured from now on. */
+/* Starts measuring the target at index @i. */
 static int offcpu_start(struct offcpu_engine *e, size_t i)
 {
 	struct offcpu_target *m = offcpu_mapped(e, i);
-	__u32 pid = (__u32)e->own[i].pid, index = (__u32)i;
+	__u32 pid = (__u32)e->entries[i].pid, index = (__u32)i;
 
 	m->since_ns = clock_mono_ns();
 	if (bpf_map_update_elem(bpf_map__fd(e->programs.bpf->maps.indexes), &pid, &index, BPF_ANY) <
@@ -116,7 +117,7 @@ static int offcpu_start(struct offcpu_engine *e, size_t i)
 
 static void offcpu_stop(struct offcpu_engine *e, size_t i)
 {
-	__u32 pid = (__u32)e->own[i].pid;
+	__u32 pid = (__u32)e->entries[i].pid;
 
 	offcpu_mark(&e->programs, (pid_t)pid, false);
 	(void)bpf_map_delete_elem(bpf_map__fd(e->programs.bpf->maps.indexes), &pid);
@@ -126,20 +127,20 @@ static void offcpu_stop(struct offcpu_engine *e, size_t i)
 
 static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 {
-	struct own *own = offcpu_find(e, 0);
+	struct offcpu_entry *entry = offcpu_find(e, 0);
 	size_t i;
 	int r;
 
-	if (!own)
+	if (!entry)
 		return -ENOSPC;
-	i = (size_t)(own - e->own);
-	*own = (struct own){ .pid = pid, .wanted_min_ns = min_ns };
+	i = (size_t)(entry - e->entries);
+	*entry = (struct offcpu_entry){ .pid = pid, .wanted_min_ns = min_ns };
 	*offcpu_mapped(e, i) = (struct offcpu_target){
 		.min_ns = min_ns,
 		.signals_max = e->signals_per_s * WINDOW_NS / NS_PER_S + 1,
 	};
 	e->n++;
-	keep_floor(e);
+	offcpu_update_floor(e);
 	r = e->resting ? 0 : offcpu_attach(&e->programs);
 	if (r == 0 && !e->resting)
 		r = offcpu_start(e, i);
@@ -150,17 +151,17 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 
 int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 {
-	struct own *own;
+	struct offcpu_entry *entry;
 
 	if (pid <= 0 || min_ns < OFFCPU_MIN_NS_LEAST)
 		return -EINVAL;
-	own = offcpu_find(e, pid);
-	if (!own)
+	entry = offcpu_find(e, pid);
+	if (!entry)
 		return offcpu_add(e, pid, min_ns);
-	if (own->wanted_min_ns != min_ns) {
-		own->wanted_min_ns = min_ns;
-		offcpu_mapped(e, (size_t)(own - e->own))->min_ns = min_ns;
-		keep_floor(e);
+	if (entry->wanted_min_ns != min_ns) {
+		entry->wanted_min_ns = min_ns;
+		offcpu_mapped(e, (size_t)(entry - e->entries))->min_ns = min_ns;
+		offcpu_update_floor(e);
 	}
 	return 0;
 }
@@ -182,17 +183,17 @@ static void offcpu_add_counts(const struct offcpu_target *t, struct offcpu_count
 
 void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid)
 {
-	struct own *own = pid > 0 ? offcpu_find(e, pid) : NULL;
+	struct offcpu_entry *entry = pid > 0 ? offcpu_find(e, pid) : NULL;
 	size_t i;
 
-	if (!own)
+	if (!entry)
 		return;
-	i = (size_t)(own - e->own);
+	i = (size_t)(entry - e->entries);
 	offcpu_stop(e, i);
 	offcpu_add_counts(offcpu_mapped(e, i), &e->gone);
-	own->pid = 0;
+	entry->pid = 0;
 	e->n--;
-	keep_floor(e);
+	offcpu_update_floor(e);
 	if (!e->n)
 		offcpu_detach(&e->programs);
 }
@@ -280,24 +281,27 @@ unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_
 
 /* ---- budgets --------------------------------------------------------------------------------- */
 
-/* Where more signals are wanted than are given, what is shortest gives way first. */
-static void offcpu_adapt(struct own *own, struct offcpu_target *m, uint64_t signals_per_s)
+/* Adapts the target's minimum: if it has more times off the CPU than signals, the shortest ones get
+ * none. */
+static void offcpu_adapt(struct offcpu_entry *entry, struct offcpu_target *m,
+			 uint64_t signals_per_s)
 {
-	uint64_t over = m->over_budget - own->over_before;
-	uint64_t wanted = m->signalled - own->signals_before + over;
+	uint64_t over = m->over_budget - entry->over_before;
+	uint64_t wanted = m->signalled - entry->signals_before + over;
 
-	own->over_before = m->over_budget;
-	own->signals_before = m->signalled;
-	own->quiet = wanted < signals_per_s / 4 ? own->quiet + 1 : 0;
+	entry->over_before = m->over_budget;
+	entry->signals_before = m->signalled;
+	entry->quiet = wanted < signals_per_s / 4 ? entry->quiet + 1 : 0;
 	if (over && m->min_ns < MIN_NS_MAX) {
 		m->min_ns *= 2;
-	} else if (own->quiet >= QUIET_TICKS && m->min_ns > own->wanted_min_ns) {
-		own->quiet = 0;
-		m->min_ns = m->min_ns / 2 > own->wanted_min_ns ? m->min_ns / 2 : own->wanted_min_ns;
+	} else if (entry->quiet >= QUIET_TICKS && m->min_ns > entry->wanted_min_ns) {
+		entry->quiet = 0;
+		m->min_ns =
+			m->min_ns / 2 > entry->wanted_min_ns ? m->min_ns / 2 : entry->wanted_min_ns;
 	}
 }
 
-static uint64_t read_switches(void)
+static uint64_t offcpu_read_switches(void)
 {
 	FILE *f = fopen("/proc/stat", "re");
 	unsigned long long n = 0;
@@ -311,17 +315,18 @@ static uint64_t read_switches(void)
 	return n;
 }
 
-/* From the runs that were timed, and the number of switches. */
+/* Estimates the cost from the timed runs and the number of switches. */
 static void offcpu_measure(struct offcpu_engine *e)
 {
 	const struct offcpu_bpf__bss *bss = e->programs.bpf->bss;
-	uint64_t now = clock_mono_ns(), ctxt = read_switches();
+	uint64_t now = clock_mono_ns(), ctxt = offcpu_read_switches();
 	uint64_t timed = bss->timed, timed_ns = bss->timed_ns, passed_ns = now - e->tick_ns;
 	uint64_t cost_ns;
 
 	if (e->tick_ns && passed_ns && ctxt >= e->ctxt) {
 		cost_ns = (timed_ns - e->timed_ns) * COST_EVERY;
-		/* two programs at most switches: this one, and that for who wakes the thread */
+		/* at most two programs run per switch: the switch itself, and the wake-up before
+		 * it */
 		cost_ns += (ctxt - e->ctxt) * (e->programs.no_wakers ? 1 : 2) * CALL_NS;
 		e->switches_per_s = (uint64_t)((double)(ctxt - e->ctxt) * 1e9 / (double)passed_ns);
 		e->cost_ppm =
@@ -337,14 +342,14 @@ static void offcpu_rest(struct offcpu_engine *e)
 {
 	offcpu_detach(&e->programs);
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->own[i].pid)
+		if (e->entries[i].pid)
 			offcpu_stop(e, i);
 	e->resting = REST_TICKS;
 	e->costly = 0;
 	e->rests++;
 }
 
-static void offcpu_ask_wakers(struct offcpu_engine *e, bool ask)
+static void offcpu_set_wakers(struct offcpu_engine *e, bool ask)
 {
 	e->programs.no_wakers = !ask;
 	e->calm = 0;
@@ -355,19 +360,20 @@ static void offcpu_ask_wakers(struct offcpu_engine *e, bool ask)
 		offcpu_rest(e);
 }
 
-/* Less, and then nothing for a while, where switches are so many that it would be felt. */
-static void offcpu_step(struct offcpu_engine *e)
+/* Limits the cost on hosts with very many switches: first without wakers, then by pausing for a
+ * while. */
+static void offcpu_limit_cost(struct offcpu_engine *e)
 {
 	bool wakers = !e->programs.no_wakers;
 
-	e->costly = e->cost_ppm > (wakers ? COST_PPM_WAKERS : COST_PPM_MAX) ? e->costly + 1 : 0;
-	e->calm = e->cost_ppm < COST_PPM_WAKERS / 3 ? e->calm + 1 : 0;
+	e->costly = e->cost_ppm > (wakers ? COST_PPM_NO_WAKERS : COST_PPM_MAX) ? e->costly + 1 : 0;
+	e->calm = e->cost_ppm < COST_PPM_NO_WAKERS / 3 ? e->calm + 1 : 0;
 	if (e->costly >= COST_TICKS && wakers)
-		offcpu_ask_wakers(e, false);
+		offcpu_set_wakers(e, false);
 	else if (e->costly >= COST_TICKS)
 		offcpu_rest(e);
 	else if (!wakers && e->calm >= REST_TICKS)
-		offcpu_ask_wakers(e, true);
+		offcpu_set_wakers(e, true);
 }
 
 static void offcpu_resume(struct offcpu_engine *e)
@@ -377,7 +383,7 @@ static void offcpu_resume(struct offcpu_engine *e)
 		return;
 	}
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->own[i].pid)
+		if (e->entries[i].pid)
 			(void)offcpu_start(e, i);
 }
 
@@ -396,10 +402,10 @@ void offcpu_engine_tick(struct offcpu_engine *e)
 		return;
 	}
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->own[i].pid)
-			offcpu_adapt(&e->own[i], offcpu_mapped(e, i), e->signals_per_s);
-	keep_floor(e);
-	offcpu_step(e);
+		if (e->entries[i].pid)
+			offcpu_adapt(&e->entries[i], offcpu_mapped(e, i), e->signals_per_s);
+	offcpu_update_floor(e);
+	offcpu_limit_cost(e);
 }
 
 void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret)
@@ -417,7 +423,7 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 		.ends_lost = e->programs.bpf->bss->ends_lost,
 	};
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->own[i].pid && offcpu_mapped(e, i)->min_ns > ret->min_ns)
+		if (e->entries[i].pid && offcpu_mapped(e, i)->min_ns > ret->min_ns)
 			ret->min_ns = offcpu_mapped(e, i)->min_ns;
 }
 
@@ -425,7 +431,7 @@ void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *r
 {
 	*ret = e->gone;
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->own[i].pid)
+		if (e->entries[i].pid)
 			offcpu_add_counts(offcpu_mapped(e, i), ret);
 }
 
@@ -433,7 +439,7 @@ bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcp
 			  uint64_t *ret_min_ns)
 {
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
-		if (pid <= 0 || e->own[i].pid != pid)
+		if (pid <= 0 || e->entries[i].pid != pid)
 			continue;
 		*ret = (struct offcpu_counts){ 0 };
 		offcpu_add_counts(offcpu_mapped(e, i), ret);

@@ -1,14 +1,14 @@
 /*
- * The off-CPU half of the host engine: one BPF program at every context switch adds up, for each
+ * The off-CPU half of the host engine. One BPF program at every context switch adds up, for each
  * thread of a target, the time on the CPU, in the run queue, and off the CPU by class; together
  * they are the time that passed. A time off the CPU of at least the target's minimum becomes a
- * record with its kernel stack, and the agent's signal, put off until the thread is back in user
- * mode: no system call notices it. The signal is the one of host_engine.h, under the same checks,
- * and its value is that of proto/host_cookie.h.
+ * record with its kernel stack. It also triggers the agent's signal, which is delayed until the
+ * thread is back in user mode, so that no system call is interrupted. The signal is that of
+ * host_engine.h, under the same checks; its value is described in proto/host_cookie.h.
  *
  * Needs the host engine and Linux 6.13 (6.18 without restartable sequences). The programs run only
  * while there is a target, and end with their descriptors. offcpu_engine_new() needs CAP_BPF and
- * CAP_PERFMON; nothing after it does.
+ * CAP_PERFMON; the other functions need no capability.
  */
 #pragma once
 
@@ -26,16 +26,17 @@
 
 struct offcpu_engine;
 
-/* How signals are put off. */
+/* How signals are delayed until the thread returns to user mode. */
 enum offcpu_way {
 	OFFCPU_BY_TASK_WORK, /* Linux 6.18 */
 	OFFCPU_BY_RSEQ, /* Linux 6.13; only threads with restartable sequences (glibc 2.35) */
 };
 
-/* One time off the CPU; offcpu.h explains each. */
+/* One time off the CPU; offcpu.h explains each member. */
 struct offcpu_interval {
 	pid_t pid; /* in the first pid namespace */
-	uint32_t tid; /* in the thread's innermost one: the thread's own number */
+	/* in the thread's innermost pid namespace: the number that the thread itself sees */
+	uint32_t tid;
 	uint32_t host_tid;
 	uint64_t end_ns, duration_ns, runqueue_ns, stay_ns;
 	uint32_t waker_pid, waker_tid, waker_own_tid;
@@ -51,12 +52,13 @@ typedef void offcpu_interval_fn(void *userdata, const struct offcpu_interval *i,
 /* The times of one thread so far: oncpu_ns + runqueue_ns + all of off_ns = to_ns - from_ns. */
 struct offcpu_times {
 	pid_t pid;
-	uint32_t tid; /* the thread's own number; 0 = not known yet: it has not run so far */
+	/* the number that the thread itself sees; 0 = unknown, because it has not run yet */
+	uint32_t tid;
 	uint32_t host_tid;
 	bool ended;
-	bool runs; /* at to_ns */
-	enum offcpu_class class; /* of the time off the CPU that it is in; unless `runs` */
-	uint64_t since_ns; /* when that, or its run, began */
+	bool runs; /* it is on the CPU at to_ns */
+	enum offcpu_class class; /* unless `runs`: the class of its present time off the CPU */
+	uint64_t since_ns; /* when its present run or time off the CPU began */
 	uint64_t from_ns, to_ns; /* CLOCK_MONOTONIC */
 	uint64_t oncpu_ns, runqueue_ns;
 	uint64_t off_ns[OFFCPU_CLASS_COUNT]; /* [OFFCPU_RUNQUEUE] is 0 */
@@ -65,72 +67,76 @@ struct offcpu_times {
 
 typedef void offcpu_times_fn(void *userdata, const struct offcpu_times *t);
 
-/* For one target, or all since the start. `_ns`: the time off the CPU in them. */
+/* Counts of one target, or of all since the start. `_ns`: the sum of the times off the CPU in
+ * question. */
 struct offcpu_counts {
 	uint64_t intervals, interval_ns; /* long enough for a record */
 	uint64_t signalled, signalled_ns;
-	uint64_t over_budget, over_budget_ns; /* without a signal, for its price */
+	uint64_t over_budget, over_budget_ns; /* without a signal, to save CPU time */
 	uint64_t unreachable, unreachable_ns; /* without a signal: blocked, another handler, ... */
 	uint64_t lost, lost_ns; /* without a record */
-	uint64_t crowded; /* threads for which there was no room: their time is not seen */
+	uint64_t crowded; /* threads for which there was no room: their times are unknown */
 };
 
-/* What it does and costs, for status. */
+/* The state and the cost of the engine, for status. */
 struct offcpu_state {
 	enum offcpu_way way;
 	unsigned targets;
-	bool wakers; /* records say who woke the thread; false = switches are too many for that */
-	bool resting; /* switches were too many: nothing is measured for a while */
-	uint64_t min_ns; /* the longest in force for any target; 0 = no targets */
+	/* records name the thread's waker; false = there are too many switches for that */
+	bool wakers;
+	bool resting; /* paused, because there are too many switches */
+	uint64_t min_ns; /* the longest minimum of any target now; 0 = no targets */
 	uint64_t signals_per_s; /* at most, per target */
 	uint64_t switches_per_s; /* of the host */
 	uint64_t cost_ppm; /* of all CPUs, estimated from sampled runs */
-	uint64_t rests; /* times that it paused */
-	uint64_t missed; /* switches that the kernel did not tell of, see book_run() */
-	uint64_t ends_lost; /* threads whose last times found no room in the ring */
+	uint64_t rests; /* number of pauses */
+	/* context switches for which the kernel did not call the program, see account_run() */
+	uint64_t missed;
+	uint64_t ends_lost; /* ended threads whose times found no room in the ring */
 };
 
 /*
- * Loads the programs; none runs before there is a target. @host is borrowed and has to outlive the
- * engine; where it sends signals at once, those of the engine are put off by rseq. @signals_per_s:
- * at most so many per target, and so many times the number of CPUs for all. 0, or -errno with a
- * sentence in @why (OFFCPU_ENGINE_WHY_MAX bytes).
+ * Loads the programs; none runs before there is a target. @host is borrowed and must outlive the
+ * engine; if it sends its signals at once, this engine delays its own by rseq. @signals_per_s: the
+ * maximum per target; the maximum for all targets is that times the number of CPUs. 0, or -errno
+ * with a sentence in @why (OFFCPU_ENGINE_WHY_MAX bytes).
  */
 int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct offcpu_engine **ret,
 		      char *why);
 struct offcpu_engine *offcpu_engine_free(struct offcpu_engine *e);
 DEFINE_FREEP(struct offcpu_engine, offcpu_engine_free);
 
-/* Signals per second that cost 1 % of a CPU, where an interrupt costs @price_ns
+/* The number of signals per second that cost 1 % of a CPU, if an interrupt costs @price_ns
  * (host_engine_price()). */
 uint64_t offcpu_engine_affordable(uint64_t price_ns);
 
 /*
- * Adds @pid, or changes its minimum. Signals go to it as long as it is a target of the host engine;
- * its agent has to know off-CPU cookies. 0, -EINVAL (a minimum below OFFCPU_MIN_NS_LEAST), -ENOSPC
- * or the kernel's error.
+ * Adds @pid, or changes its minimum. Signals are sent to it only while it is also a target of the
+ * host engine; its agent must understand off-CPU cookies. 0, -EINVAL (a minimum below
+ * OFFCPU_MIN_NS_LEAST), -ENOSPC or the kernel's error.
  */
 int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t min_ns);
 void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid);
 /* Readable when a quarter of the ring is full; call offcpu_engine_drain() then, and a few times a
  * second. */
 int offcpu_engine_fd(const struct offcpu_engine *e);
-/* Who gets the records: @on_interval each time off the CPU, @on_end the times of a thread that
- * ended; NULL = nobody. */
+/* Sets the receivers of the records: @on_interval for each time off the CPU, @on_end for the final
+ * times of each thread; NULL = none. */
 void offcpu_engine_listen(struct offcpu_engine *e, offcpu_interval_fn *on_interval,
 			  offcpu_times_fn *on_end, void *userdata);
-/* Passes on what is in the ring now. A record is there before its signal's handler runs. */
+/* Passes on the records that are in the ring now. A record is there before the handler of its
+ * signal runs. */
 void offcpu_engine_drain(struct offcpu_engine *e);
-/* The times of all threads of @pid until now, in no order; 0 = all targets'. The number of threads.
- */
+/* Passes the times of all threads of @pid (0 = of all targets) up to now, in any order. Returns the
+ * number of threads. */
 unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_times_fn *fn,
 			       void *userdata);
-/* To be called once a second: budgets and the cost. */
+/* Call once a second: adapts minimums and measures the cost. */
 void offcpu_engine_tick(struct offcpu_engine *e);
 void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret);
 /* Of all targets since the start. */
 void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *ret);
-/* Of one target; *@ret_min_ns is the minimum in force. false = it is none. */
+/* The counts of one target; *ret_min_ns: its minimum now. false = @pid is not a target. */
 bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcpu_counts *ret,
 			  uint64_t *ret_min_ns);
 /* "futex", "sleep", ...; never NULL. */

@@ -1,4 +1,4 @@
-/* The programs of offcpu.bpf.c: loading, the classes of system calls, attaching. */
+/* Loads and attaches the programs of offcpu.bpf.c, and fills in the classes of system calls. */
 #include "daemon/bpf/offcpu_priv.h"
 
 #include <bpf/bpf.h>
@@ -77,7 +77,7 @@ static const struct {
 	CLASS(by_descriptor, OFFCPU_CALL_FD),
 };
 
-static void fill_classes(struct offcpu_bpf *bpf)
+static void offcpu_fill_classes(struct offcpu_bpf *bpf)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
 		for (size_t n = 0; n < classes[i].n; n++)
@@ -108,7 +108,7 @@ static int offcpu_open(struct host_engine *host, enum offcpu_way way, struct off
 	p->bpf = offcpu_bpf__open();
 	if (!p->bpf)
 		return -errno;
-	fill_classes(p->bpf);
+	offcpu_fill_classes(p->bpf);
 	bpf_program__set_autoload(p->bpf->progs.on_switch_put_off, by_task_work);
 	bpf_program__set_autoload(p->bpf->progs.on_switch_rseq, !by_task_work);
 	bpf_program__set_autoload(p->bpf->progs.on_rseq, !by_task_work);
@@ -155,7 +155,8 @@ int offcpu_load(struct host_engine *host, enum offcpu_way way, struct offcpu_pro
 	p->targets = offcpu_map(p->bpf->maps.off_targets);
 	if (!p->threads || !p->targets)
 		return offcpu_refuse(errno, "map a BPF table", why);
-	/* once, while there are rights to do it, and to learn what it says */
+	/* attaches and detaches once, so that a refusal is known now and not when the first target
+	 * comes */
 	r = offcpu_attach(p);
 	offcpu_detach(p);
 	return r < 0 ? offcpu_refuse(-r, "attach BPF program for off-CPU time", why) : 0;
@@ -174,12 +175,12 @@ void offcpu_unload(struct offcpu_programs *p)
 
 /* ---- attaching ------------------------------------------------------------------------------- */
 
-#define WAKERS_AT 2 /* among the programs below */
+#define WAKERS_AT 2 /* index of on_waking below */
 
 int offcpu_attach(struct offcpu_programs *p)
 {
 	const struct bpf_program *all[OFFCPU_PROGRAMS] = {
-		/* ends first: no thread stays in the table because nobody saw its end */
+		/* programs for ends come first, so that no ended thread stays in the table */
 		p->bpf->progs.on_thread_exit,	 p->bpf->progs.on_new_program,
 		p->bpf->progs.on_waking,	 p->bpf->progs.on_rseq,
 		p->bpf->progs.on_switch_put_off,

@@ -1,4 +1,5 @@
-/* The table of threads, seen from the daemon: the programs of offcpu.bpf.c write it meanwhile. */
+/* The daemon's side of the table of threads, which the programs of offcpu.bpf.c write at the same
+ * time. */
 #include "daemon/bpf/offcpu_priv.h"
 
 #include <dirent.h>
@@ -10,7 +11,7 @@
 
 /* ---- threads that sleep ---------------------------------------------------------------------- */
 
-/* Finds the thread's number in its innermost namespace and its state. */
+/* Reads the thread's number in its innermost namespace, and its state. */
 static bool offcpu_read_status(FILE *f, uint32_t *ret_own_tid, char *ret_state)
 {
 	char line[256];
@@ -74,7 +75,8 @@ static void offcpu_add_thread(struct offcpu_programs *p, pid_t pid, uint32_t tid
 	t->own_tid = own_tid;
 	t->target = target;
 	t->now = state == 'R' ? OFFCPU_NOW_RUNS : OFFCPU_NOW_OFF;
-	t->class = OFFCPU_OTHER; /* until it runs; then it shows what it slept in */
+	/* until the thread runs, when the program learns in which call it slept */
+	t->class = OFFCPU_OTHER;
 	t->syscall_nr = -1;
 	t->first_ns = now_ns;
 	t->since_ns = now_ns;
@@ -108,7 +110,7 @@ void offcpu_threads_drop(struct offcpu_programs *p, pid_t pid)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static uint64_t booked_ns(const struct offcpu_thread *t)
+static uint64_t offcpu_threads_sum_ns(const struct offcpu_thread *t)
 {
 	uint64_t ns = t->oncpu_ns + t->runqueue_ns;
 
@@ -124,13 +126,13 @@ bool offcpu_threads_copy(const struct offcpu_thread *t, struct offcpu_thread *re
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (!ret->tid || !ret->pid)
 			return false;
-		/* what a program was writing does not add up */
-		if (booked_ns(ret) == ret->since_ns - ret->first_ns &&
+		/* the sum is wrong while a program is writing */
+		if (offcpu_threads_sum_ns(ret) == ret->since_ns - ret->first_ns &&
 		    __atomic_load_n(&t->since_ns, __ATOMIC_ACQUIRE) == ret->since_ns)
 			return true;
 	}
-	/* a CPU was taken away in the middle of it: the next reading is right */
-	ret->first_ns = ret->since_ns - booked_ns(ret);
+	/* a hypervisor took the CPU away in the middle of a write; the next reading is right */
+	ret->first_ns = ret->since_ns - offcpu_threads_sum_ns(ret);
 	return true;
 }
 
@@ -153,7 +155,7 @@ void offcpu_threads_times(const struct offcpu_thread *t, uint64_t now_ns, struct
 	};
 	memcpy(ret->off_ns, t->off_ns, sizeof(t->off_ns));
 	if (!ret->runs && t->woken_ns > t->since_ns && t->woken_ns < ret->to_ns) {
-		/* woken, and waiting for a CPU now */
+		/* woken already, and waiting for a CPU */
 		ret->off_ns[ret->class] += t->woken_ns - t->since_ns;
 		open_ns = ret->to_ns - t->woken_ns;
 		ret->class = OFFCPU_RUNQUEUE;

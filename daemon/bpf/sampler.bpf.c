@@ -1,12 +1,12 @@
-/* SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0 (the kernel wants to read one that it knows) */
+/* SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0 (the kernel requires a GPL-compatible one) */
 /*
  * The on-CPU half of the host engine: at every tick of a CPU's clock event, the thread that runs
  * there gets the agent's signal if its process is a target.
  *
  * SIGPROF ends a process that has no handler for it. So a signal is sent only while the thread's
- * handler is the agent's, and never into a system call that could carry it, pending, past the
- * moment when an exec resets the handlers. The target's entry ends with the program: the kernel
- * program removes it at exec and at exit, without waiting for the daemon.
+ * handler is the agent's, and never during a system call in which it could stay pending until an
+ * exec resets the handlers. The target's entry ends with the program: the BPF program removes it at
+ * exec and at exit, without waiting for the daemon.
  */
 #include "vmlinux_min.h"
 #include <bpf/bpf_core_read.h>
@@ -16,7 +16,7 @@
 #include "signal.bpf.h"
 
 #if defined(__TARGET_ARCH_arm64)
-#define REG_IP 32 /* among the registers of a perf event */
+#define REG_IP 32 /* index of the program counter among the registers of a perf event */
 #else
 #define REG_IP 16
 #endif
@@ -35,13 +35,13 @@ struct {
 	__uint(max_entries, SAMPLER_RING_BYTES);
 } stacks SEC(".maps");
 
-__u32 wants_stacks; /* of the kernel */
+__u32 wants_stacks; /* 1 = kernel stacks are wanted */
 __u64 period_ns; /* average time between two ticks of a CPU: the shortest interval wanted */
 
 /*
- * A target that wants fewer ticks gets each one with the same probability, independent of earlier
- * ones: every n-th would be a rhythm, and a program with the same rhythm would be sampled at one
- * place only.
+ * A target with a longer interval gets each tick with the same probability, independent of earlier
+ * ticks. Every n-th tick would be a rhythm, and a program with the same rhythm would be sampled at
+ * only one place.
  */
 static int is_due(__u64 interval_ns)
 {
@@ -70,7 +70,7 @@ static void send(struct sampler_counts *c, struct sampler_target *t)
 		c->sent++;
 }
 
-/* ---- stacks of the kernel ------------------------------------------------------------------ */
+/* ---- kernel stacks ------------------------------------------------------------------------- */
 
 /* Kernel addresses have the highest bit set on every supported machine. */
 static int is_in_kernel(void *ctx)
@@ -79,9 +79,10 @@ static int is_in_kernel(void *ctx)
 }
 
 /*
- * The daemon is not woken: it reads the ring before it handles samples, and once a second. A thread
- * that blocks the signal gets no sample for the stack to belong to: it is the agent's own thread,
- * or is in the agent's handler, whose system calls are not the program's.
+ * The record does not wake the daemon, which reads the ring before it handles samples, and once a
+ * second. Nothing is recorded for a thread that blocks the signal, as no sample of it will come: it
+ * is the agent's own thread, or runs the agent's handler, whose system calls do not belong to the
+ * program.
  */
 static void take_stack(void *ctx, struct sampler_counts *c, struct sampler_target *t,
 		       struct task_struct *task)
@@ -106,8 +107,8 @@ static void take_stack(void *ctx, struct sampler_counts *c, struct sampler_targe
 		c->stacks_lost++;
 }
 
-/* Kernels before 6.18: sends the signal at once. A read or write that copies for long returns
- * early. */
+/* For kernels before 6.18: sends the signal at once. A read or write that copies for a long time
+ * returns early then. */
 SEC("perf_event")
 int on_tick(void *ctx)
 {
@@ -124,7 +125,7 @@ int on_tick(void *ctx)
 	if (!is_the_agents(c, t, task))
 		return 0;
 	take_stack(ctx, c, t, task);
-	if (is_blocked(task, t->signo) || is_in_such_a_call(task))
+	if (is_blocked(task, t->signo) || is_in_unsafe_call(task))
 		c->held++;
 	else
 		send(c, t);
@@ -152,7 +153,7 @@ int on_tick_put_off(void *ctx)
 	return 0;
 }
 
-static void forget(void)
+static void target_remove(void)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 
@@ -162,15 +163,16 @@ static void forget(void)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec)
 {
-	forget();
+	target_remove();
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	/* the event comes for every thread; the count of live threads is lowered before it */
+	/* the event comes for every thread; it comes after the thread is no longer counted as
+	 * live */
 	if (task->signal->live.counter == 0)
-		forget();
+		target_remove();
 	return 0;
 }

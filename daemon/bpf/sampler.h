@@ -1,4 +1,5 @@
-/* The interface between sampler.bpf.c and host_engine.c. The includer defines the integer types. */
+/* The interface between sampler.bpf.c and host_engine.c. The including file defines the integer
+ * types. */
 #pragma once
 
 #define SAMPLER_TARGETS_MAX 1024
@@ -14,20 +15,22 @@ struct sampler_target {
 	__u32 unused;
 };
 
-/* Per CPU, about ticks of targets; `ticks` counts all ticks. */
+/* Counters of one CPU. Except for `ticks`, they count only ticks in threads of targets. */
 struct sampler_counts {
 	__u64 ticks;
 	__u64 sent;
-	__u64 foreign; /* the handler was not the agent's: another program's, or another profiler's
-			*/
-	/* the thread blocks the signal, is in a call that must not get it, or has a delayed signal
-	 * already */
+	/* the handler was not the agent's: the process runs another program, or another profiler
+	 * has replaced it */
+	__u64 foreign;
+	/* not sent: the thread blocks the signal, is in a system call that must not get it, or
+	 * already has a delayed signal */
 	__u64 held;
-	__u64 failed; /* the kernel refused, mostly because the thread exits */
+	__u64 failed; /* the kernel refused, usually because the thread exits */
 	__u64 stacks; /* kernel stacks recorded */
 	__u64 stacks_lost; /* the ring was full, or the kernel had no stack */
-	__u64 off_sent; /* signals that told of a time off the CPU, ticks or not */
-	__u64 off_dropped; /* such that were put off and then not sent: foreign, held or failed */
+	__u64 off_sent; /* signals that reported a time off the CPU, with or without ticks */
+	/* such signals that were delayed and then not sent: foreign, held or failed */
+	__u64 off_dropped;
 };
 
 /* A tick that interrupted the kernel. In the ring only the used frames are stored. */

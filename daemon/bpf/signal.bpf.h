@@ -1,7 +1,7 @@
 /*
- * What the programs that send signals have in common: to whom one may go, and how it is put off
- * until its thread returns to user mode. Each object that includes it has its own copy of the code;
- * the maps are one: sampler.bpf.c's object makes them, the other one takes them over.
+ * Shared by the programs that send signals: the checks whether a thread may get one, and the delay
+ * until it returns to user mode. Each object file has its own copy of the code but uses the same
+ * maps: sampler.bpf.c's object creates them, the other one reuses them.
  */
 #pragma once
 
@@ -43,7 +43,7 @@ static __u64 handler_of(struct task_struct *task, __u32 signo)
 
 	if (!sighand || signo < 1 || signo > 64)
 		return 0;
-	/* libbpf does not relocate an index that is not a constant */
+	/* computed by hand, as libbpf relocates only constant indices */
 	at = (void *)sighand + bpf_core_field_offset(struct sighand_struct, action) +
 	     (signo - 1) * bpf_core_type_size(struct k_sigaction) +
 	     bpf_core_field_offset(struct k_sigaction, sa) +
@@ -52,7 +52,8 @@ static __u64 handler_of(struct task_struct *task, __u32 signo)
 	return handler;
 }
 
-/* Is the handler the agent's? 0 and 1 are SIG_DFL and SIG_IGN, whatever the entry says. */
+/* Is the handler the agent's? Never for 0 and 1, which are SIG_DFL and SIG_IGN, whatever the entry
+ * holds. */
 static int is_the_agents(struct sampler_counts *c, struct sampler_target *t,
 			 struct task_struct *task)
 {
@@ -68,7 +69,7 @@ static int is_blocked(struct task_struct *task, __u32 signo)
 	return BPF_CORE_READ(task, blocked.sig[0]) >> ((signo - 1) & 63) & 1;
 }
 
-/* -1 for threads that left user mode by an interrupt or a fault. */
+/* The number of the system call; -1 = the thread entered the kernel by an interrupt or a fault. */
 static int syscall_of(struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -81,17 +82,17 @@ static int syscall_of(struct task_struct *task)
 }
 
 /*
- * exec keeps a pending signal and forgets its handler; a signal that becomes pending while the mask
- * changes stays pending, perhaps until an exec.
+ * Calls during which no signal is sent: exec keeps a pending signal but resets its handler; a
+ * signal that becomes pending while the mask changes may stay pending until an exec.
  */
-static __attribute__((unused)) int is_in_such_a_call(struct task_struct *task)
+static __attribute__((unused)) int is_in_unsafe_call(struct task_struct *task)
 {
 	int nr = syscall_of(task);
 
 	return nr == NR_EXECVE || nr == NR_EXECVEAT || nr == NR_RT_SIGPROCMASK;
 }
 
-/* The number that the thread, and the agent in it, sees as its own. */
+/* The thread's number in its innermost pid namespace, which the thread and the agent in it see. */
 static __u32 own_tid(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -118,8 +119,8 @@ struct slot {
 	__u32 unused;
 };
 
-/* By thread number. If two threads share a slot the second one loses its tick. No clearing is
- * needed, however a thread ends. */
+/* Indexed by thread number. If two threads share a slot the second one loses its tick. Slots of
+ * ended threads need no clearing. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SAMPLER_SLOTS);
@@ -127,7 +128,7 @@ struct {
 	__type(value, struct slot);
 } slots SEC(".maps");
 
-/* weak: libbpf resolves it even when the program that calls it is not loaded */
+/* weak, because libbpf resolves it even when the program that calls it is not loaded */
 extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *tw,
 					      void *map__map,
 					      int (*callback)(struct bpf_map *map, void *key,
@@ -144,8 +145,9 @@ static __u64 cookie_of(struct sampler_target *t, __u64 owed_ns, __u64 off_ns)
 	return host_cookie_offcpu(off_ns, t->interval_ns ? owed_ns / t->interval_ns : 0);
 }
 
-/* To the running thread, on its way back to user mode: after an exec, the handler here is the new
- * program's. The signal's value: what is owed at one return is merged into one signal. */
+/* Sends the signal to the running thread, on its way back to user mode. After an exec the handler
+ * here is already the new program's. One signal stands for everything that is owed at one return,
+ * passed in its value. */
 static void send_at_return(struct sampler_counts *c, struct sampler_target *t, __u64 owed_ns,
 			   __u64 off_ns)
 {
@@ -184,13 +186,13 @@ static int on_return(struct bpf_map *map, void *key, void *value)
 }
 
 enum put_off {
-	PUT_OFF_NOT, /* another thread has the slot, or the thread exits */
+	PUT_OFF_NOT, /* another thread uses the slot, or the thread exits */
 	PUT_OFF_ANEW,
-	PUT_OFF_ADDED, /* to a signal that was put off before */
+	PUT_OFF_ADDED, /* added to a signal that was delayed before */
 };
 
-/* Owes @task, whose number is @tid and which cannot return to user mode meanwhile, one more
- * interval of CPU time, or tells it of a time off the CPU. */
+/* Delays a signal for @task until it returns to user mode; the task must be in the kernel. @tid:
+ * its number; @owed_ns: CPU time to add; @off_ns: the time off the CPU to report, 0 = none. */
 static enum put_off put_off(struct task_struct *task, __u32 tid, __u64 owed_ns, __u64 off_ns)
 {
 	__u32 at = tid & (SAMPLER_SLOTS - 1);

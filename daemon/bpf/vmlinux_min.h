@@ -1,7 +1,7 @@
 /*
- * The few kernel types that our programs read, written by hand: CO-RE finds members by name in the
- * running kernel, so only names and types matter, and the build needs no kernel's BTF. The integer
- * types are those that bpf_helpers.h uses.
+ * The few kernel types that our programs read, written by hand. CO-RE finds members by name in the
+ * running kernel, so only names and types matter, and the build does not need a kernel's BTF. The
+ * integer types are those that bpf_helpers.h uses.
  */
 #pragma once
 
@@ -32,12 +32,13 @@ enum pid_type {
 	PIDTYPE_PID,
 };
 
-/* in the value of a map the kernel finds it by name and size: no relocation */
+/* must have the kernel's name and size: the kernel finds it in map values by these, without
+ * relocation */
 struct bpf_task_work {
 	__u64 __opaque;
 } __attribute__((aligned(8)));
 
-/* a type that is only declared does not match the kernel's own */
+/* has a member because a type without definition does not match the kernel's own */
 struct bpf_map {
 	__u32 id;
 };
@@ -68,7 +69,7 @@ struct sighand_struct {
 	struct k_sigaction action[64];
 };
 
-/* the registers that user mode had when it entered the kernel */
+/* the registers of user mode, saved when the thread entered the kernel */
 struct pt_regs {
 #if defined(__TARGET_ARCH_arm64)
 	__u64 orig_x0;
@@ -116,20 +117,20 @@ struct cfs_rq {
 };
 
 struct sched_info {
-	unsigned long long last_queued; /* by the clock of the run queue; 0 = is in none */
+	unsigned long long last_queued; /* by the run queue's clock; 0 = in no run queue */
 };
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq; /* with CONFIG_FAIR_GROUP_SCHED */
 	__u64 sum_exec_runtime; /* ns on the CPU */
-	__u64 prev_sum_exec_runtime; /* when it last got one */
+	__u64 prev_sum_exec_runtime; /* ns on the CPU when the thread last got one */
 };
 
 struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info; /* with CONFIG_SCHED_INFO */
 	unsigned int flags; /* PF_... */
-	bool throttled; /* Linux 6.18: waits for its cgroup's CPU quota */
+	bool throttled; /* Linux 6.18: the thread waits for its cgroup's CPU quota */
 	unsigned in_iowait : 1;
 	int pid; /* of the thread, in the first pid namespace */
 	int tgid;
