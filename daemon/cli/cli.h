@@ -218,7 +218,7 @@ struct record_arguments {
 	const char *target, *output, *format, *thread;
 	uint64_t duration_ns, interval_ns, min_wait_ns;
 	unsigned events; /* bits 1 << enum wire_event */
-	bool threads, annotate, idle;
+	bool threads, annotate, idle, trace_ids;
 };
 /* Calls @write for each file of the recording, with the events that go into it; events that a
  * format cannot hold together get files of their own, "out.lock.html". Returns the first status

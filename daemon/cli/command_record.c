@@ -26,7 +26,8 @@ static const struct usage_row options[] = {
 		    "CPU time between samples: 10ms, 1ms (default: that of the settings). The CPU "
 		    "budget never lengthens it during a recording"),
 	OPTION_CHOICE(
-		'e', "event", "EVENT,...", "cpu lock alloc wall offcpu", struct record_words, events,
+		'e', "event", "EVENT,...", "cpu lock alloc wall offcpu", struct record_words,
+		events,
 		"cpu (the default), lock (time that threads waited), alloc (bytes allocated), "
 		"wall (time, running or not), offcpu (time that threads did not run, with the "
 		"reason; beside cpu). An event that is not collected all the time is "
@@ -48,6 +49,10 @@ static const struct usage_row options[] = {
 		      "html, ..., speedscope, otlp or otlp.json, whatever FILE is called"),
 	OPTION_FLAG(0, "threads", struct record_words, a.threads,
 		    "keep threads apart: the flame graph has a tower for each"),
+	OPTION_FLAG(
+		0, "trace-ids", struct record_words, a.trace_ids,
+		".pb.gz, .json, .jfr, .otlp: keep the trace and span ids of tracers (OpenTelemetry, "
+		"SkyWalking, Brave, an MDC) with every event"),
 	OPTION_FLAG(
 		0, "annotate", struct record_words, a.annotate,
 		".collapsed, .pb.gz: add to each name how the frame ran: _[0] interpreted, _[1] "
@@ -138,7 +143,8 @@ static int record_parse(int argc, char **argv, struct record_arguments *a)
 	if (r >= 0)
 		return r;
 	if (!report_events_by_name(w.events, &a->events))
-		return cli_wrong("record", "-e takes cpu, lock, alloc, wall, offcpu, or several: cpu,lock");
+		return cli_wrong("record",
+				 "-e takes cpu, lock, alloc, wall, offcpu, or several: cpu,lock");
 	r = check_min_wait(w.min_wait, a);
 	if (r >= 0)
 		return r;
@@ -311,6 +317,7 @@ int command_record(int argc, char **argv)
 	snprintf(number, sizeof(number), "%" PRIu64 "ns", a.min_wait_ns);
 	path_add(path, sizeof(path), "min_wait", a.min_wait_ns ? number : NULL);
 	path_add(path, sizeof(path), "thread", a.thread);
+	path_add(path, sizeof(path), "trace_ids", a.trace_ids ? "1" : NULL);
 	path_add(path, sizeof(path), "type", report_events_list(a.events, types, sizeof(types)));
 	cli_catch_interrupt();
 	r = client_try("POST", path, &reply);

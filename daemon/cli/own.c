@@ -167,7 +167,8 @@ static int own_collect(struct own *o, const struct record_arguments *a, struct t
 	const struct recording_options options = { .interval_ns = a->interval_ns,
 						   .events = a->events,
 						   .thread = a->thread,
-						   .lock_min_ns = a->min_wait_ns };
+						   .lock_min_ns = a->min_wait_ns,
+						   .trace_ids = a->trace_ids };
 	struct writing writing = { .arguments = a };
 	uint64_t begin = clock_mono_ns(), elapsed = 0;
 	char why[200] = "the recording was ended early", notes[400];

@@ -71,6 +71,7 @@ struct config {
 	uint64_t wall_interval_ns; /* events.wall.interval: 50ms */
 	char wall_threads[128]; /* events.wall.threads: part of their names; "" = all */
 	bool trace_otel, trace_skywalking, trace_brave; /* trace.otel ...: whose ids events carry */
+	bool trace_keep; /* trace.keep: windows, and what is made of them, have the ids */
 	char trace_mdc[128]; /* trace.mdc: keys of logging frameworks, by commas */
 	bool quiet_attach; /* keep the JVM's own attach warning out of the application's output */
 	enum { BPF_AUTO, BPF_ON, BPF_OFF } bpf; /* discovery.bpf */

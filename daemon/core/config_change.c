@@ -35,6 +35,7 @@ static const char *const at_once[] = {
 	"trace.skywalking",
 	"trace.brave",
 	"trace.mdc",
+	"trace.keep",
 	"targets.mode",
 	"targets.attach_rate",
 	"targets.max",

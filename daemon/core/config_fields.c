@@ -69,6 +69,8 @@ const struct config_entry config_entries[] = {
 	FIELD("trace.brave", CONFIG_BOOL, trace_brave, 0, 0, "the same of Brave (Zipkin)"),
 	FIELD("trace.mdc", CONFIG_TEXT, trace_mdc, 0, 0,
 	      "keys under which a logging framework's MDC has a trace id; empty = none"),
+	FIELD("trace.keep", CONFIG_BOOL, trace_keep, 0, 0,
+	      "keep the ids in the history: sinks, reports and files then have them"),
 	FIELD("quiet_attach", CONFIG_BOOL, quiet_attach, 0, 0,
 	      "keep the warning of JDK 21 and later about loaded agents out of the JVM's output"),
 	FIELD("discovery.bpf", CONFIG_BPF, bpf, 0, 0,

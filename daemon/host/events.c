@@ -39,6 +39,7 @@ void host_add_lock(struct live_source *to, const struct target *t, const struct 
 		.weight = w->duration_ns,
 		.samples = w->waits,
 		.interval = target_interval(t, WIRE_EVENT_LOCK),
+		.trace = w->trace,
 	};
 
 	if (w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED))
@@ -56,6 +57,7 @@ void host_add_alloc(struct live_source *to, const struct target *t, const struct
 		.class_name = a->class_name,
 		.weight = a->weight,
 		.interval = target_interval(t, WIRE_EVENT_ALLOC),
+		.trace = a->trace,
 	};
 
 	live_add_event(to, t->stream, &e, NULL, real_ns(t, a->mono_ns));
@@ -71,6 +73,7 @@ void host_add_wall(struct live_source *to, const struct target *t, const struct 
 		.node = s->node,
 		.weight = s->weight_ns,
 		.interval = target_interval(t, WIRE_EVENT_WALL),
+		.trace = s->trace,
 	};
 
 	live_add_event(to, t->stream, &e, NULL, real_ns(t, s->mono_ns));
@@ -91,6 +94,7 @@ void host_add_offcpu(struct live_source *to, const struct target *t, const struc
 		.class_name = offcpu_event_text(o, text),
 		.weight = o->duration_ns,
 		.interval = target_interval(t, WIRE_EVENT_OFFCPU),
+		.trace = o->trace,
 	};
 
 	live_add_event(to, t->stream, &e, kernel, real_ns(t, o->end_ns));

@@ -102,6 +102,8 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 	if (r == 0)
 		live_limit(h->live, h->config->memory_bytes);
 	if (r == 0)
+		live_keep_ids(h->live, h->config->trace_keep);
+	if (r == 0)
 		r = timelines_new(&h->timelines);
 	if (r == 0)
 		timelines_limit(h->timelines, host_moments_bytes(h->config));
@@ -201,6 +203,7 @@ void host_shutdown(struct host *h, void (*done)(void *userdata), void *userdata)
 void host_settings(struct host *h)
 {
 	live_limit(h->live, h->config->memory_bytes);
+	live_keep_ids(h->live, h->config->trace_keep);
 	timelines_limit(h->timelines, host_moments_bytes(h->config));
 	targets_settings(h->targets);
 	uploads_on_settings(h);

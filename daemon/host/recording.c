@@ -75,7 +75,7 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 		host_take_cpu(h, t);
 	}
 	if (r && e)
-		error = live_tap_new(e->source, o->events, clock_real_ns(), &r->tap);
+		error = live_tap_new(e->source, o->events, o->trace_ids, clock_real_ns(), &r->tap);
 	if (error < 0) {
 		free(r);
 		return error;

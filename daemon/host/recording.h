@@ -20,6 +20,7 @@ struct recording_options {
 						    * settings */
 	size_t bytes_max; /* memory of its profile, beyond which stacks become "[profile full]"; 0 =
 			   * as for any profile */
+	bool trace_ids; /* with the trace and span ids of its events */
 	bool keep_budget; /* the agent's CPU budget stays in force: it may lengthen the interval */
 };
 

@@ -1,23 +1,26 @@
 /*
  * A profile as bytes: "KPRF", a version, then varints, table by table in the order of profile.h.
  * Older versions can still be read: version 2 has only CPU time, version 3 neither the CPU time nor
- * the notes of processes, version 4 no labels. Decoding trusts nothing: every count is checked
- * against the bytes that are left, every index against its table, and a node's parent must precede
- * the node. Fuzzed by tests/fuzz/fuzz_profile.c.
+ * the notes of processes, version 4 no labels, version 5 no trace ids. A profile without ids is
+ * written as version 5, which earlier daemons read too. Decoding trusts nothing: every count is
+ * checked against the bytes that are left, every index against its table, and a node's parent must
+ * precede the node. Fuzzed by tests/fuzz/fuzz_profile.c.
  */
 #include "daemon/profile/profile_priv.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define MAGIC "KPRF"
-#define VERSION                                                                                \
-	5 /* a new version needs a new version of segments too (store/record.c), so that older \
-	   * daemons skip them */
+#define MAGIC	    "KPRF"
+#define VERSION	    5
+#define VERSION_IDS 6 /* with trace ids; earlier daemons skip such a window (store/record.c) */
+/* A version that nobody can choose to avoid needs a new version of segments too (store/record.c).
+ */
 
 struct out {
 	uint8_t *p;
 	size_t len, cap;
+	bool ids; /* VERSION_IDS */
 	bool failed;
 };
 
@@ -59,6 +62,8 @@ static void profile_encode_put_losses(struct out *o, const struct profile_losses
 	profile_encode_put(o, l->delivered_weight);
 	profile_encode_put(o, l->dropped);
 	profile_encode_put(o, l->dropped_weight);
+	if (o->ids)
+		profile_encode_put(o, l->no_ids);
 }
 
 static void profile_encode_put_accounts(struct out *o, const struct profile_accounts *b)
@@ -77,8 +82,8 @@ static uint64_t row_kind(const struct profile_row *r)
 
 /* The entries to be written, and the new id of each. NULL = all of them, with their own ids. */
 struct used {
-	uint32_t *strings, *frames, *threads, *nodes; /* UINT32_MAX = not written */
-	uint32_t n_strings, n_frames, n_threads, n_nodes;
+	uint32_t *strings, *frames, *threads, *nodes, *spans; /* UINT32_MAX = not written */
+	uint32_t n_strings, n_frames, n_threads, n_nodes, n_spans;
 };
 
 static uint32_t profile_encode_id(const uint32_t *ids, uint32_t i)
@@ -100,6 +105,22 @@ static void profile_encode_put_rows(struct out *o, const struct profile *p, cons
 		profile_encode_put(o, row_kind(&p->rows[i]));
 		profile_encode_put(o, p->rows[i].samples);
 		profile_encode_put(o, p->rows[i].weight);
+		if (o->ids)
+			profile_encode_put(
+				o, p->rows[i].span
+					   ? profile_encode_id(u->spans, p->rows[i].span - 1) + 1
+					   : 0);
+	}
+}
+
+static void profile_encode_put_spans(struct out *o, const struct profile *p, const struct used *u)
+{
+	profile_encode_put(o, u->n_spans);
+	for (uint32_t i = 0; i < p->n_spans; i++) {
+		if (!is_written(u->spans, i))
+			continue;
+		profile_encode_put(o, profile_encode_id(u->strings, p->spans[i].trace_id));
+		profile_encode_put(o, profile_encode_id(u->strings, p->spans[i].span_id));
 	}
 }
 
@@ -178,16 +199,27 @@ static void put_tables(struct out *o, const struct profile *p, const struct used
 		profile_encode_put(o, profile_encode_id(u->nodes, p->nodes[i].parent));
 		profile_encode_put(o, profile_encode_id(u->frames, p->nodes[i].frame));
 	}
+	if (o->ids)
+		profile_encode_put_spans(o, p, u);
 	profile_encode_put_rows(o, p, u);
+}
+
+static bool has_ids(const struct profile *p)
+{
+	bool has = p->n_spans;
+
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
+		has |= p->accounts.of[e].no_ids != 0;
+	return has;
 }
 
 static int profile_encode_rows(const struct profile *p, const struct used *u, uint8_t **ret,
 			       size_t *ret_len)
 {
-	struct out o = { 0 };
+	struct out o = { .ids = has_ids(p) };
 
 	put_bytes(&o, MAGIC, 4);
-	profile_encode_put(&o, VERSION);
+	profile_encode_put(&o, o.ids ? VERSION_IDS : VERSION);
 	profile_encode_put(&o, p->begin_real_ns);
 	profile_encode_put(&o, p->end_real_ns);
 	profile_encode_put(&o,
@@ -212,7 +244,8 @@ int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
 	const struct used all = { .n_strings = p->n_strings,
 				  .n_frames = p->n_frames,
 				  .n_threads = p->n_threads,
-				  .n_nodes = p->n_nodes };
+				  .n_nodes = p->n_nodes,
+				  .n_spans = p->n_spans };
 
 	return profile_encode_rows(p, &all, ret, ret_len);
 }
@@ -235,6 +268,7 @@ static void used_deinit(struct used *u)
 	free(u->frames);
 	free(u->threads);
 	free(u->nodes);
+	free(u->spans);
 }
 
 /* Numbers the used entries in the order of their table, so that parents still precede their
@@ -260,6 +294,8 @@ static void need_rows(struct used *u, const struct profile *p)
 			u->frames[p->nodes[n].frame] = 0;
 		}
 		u->threads[r->thread] = 0;
+		if (r->span)
+			u->spans[r->span - 1] = 0;
 		u->strings[p->threads[r->thread].name] = 0;
 	}
 }
@@ -274,6 +310,9 @@ static void need_strings(struct used *u, const struct profile *p)
 				u->strings[f->signature] = u->strings[f->file] =
 					u->strings[f->module] = 0;
 	}
+	for (uint32_t i = 0; i < p->n_spans; i++)
+		if (u->spans[i] != UINT32_MAX)
+			u->strings[p->spans[i].trace_id] = u->strings[p->spans[i].span_id] = 0;
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		const struct profile_process *q = &p->processes[i];
 
@@ -289,9 +328,10 @@ int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len)
 	struct used u = { .strings = no_ids(p->n_strings),
 			  .frames = no_ids(p->n_frames),
 			  .threads = no_ids(p->n_threads),
-			  .nodes = no_ids(p->n_nodes) };
+			  .nodes = no_ids(p->n_nodes),
+			  .spans = no_ids(p->n_spans) };
 
-	if (!u.strings || !u.frames || !u.threads || !u.nodes)
+	if (!u.strings || !u.frames || !u.threads || !u.nodes || !u.spans)
 		return -ENOMEM;
 	need_rows(&u, p);
 	need_strings(&u, p);
@@ -299,6 +339,7 @@ int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len)
 	u.n_frames = number_ids(u.frames, p->n_frames);
 	u.n_threads = number_ids(u.threads, p->n_threads);
 	u.n_nodes = number_ids(u.nodes, p->n_nodes);
+	u.n_spans = number_ids(u.spans, p->n_spans);
 	return profile_encode_rows(p, &u, ret, ret_len);
 }
 
@@ -356,6 +397,8 @@ static void get_losses(struct in *in, struct profile_losses *l)
 	l->delivered_weight = profile_encode_get(in);
 	l->dropped = profile_encode_get(in);
 	l->dropped_weight = profile_encode_get(in);
+	if (in->version >= VERSION_IDS)
+		l->no_ids = profile_encode_get(in);
 }
 
 static void get_accounts(struct in *in, struct profile_accounts *b)
@@ -463,6 +506,21 @@ static int get_owners(struct in *in, struct profile *p)
 	return 0;
 }
 
+static int get_spans(struct in *in, struct profile *p)
+{
+	uint32_t n = in->version < VERSION_IDS ? 0 : get_count(in, PROFILE_SPANS_MAX, 2);
+
+	for (uint32_t i = 0; i < n && !in->bad; i++) {
+		struct profile_span s;
+
+		s.trace_id = get_below(in, p->n_strings);
+		s.span_id = get_below(in, p->n_strings);
+		if (in->bad || profile_intern_span(p, &s) != i)
+			return -EBADMSG;
+	}
+	return in->bad ? -EBADMSG : 0;
+}
+
 static int get_rows(struct in *in, struct profile *p)
 {
 	uint32_t n = get_count(in, PROFILE_ROWS_MAX, 4);
@@ -479,6 +537,8 @@ static int get_rows(struct in *in, struct profile *p)
 		r.idle = kind & 1;
 		r.samples = profile_encode_get(in);
 		r.weight = profile_encode_get(in);
+		if (in->version >= VERSION_IDS)
+			r.span = get_below(in, (uint64_t)p->n_spans + 1);
 		if (r.wait >= WIRE_WAIT_COUNT)
 			in->bad = true;
 		if (!in->bad)
@@ -498,14 +558,14 @@ static int get_stacks(struct in *in, struct profile *p)
 		if (in->bad || profile_node(p, parent, frame) != i)
 			return -EBADMSG;
 	}
-	return get_rows(in, p);
+	return get_spans(in, p) < 0 ? -EBADMSG : get_rows(in, p);
 }
 
 static int get_head(struct in *in, struct profile *p)
 {
 	uint64_t flags;
 
-	in->version = get_below(in, VERSION + 1);
+	in->version = get_below(in, VERSION_IDS + 1);
 	if (in->bad || in->version < 2)
 		return -EBADMSG;
 	p->begin_real_ns = profile_encode_get(in);

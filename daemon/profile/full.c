@@ -99,6 +99,7 @@ uint32_t profile_full_row(struct profile *p, struct profile_row r)
 	r.thread = profile_full_thread(p, p->threads[r.thread].process);
 	p->index->spare = true;
 	r.node = profile_full_node(p);
+	r.span = 0;
 	row = r.thread == UINT32_MAX ? UINT32_MAX : profile_intern_row(p, &r);
 	p->index->spare = spare;
 	return row;

@@ -37,6 +37,11 @@ void live_begin_at(struct live *l, uint64_t real_ns)
 	l->begin_ns = real_ns;
 }
 
+void live_keep_ids(struct live *l, bool keep)
+{
+	l->keep_ids = keep;
+}
+
 void live_on_slice(struct live *l, live_slice_fn *on_slice)
 {
 	l->on_slice = on_slice;

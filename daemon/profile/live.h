@@ -17,6 +17,9 @@
 /* LIVE_BYTES_MAX: of closed windows; the newest one and the open ones come on top. */
 #define LIVE_BYTES_MAX (2ul << 20)
 #define LIVE_BYTES     (192ul << 20)
+/* Spans of one source whose ids a window keeps; the events of further ones are without ids, and
+ * counted (profile_losses.no_ids). */
+#define LIVE_SPANS_MAX 2048u
 
 struct live;
 struct live_source; /* one target's session: maps the ids of its stream to ids in profiles */
@@ -38,6 +41,9 @@ void live_limit(struct live *l, size_t bytes);
  * those in memory, and none is counted twice or left out.
  */
 void live_begin_at(struct live *l, uint64_t real_ns);
+/* Windows keep the trace ids of events from now on, or no longer; not at first. Recordings have a
+ * choice of their own. */
+void live_keep_ids(struct live *l, bool keep);
 void live_on_slice(struct live *l,
 		   live_slice_fn *on_slice); /* called with the @userdata of live_new() */
 struct live *live_free(struct live *l); /* closes the open windows first */
@@ -84,6 +90,7 @@ struct live_event {
 	uint64_t weight;
 	uint64_t samples; /* number of events that it stands for; 0 = 1 */
 	uint64_t interval; /* between two samples; the profile keeps the longest */
+	const struct stream_context *trace; /* NULL = none */
 };
 
 /* Adds an event. @real_ns is its wall-clock time, which the caller has converted; @kernel may be
@@ -116,9 +123,9 @@ uint64_t live_open_real_ns(const struct live *l);
 uint64_t live_oldest_real_ns(const struct live *l);
 
 /* Starts a recording: a profile of its own with the events of @s from now on. @events: bits 1 <<
- * enum wire_event. -EBUSY: @s has a recording already. */
+ * enum wire_event. @ids: with the trace ids of its events. -EBUSY: @s has a recording already. */
 struct live_tap;
-int live_tap_new(struct live_source *s, unsigned events, uint64_t now_real_ns,
+int live_tap_new(struct live_source *s, unsigned events, bool ids, uint64_t now_real_ns,
 		 struct live_tap **ret);
 /* Ends the recording: nothing is added any more, and another one may begin. The profile's span
  * ends now, whatever times the target has sent. */

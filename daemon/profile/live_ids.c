@@ -103,6 +103,7 @@ void live_ids_turn(struct live_ids *c, uint64_t serial)
 	memset(c->threads, 0, sizeof(c->threads));
 	c->serial = serial;
 	c->process = UINT32_MAX;
+	c->new_spans = 0;
 }
 
 void live_ids_forget(struct live_ids *c)
@@ -112,6 +113,7 @@ void live_ids_forget(struct live_ids *c)
 	/* the number of new nodes in this second survives a reset */
 	*c = (struct live_ids){ .process = UINT32_MAX,
 				.second = c->second,
+				.new_spans = c->new_spans,
 				.new_nodes = c->new_nodes };
 }
 
@@ -181,6 +183,18 @@ uint32_t live_ids_thread(struct live_ids *c, struct profile *p, uint32_t process
 	*known = (struct live_thread){ .tid = tid, .thread = profile_thread(p, &t) };
 	known->known = known->thread != UINT32_MAX && p->threads[known->thread].tid == tid;
 	return known->thread;
+}
+
+uint32_t live_ids_span(struct live_ids *c, struct profile *p, const struct stream_context *trace,
+		       uint32_t most)
+{
+	uint32_t before = p->n_spans, span;
+
+	p->index->find_only = c->new_spans >= most;
+	span = profile_span(p, trace->trace_id, trace->span_id);
+	p->index->find_only = false;
+	c->new_spans += p->n_spans - before;
+	return span;
 }
 
 uint32_t live_ids_process(struct live_ids *c, struct profile *p, const struct live_process *info)

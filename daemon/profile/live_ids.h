@@ -21,6 +21,7 @@ struct live_ids {
 	} threads[LIVE_THREADS]; /* threads with recent samples, at tid modulo LIVE_THREADS */
 	uint64_t second; /* CLOCK_MONOTONIC; begin of the second in which new_nodes are counted */
 	uint32_t new_nodes;
+	uint32_t new_spans; /* in this profile, of this source */
 };
 
 /* Makes the ids those of the profile @serial; those of another profile are forgotten. */
@@ -35,3 +36,6 @@ uint32_t live_ids_thread(struct live_ids *c, struct profile *p, uint32_t process
 uint32_t live_ids_process(struct live_ids *c, struct profile *p, const struct live_process *info);
 uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stream *stream,
 			uint32_t leaf);
+/* The span of a row in @p; 0 = it would be one more than @most of this source. */
+uint32_t live_ids_span(struct live_ids *c, struct profile *p, const struct stream_context *trace,
+		       uint32_t most);

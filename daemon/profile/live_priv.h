@@ -69,6 +69,7 @@ struct live {
 	uint64_t tick_ns; /* wall time of the last live_tick() */
 	uint64_t begin_ns; /* wall time, live_begin_at(); 0 = no limit */
 	uint64_t next_serial;
+	bool keep_ids;
 	struct live_source *sources; /* owned */
 };
 
@@ -76,6 +77,7 @@ struct live_tap {
 	struct live_source *source; /* borrowed; NULL = the source has ended */
 	struct profile *profile;
 	unsigned events; /* bits 1 << enum wire_event */
+	bool ids;
 	uint64_t serial; /* like a window's */
 	struct live_tap *next;
 };
@@ -114,10 +116,10 @@ void live_view_free(struct profile *view);
 struct profile *live_recent_end(struct live_recent *w);
 
 /* live_source.c: adds one event to @p, the profile with this serial, and to the second @at if it
- * is a window's. */
+ * is a window's; with its trace ids as long as there are not more than @spans. */
 void live_add_to_profile(struct live_source *s, struct profile *p, struct live_ids *c,
 			 uint64_t serial, const struct stream *stream, const struct live_event *e,
-			 const struct live_kernel *kernel, struct live_place at);
+			 const struct live_kernel *kernel, struct live_place at, uint32_t spans);
 
 /* @w is closed: its ids are no longer needed. */
 void live_sources_settle(struct live *l, const struct live_recent *w);

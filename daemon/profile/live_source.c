@@ -158,9 +158,21 @@ static void add_weight(struct profile *p, struct profile_row row, const struct l
 	}
 }
 
+/* Its samples have ids, for which there is no room. */
+static void add_no_ids(struct profile *p, const struct live_ids *c, const struct profile_row *row,
+		       struct live_place at)
+{
+	struct profile_accounts d = { 0 };
+
+	d.of[row->event].no_ids = row->samples;
+	profile_add_accounts(p, c->process, &d);
+	if (at.window)
+		live_second_add_accounts(at, c->process, &d);
+}
+
 void live_add_to_profile(struct live_source *s, struct profile *p, struct live_ids *c,
 			 uint64_t serial, const struct stream *stream, const struct live_event *e,
-			 const struct live_kernel *kernel, struct live_place at)
+			 const struct live_kernel *kernel, struct live_place at, uint32_t spans)
 {
 	struct profile_row row = {
 		.event = (uint8_t)e->event,
@@ -173,6 +185,10 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 	live_ids_turn(c, serial);
 	row.thread = live_ids_thread(c, p, live_ids_process(c, p, &s->info), e->tid, e->thread);
 	row.node = live_ids_stack(c, p, stream, e->node);
+	if (e->trace && spans)
+		row.span = live_ids_span(c, p, e->trace, spans);
+	if (e->trace && spans && !row.span)
+		add_no_ids(p, c, &row, at);
 	if (e->event != WIRE_EVENT_OFFCPU)
 		row.node = add_class(p, row.node, e->class_name);
 	/* the reason goes above the kernel's frames, which tell the place */
@@ -200,7 +216,8 @@ void live_add_event(struct live_source *s, const struct stream *stream, const st
 
 	if (at.window)
 		live_add_to_profile(s, at.window->profile, cache_of(s, at.window),
-				    at.window->serial, stream, e, kernel, at);
+				    at.window->serial, stream, e, kernel, at,
+				    s->live->keep_ids ? LIVE_SPANS_MAX : 0);
 	for (struct live_tap *t = s->taps; t; t = t->next)
 		live_tap_add(t, stream, e, kernel);
 }
@@ -216,6 +233,7 @@ void live_add(struct live_source *s, const struct stream *stream,
 		.node = sample->node,
 		.weight = sample->weight_ns,
 		.interval = interval_ns,
+		.trace = sample->trace,
 	};
 
 	live_add_event(s, stream, &e, kernel, real_ns);

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-int live_tap_new(struct live_source *s, unsigned events, uint64_t now_real_ns,
+int live_tap_new(struct live_source *s, unsigned events, bool ids, uint64_t now_real_ns,
 		 struct live_tap **ret)
 {
 	struct live_tap *t;
@@ -18,6 +18,7 @@ int live_tap_new(struct live_source *s, unsigned events, uint64_t now_real_ns,
 	}
 	t->source = s;
 	t->events = events;
+	t->ids = ids;
 	t->profile->begin_real_ns = t->profile->end_real_ns = now_real_ns;
 	t->serial = ++s->live->next_serial;
 	t->next = s->taps;
@@ -66,7 +67,8 @@ void live_tap_add(struct live_tap *t, const struct stream *stream, const struct 
 {
 	if (t->events & 1u << e->event)
 		live_add_to_profile(t->source, t->profile, &t->source->tap_cache, t->serial, stream,
-				    e, kernel, (struct live_place){ 0 });
+				    e, kernel, (struct live_place){ 0 },
+				    t->ids ? PROFILE_SPANS_MAX : 0);
 }
 
 static uint32_t live_tap_process_of(struct live_tap *t)

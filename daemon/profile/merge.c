@@ -43,8 +43,9 @@ static uint32_t *merge_unmapped(uint32_t n)
 int profile_map_init(struct profile_map *m, const struct profile *src)
 {
 	*m = (struct profile_map){ merge_unmapped(src->n_threads), merge_unmapped(src->n_strings),
-				   merge_unmapped(src->n_frames), merge_unmapped(src->n_nodes) };
-	if (m->threads && m->strings && m->frames && m->nodes)
+				   merge_unmapped(src->n_frames), merge_unmapped(src->n_nodes),
+				   merge_unmapped(src->n_spans) };
+	if (m->threads && m->strings && m->frames && m->nodes && m->spans)
 		return 0;
 	profile_map_deinit(m);
 	return -ENOMEM;
@@ -56,6 +57,7 @@ void profile_map_deinit(struct profile_map *m)
 	free(m->strings);
 	free(m->frames);
 	free(m->nodes);
+	free(m->spans);
 	*m = (struct profile_map){ 0 };
 }
 
@@ -134,6 +136,23 @@ uint32_t profile_map_node(struct profile *dst, const struct profile *src, uint32
 	return id == src->index->full_node
 		       ? profile_full_node(dst)
 		       : profile_node(dst, parent, map_frame(dst, src, m, src->nodes[id].frame));
+}
+
+uint32_t profile_map_span(struct profile *dst, const struct profile *src, uint32_t span,
+			  const struct profile_map *m)
+{
+	uint32_t *to = span ? &m->spans[span - 1] : NULL;
+	const struct profile_span *s = span ? &src->spans[span - 1] : NULL;
+
+	if (!span)
+		return 0;
+	if (*to != NOT_MAPPED)
+		return *to;
+	*to = profile_span(dst, src->strings[s->trace_id], src->strings[s->span_id]);
+	if (*to)
+		return *to;
+	*to = NOT_MAPPED; /* likewise */
+	return 0;
 }
 
 /* Marks a node as needed. If it is new, the tenant that has used least among those that need it
@@ -270,6 +289,18 @@ static uint64_t merge_tenant_of(const struct profile *src, uint32_t thread)
 	return src->processes[src->threads[thread].process].tenant;
 }
 
+/* @r: with the ids of @dst, except for its span. */
+static void merge_row(struct profile *dst, const struct profile *src, struct profile_row r,
+		      const struct profile_map *m, bool no_spans)
+{
+	uint32_t span = no_spans ? 0 : r.span;
+
+	r.span = profile_map_span(dst, src, span, m);
+	if (span && !r.span && r.thread < dst->n_threads)
+		profile_book_no_ids(dst, dst->threads[r.thread].process, r.event, r.samples);
+	profile_add_row(dst, &r);
+}
+
 /* @passes: enum pass, by thread */
 static int merge_rows(struct profile *dst, const struct profile *src, const struct profile_map *m,
 		      const uint8_t *passes, const struct profile_filter *f)
@@ -289,7 +320,7 @@ static int merge_rows(struct profile *dst, const struct profile *src, const stru
 			return -ENOMEM;
 		r.thread = *thread;
 		r.node = m->nodes[r.node];
-		profile_add_row(dst, &r);
+		merge_row(dst, src, r, m, f && f->no_spans);
 	}
 	return 0;
 }

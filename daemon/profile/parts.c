@@ -109,8 +109,13 @@ static void parts_forget(struct profile_parts *s, uint32_t process)
 		forget_frame(s, s->src->nodes[at].frame);
 	}
 	s->n_mapped = 0;
-	for (uint32_t i = s->first[process]; i < s->first[process + 1]; i++)
-		s->map.threads[s->src->rows[s->rows[i]].thread] = PROFILE_NOT_MAPPED;
+	for (uint32_t i = s->first[process]; i < s->first[process + 1]; i++) {
+		const struct profile_row *r = &s->src->rows[s->rows[i]];
+
+		s->map.threads[r->thread] = PROFILE_NOT_MAPPED;
+		if (r->span)
+			s->map.spans[r->span - 1] = PROFILE_NOT_MAPPED;
+	}
 }
 
 int profile_parts_get(struct profile_parts *s, uint32_t process, struct profile **ret)
@@ -134,6 +139,7 @@ int profile_parts_get(struct profile_parts *s, uint32_t process, struct profile 
 			r = -ENOMEM;
 		row.thread = *thread;
 		row.node = map_node(s, dst, row.node);
+		row.span = profile_map_span(dst, src, row.span, &s->map);
 		if (r == 0)
 			profile_add_row(dst, &row);
 	}

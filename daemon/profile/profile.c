@@ -83,12 +83,22 @@ static uint64_t add_capped(uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
+/* A row with ids has no room: its stack matters more than its ids. */
+static uint32_t put_row_without_ids(struct profile *p, struct profile_row r)
+{
+	profile_book_no_ids(p, p->threads[r.thread].process, r.event, r.samples);
+	r.span = 0;
+	return profile_put_row(p, &r);
+}
+
 uint32_t profile_put_row(struct profile *p, const struct profile_row *r)
 {
 	bool known = r->thread < p->n_threads && r->node < p->n_nodes;
 	bool full = !known || profile_is_full(p, r->thread, r->node);
 	uint32_t row = known ? profile_intern_row(p, r) : UINT32_MAX;
 
+	if (known && row == UINT32_MAX && r->span)
+		return put_row_without_ids(p, *r);
 	if (known && row == UINT32_MAX) {
 		full = true;
 		row = profile_full_row(p, *r);
@@ -129,6 +139,7 @@ static void add_losses(struct profile_losses *a, const struct profile_losses *b)
 	a->delivered_weight = add_capped(a->delivered_weight, b->delivered_weight);
 	a->dropped = add_capped(a->dropped, b->dropped);
 	a->dropped_weight = add_capped(a->dropped_weight, b->dropped_weight);
+	a->no_ids = add_capped(a->no_ids, b->no_ids);
 }
 
 void profile_sum_accounts(struct profile_accounts *a, const struct profile_accounts *b,
@@ -148,6 +159,14 @@ void profile_add_accounts(struct profile *p, uint32_t process, const struct prof
 	profile_sum_accounts(&p->accounts, d, NULL);
 	if (process < p->n_processes)
 		profile_sum_accounts(&PROCESSES(p)[process].accounts, d, NULL);
+}
+
+void profile_book_no_ids(struct profile *p, uint32_t process, unsigned event, uint64_t samples)
+{
+	struct profile_accounts d = { 0 };
+
+	d.of[event].no_ids = samples;
+	profile_add_accounts(p, process, &d);
 }
 
 void profile_add_cpu(struct profile *p, uint32_t process, uint64_t ns)

@@ -20,6 +20,7 @@
 #define PROFILE_NODES_MAX   (1u << 21)
 #define PROFILE_STRINGS_MAX (1u << 20)
 #define PROFILE_ROWS_MAX    (1u << 21)
+#define PROFILE_SPANS_MAX   (1u << 16)
 #define PROFILE_BYTES_MAX   (80ul << 20) /* usually reached before the limits above */
 
 /* Strings are ids in the profile's own table; id 0 is "". */
@@ -44,6 +45,7 @@ struct profile_frame {
  */
 struct profile_losses {
 	uint64_t taken, taken_weight, delivered, delivered_weight, dropped, dropped_weight;
+	uint64_t no_ids; /* delivered ones that had trace ids, for which there was no room */
 };
 
 struct profile_left_out {
@@ -79,9 +81,16 @@ struct profile_node {
 	uint32_t frame;
 };
 
+/* What a tracer had under way in a thread; ids as the tracer writes them. */
+struct profile_span {
+	uint32_t trace_id;
+	uint32_t span_id; /* 0 = unknown */
+};
+
 struct profile_row {
 	uint32_t thread; /* index */
 	uint32_t node; /* leaf; 0 = no stack */
+	uint32_t span; /* index + 1; 0 = none, or the profile is without ids */
 	uint8_t event; /* enum wire_event */
 	uint8_t wait; /* of locks: enum wire_wait */
 	bool idle; /* a wait for work, see idle.h */
@@ -108,7 +117,8 @@ struct profile {
 	const struct profile_thread *threads;
 	const struct profile_node *nodes; /* [0] is the root */
 	const struct profile_row *rows;
-	uint32_t n_strings, n_frames, n_processes, n_threads, n_nodes, n_rows;
+	const struct profile_span *spans;
+	uint32_t n_strings, n_frames, n_processes, n_threads, n_nodes, n_rows, n_spans;
 	struct profile_index *index; /* hash tables; private */
 };
 
@@ -152,7 +162,13 @@ uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame);
 void profile_add_accounts(struct profile *p, uint32_t process, const struct profile_accounts *d);
 /* Adds to the CPU time of @process; UINT32_MAX = does nothing. */
 void profile_add_cpu(struct profile *p, uint32_t process, uint64_t ns);
-/* Adds to the row of the same thread, node, event, wait and idle. */
+/* For a row of the same profile: index + 1; 0 = no room, or no @trace_id (NULL or ""). @span_id may
+ * be NULL. */
+uint32_t profile_span(struct profile *p, const char *trace_id, const char *span_id);
+/* Counts @samples of @process (UINT32_MAX: of none) as delivered without their ids. */
+void profile_book_no_ids(struct profile *p, uint32_t process, unsigned event, uint64_t samples);
+/* Adds to the row of the same thread, node, span, event, wait and idle. Without room for one more
+ * span the row is added without ids (no_ids counts it). */
 void profile_add_row(struct profile *p, const struct profile_row *row);
 /* The same for CPU time. */
 void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t samples,
@@ -166,6 +182,7 @@ struct profile_filter {
 	const char *thread; /* part of the thread's name; others are counted in threads_left_out */
 	unsigned events; /* bits 1 << enum wire_event */
 	bool no_idle; /* waits for work are left out, and counted in idle_left_out */
+	bool no_spans; /* without trace ids: rows that differ only in them become one */
 	const bool *rows; /* by row: is it wanted? Others are counted in rows_left_out */
 };
 

@@ -23,8 +23,9 @@ struct profile_account {
 };
 
 struct profile_index {
-	struct profile_set strings, frames, processes, threads, nodes, rows;
-	uint32_t cap_strings, cap_frames, cap_processes, cap_threads, cap_nodes, cap_rows;
+	struct profile_set strings, frames, processes, threads, nodes, rows, spans;
+	uint32_t cap_strings, cap_frames, cap_processes, cap_threads, cap_nodes, cap_rows,
+		cap_spans;
 	uint64_t seed; /* of the hashes; random, because targets choose the names */
 	size_t bytes; /* bytes of all tables */
 	/* what entries were charged, an upper bound of what they take, however the tables grow;
@@ -33,6 +34,7 @@ struct profile_index {
 	struct profile_account *accounts; /* [0] is that of no tenant */
 	uint32_t n_accounts, payer;
 	uint32_t tenants; /* so many are expected at least */
+	bool find_only; /* for now nothing is added */
 	bool spare; /* for now only the tables' own limits apply */
 	bool as_is; /* entries are appended without a lookup */
 	bool distinct; /* likewise frames, nodes and rows: they come from one profile, each once */
@@ -48,6 +50,7 @@ struct profile_index {
 #define THREADS(p)   ((struct profile_thread *)(uintptr_t)(p)->threads)
 #define NODES(p)     ((struct profile_node *)(uintptr_t)(p)->nodes)
 #define ROWS(p)	     ((struct profile_row *)(uintptr_t)(p)->rows)
+#define SPANS(p)     ((struct profile_span *)(uintptr_t)(p)->spans)
 
 /* table.c. Ids are positions in the tables; what is interned is borrowed. UINT32_MAX = no room,
  * which the functions of profile.h turn into "[profile full]". profile_tables_init(): 0 or
@@ -56,6 +59,7 @@ int profile_tables_init(struct profile *p);
 void profile_tables_deinit(struct profile *p);
 uint32_t profile_intern_thread(struct profile *p, const struct profile_thread *t);
 uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame);
+uint32_t profile_intern_span(struct profile *p, const struct profile_span *s);
 /* The row equal to @r, except for its sums; a new one has sums of 0. */
 uint32_t profile_intern_row(struct profile *p, const struct profile_row *r);
 /* Makes room for the strings of a decoded profile, @bytes with their NULs. 0 or -ENOMEM. */
@@ -92,7 +96,7 @@ static inline bool profile_wants(const struct profile_filter *f, unsigned event)
 /* merge.c: maps the entries of one profile to those of another. */
 #define PROFILE_NOT_MAPPED UINT32_MAX
 struct profile_map { /* ids in the other profile; PROFILE_NOT_MAPPED = none yet */
-	uint32_t *threads, *strings, *frames, *nodes;
+	uint32_t *threads, *strings, *frames, *nodes, *spans;
 };
 int profile_map_init(struct profile_map *m, const struct profile *src);
 void profile_map_deinit(struct profile_map *m);
@@ -100,7 +104,10 @@ uint32_t profile_map_thread(struct profile *dst, const struct profile *src, uint
 /* @parent: the id in @dst of the node's parent */
 uint32_t profile_map_node(struct profile *dst, const struct profile *src, uint32_t id,
 			  uint32_t parent, const struct profile_map *m);
-/* Merges the span of @src, and the counters and CPU time of @process. */
+/* The span of a row, as in struct profile_row. */
+uint32_t profile_map_span(struct profile *dst, const struct profile *src, uint32_t span,
+			  const struct profile_map *m);
+/* Merges the span of time of @src, and the counters and CPU time of @process. */
 void profile_map_head(struct profile *dst, const struct profile *src, uint32_t process);
 
 /* The number of @tenant's account, for profile_index.payer. */

@@ -66,7 +66,7 @@ static uint32_t hash_row(const struct profile *p, const struct profile_row *r)
 {
 	uint32_t what = (uint32_t)(r->event << 16 | r->wait << 8 | r->idle);
 
-	return hash_pair(p, r->thread ^ what << 8, r->node);
+	return hash_pair(p, r->thread ^ what << 8 ^ r->span << 12, r->node);
 }
 
 static uint32_t hash_of_string(const struct profile *p, uint32_t i)
@@ -97,6 +97,11 @@ static uint32_t hash_of_node(const struct profile *p, uint32_t i)
 static uint32_t hash_of_row(const struct profile *p, uint32_t i)
 {
 	return hash_row(p, &p->rows[i]);
+}
+
+static uint32_t hash_of_span(const struct profile *p, uint32_t i)
+{
+	return hash_pair(p, p->spans[i].trace_id, p->spans[i].span_id);
 }
 
 /* ---- growing --------------------------------------------------------------------------------- */
@@ -275,6 +280,7 @@ void profile_tables_deinit(struct profile *p)
 	free((void *)(uintptr_t)p->threads);
 	free((void *)(uintptr_t)p->nodes);
 	free((void *)(uintptr_t)p->rows);
+	free((void *)(uintptr_t)p->spans);
 	if (!p->index)
 		return;
 	free(p->index->text);
@@ -285,6 +291,7 @@ void profile_tables_deinit(struct profile *p)
 	free(p->index->threads.slots);
 	free(p->index->nodes.slots);
 	free(p->index->rows.slots);
+	free(p->index->spans.slots);
 	free(p->index);
 }
 
@@ -309,7 +316,8 @@ void profile_tables_deinit(struct profile *p)
 
 /* Makes room for one more entry in a table and its index. */
 #define RESERVE(p, table, max, hash_of)                                                           \
-	(((p)->index->as_is || ((p)->index->distinct && !(p)->index->table.size) ||               \
+	(!(p)->index->find_only &&                                                                \
+	 ((p)->index->as_is || ((p)->index->distinct && !(p)->index->table.size) ||               \
 	  set_grow(p, &(p)->index->table, (p)->n_##table, hash_of)) &&                            \
 	 profile_table_reserve(p, (void **)&(p)->table, &(p)->index->cap_##table, (p)->n_##table, \
 			       max, sizeof(*(p)->table)))
@@ -478,7 +486,7 @@ uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame)
 static bool same_row(const struct profile_row *a, const struct profile_row *b)
 {
 	return a->thread == b->thread && a->node == b->node && a->event == b->event &&
-	       a->wait == b->wait && a->idle == b->idle;
+	       a->wait == b->wait && a->idle == b->idle && a->span == b->span;
 }
 
 uint32_t profile_intern_row(struct profile *p, const struct profile_row *r)
@@ -498,6 +506,31 @@ uint32_t profile_intern_row(struct profile *p, const struct profile_row *r)
 	return p->n_rows++;
 }
 
+uint32_t profile_intern_span(struct profile *p, const struct profile_span *s)
+{
+	struct profile_set *set = &p->index->spans;
+	uint32_t hash = hash_pair(p, s->trace_id, s->span_id);
+
+	INDEX(p, spans, hash_of_span);
+	RETURN_IF_FOUND(set, hash, i,
+			p->spans[i].trace_id == s->trace_id && p->spans[i].span_id == s->span_id);
+	if (!RESERVE(p, spans, PROFILE_SPANS_MAX, hash_of_span) ||
+	    !profile_table_pay(p, sizeof(*p->spans)))
+		return UINT32_MAX;
+	SPANS(p)[p->n_spans] = *s;
+	set_add(set, hash, p->n_spans);
+	return p->n_spans++;
+}
+
+uint32_t profile_span(struct profile *p, const char *trace_id, const char *span_id)
+{
+	bool full = false;
+	const struct profile_span s = { profile_text(p, trace_id, &full),
+					profile_text(p, span_id, &full) };
+
+	return full || !s.trace_id ? 0 : profile_intern_span(p, &s) + 1; /* UINT32_MAX + 1 is 0 */
+}
+
 static void set_free(struct profile *p, struct profile_set *s)
 {
 	p->index->bytes -= s->size * sizeof(*s->slots);
@@ -514,6 +547,8 @@ void profile_expect(struct profile *p, const struct profile *like)
 	(void)set_reserve(p, &x->threads, p->n_threads, like->n_threads + 1, hash_of_thread);
 	(void)set_reserve(p, &x->nodes, p->n_nodes, like->n_nodes + 1, hash_of_node);
 	(void)set_reserve(p, &x->rows, p->n_rows, like->n_rows + 1, hash_of_row);
+	if (like->n_spans)
+		(void)set_reserve(p, &x->spans, p->n_spans, like->n_spans + 1, hash_of_span);
 }
 
 void profile_settle(struct profile *p)
@@ -526,6 +561,7 @@ void profile_settle(struct profile *p)
 	set_free(p, &x->threads);
 	set_free(p, &x->nodes);
 	set_free(p, &x->rows);
+	set_free(p, &x->spans);
 }
 
 /* Builds the index of the frames again; false = two of them are equal. */

@@ -80,6 +80,7 @@ static int diff_add(struct profile *to, const struct profile *from, bool threads
 
 		r.thread = diff_thread(to, from, r.thread, threads);
 		r.node = nodes[r.node];
+		r.span = 0;
 		r.wait = 0;
 		r.idle = false;
 		profile_add_row(to, &r);

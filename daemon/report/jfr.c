@@ -85,6 +85,19 @@ static void put_who(struct jfr *j, const struct profile_row *r)
 	jfr_u64(j->t, jfr_stack_of(j, r) + 1ull);
 }
 
+/* The last fields of kindling's own events; null without ids. */
+static void jfr_put_ids(struct jfr *j, const struct profile_row *r)
+{
+	const struct profile_span *s = r->span ? &j->p->spans[r->span - 1] : NULL;
+	const uint32_t ids[] = { s ? s->trace_id : 0, s ? s->span_id : 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+		if (ids[i])
+			jfr_string(j->t, j->p->strings[ids[i]]);
+		else
+			text_bytes(j->t, "", 1); /* null */
+}
+
 static void put_setting(struct jfr *j, enum jfr_type of, const char *name, const char *value)
 {
 	size_t at = begin_event(j, JFR_ACTIVE_SETTING, 0);
@@ -153,6 +166,7 @@ static void put_cpu_time(struct jfr *j, const struct profile_row *r, uint64_t sp
 	put_who(j, r);
 	jfr_u64(j->t, r->samples);
 	jfr_u64(j->t, r->weight);
+	jfr_put_ids(j, r);
 	jfr_end(j->t, at);
 }
 
@@ -218,6 +232,7 @@ static void jfr_put_interval(struct jfr *j, const struct profile_row *r, uint64_
 	jfr_u64(j->t, weight);
 	put_who(j, r);
 	jfr_string(j->t, jfr_reason_of(j, r));
+	jfr_put_ids(j, r);
 	jfr_end(j->t, at);
 }
 
@@ -229,6 +244,7 @@ static void jfr_put_intervals(struct jfr *j, const struct profile_row *r, uint64
 	jfr_string(j->t, jfr_reason_of(j, r));
 	jfr_u64(j->t, r->samples);
 	jfr_u64(j->t, r->weight);
+	jfr_put_ids(j, r);
 	jfr_end(j->t, at);
 }
 
@@ -241,6 +257,7 @@ static void jfr_put_sum(struct jfr *j, const struct profile_row *r, uint64_t spa
 	jfr_u64(j->t, jfr_class_of(j, r));
 	jfr_u64(j->t, r->samples);
 	jfr_u64(j->t, r->weight);
+	jfr_put_ids(j, r);
 	jfr_end(j->t, at);
 }
 

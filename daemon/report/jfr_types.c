@@ -51,6 +51,11 @@ struct type {
 	{                                                          \
 		"stackTrace", JFR_STACK_TRACE, POOL, "Stack Trace" \
 	}
+#define IDS                                        \
+	{ "traceId", JFR_STRING, 0, "Trace Id" },  \
+	{                                          \
+		"spanId", JFR_STRING, 0, "Span Id" \
+	}
 #define LASTED { "duration", JFR_LONG, TICKS_LONG, "Duration" }, BY
 
 static const struct type types[] = {
@@ -184,7 +189,8 @@ static const struct type types[] = {
 	  .fields = { START,
 		      WHO,
 		      { "samples", JFR_LONG, 0, "Samples" },
-		      { "cpuTime", JFR_LONG, NANOS, "CPU Time" } } },
+		      { "cpuTime", JFR_LONG, NANOS, "CPU Time" },
+		      IDS } },
 	{ .id = JFR_ACCOUNTS,
 	  .name = "kindling.Books",
 	  .super = EVENT,
@@ -207,7 +213,8 @@ static const struct type types[] = {
 		      WHO,
 		      { "lockClass", JFR_CLASS, POOL, "Class of the Lock" },
 		      { "waits", JFR_LONG, 0, "Waits" },
-		      { "waitTime", JFR_LONG, NANOS, "Time" } } },
+		      { "waitTime", JFR_LONG, NANOS, "Time" },
+		      IDS } },
 	{ .id = JFR_ALLOCATED,
 	  .name = "kindling.Allocated",
 	  .super = EVENT,
@@ -216,12 +223,13 @@ static const struct type types[] = {
 		      WHO,
 		      { "objectClass", JFR_CLASS, POOL, "Object Class" },
 		      { "samples", JFR_LONG, 0, "Samples" },
-		      { "bytes", JFR_LONG, 0, "Bytes" } } },
+		      { "bytes", JFR_LONG, 0, "Bytes" },
+		      IDS } },
 	{ .id = JFR_OFFCPU,
 	  .name = "kindling.OffCpu",
 	  .super = EVENT,
 	  .label = "Thread Off the CPU",
-	  .fields = { START, LASTED, { "reason", JFR_STRING, 0, "Reason" } } },
+	  .fields = { START, LASTED, { "reason", JFR_STRING, 0, "Reason" }, IDS } },
 	{ .id = JFR_OFFCPU_TIME,
 	  .name = "kindling.OffCpuTime",
 	  .super = EVENT,
@@ -230,7 +238,8 @@ static const struct type types[] = {
 		      WHO,
 		      { "reason", JFR_STRING, 0, "Reason" },
 		      { "intervals", JFR_LONG, 0, "Intervals" },
-		      { "offCpuTime", JFR_LONG, NANOS, "Time" } } },
+		      { "offCpuTime", JFR_LONG, NANOS, "Time" },
+		      IDS } },
 	{ .id = JFR_EVENT_ACCOUNTS,
 	  .name = "kindling.EventBooks",
 	  .super = EVENT,

@@ -13,10 +13,13 @@ static void json_put_losses(struct text_out *t, const struct profile_accounts *b
 
 	text_printf(t,
 		    ",\"losses\":{\"taken\":%llu,\"taken_%s\":%llu,\"delivered\":%llu,"
-		    "\"delivered_%s\":%llu,\"dropped\":%llu,\"dropped_%s\":%llu}",
+		    "\"delivered_%s\":%llu,\"dropped\":%llu,\"dropped_%s\":%llu",
 		    (unsigned long long)l->taken, unit, (unsigned long long)l->taken_weight,
 		    (unsigned long long)l->delivered, unit, (unsigned long long)l->delivered_weight,
 		    (unsigned long long)l->dropped, unit, (unsigned long long)l->dropped_weight);
+	if (l->no_ids)
+		text_printf(t, ",\"without_ids\":%llu", (unsigned long long)l->no_ids);
+	text_put(t, "}");
 	if (event == WIRE_EVENT_LOCK)
 		text_printf(t, ",\"short_waits\":%llu,\"short_waits_ns\":%llu",
 			    (unsigned long long)b->short_waits,
@@ -225,6 +228,23 @@ static void json_put_waits(struct text_out *t, const struct profile *p)
 	text_put(t, "]");
 }
 
+/* [trace id, span id], and for each row which of them it has, from 1 on; 0 = none. */
+static void json_put_spans(struct text_out *t, const struct profile *p)
+{
+	text_put(t, ",\"spans\":[");
+	for (uint32_t i = 0; i < p->n_spans; i++) {
+		text_put(t, i ? ",[" : "[");
+		text_json(t, p->strings[p->spans[i].trace_id]);
+		text_put(t, ",");
+		text_json(t, p->strings[p->spans[i].span_id]);
+		text_put(t, "]");
+	}
+	text_put(t, "],\"row_spans\":[");
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		text_printf(t, "%s%u", i ? "," : "", p->rows[i].span);
+	text_put(t, "]");
+}
+
 void write_json_head(struct text_out *t, const struct profile *p, const struct report_options *o)
 {
 	put_head(t, p, o);
@@ -296,6 +316,8 @@ void write_json_against(struct text_out *t, const struct profile *p, const struc
 	json_put_rows(t, p, a);
 	if (event == WIRE_EVENT_LOCK && !a)
 		json_put_waits(t, p);
+	if (p->n_spans && !a)
+		json_put_spans(t, p);
 	text_put(t, "}\n");
 }
 

@@ -1,8 +1,10 @@
 /*
  * The request of an OTLP client: an ExportProfilesServiceRequest of opentelemetry-proto 1.11, as
  * protobuf or as the JSON that the protocol defines for it (protojson.h). One resource for each
- * JVM, with one profile for each kind of event. A sample's value is its weight, because intervals
- * change; the numbers of samples and of losses are attributes of the profile.
+ * JVM, with one profile for each kind of event. A sample's link has the ids of its trace and span;
+ * ids that a link cannot have (SkyWalking's, a trace id alone) are attributes. A sample's value is
+ * its weight, because intervals change; the numbers of samples and of losses are attributes of the
+ * profile.
  */
 #include "daemon/report/formats.h"
 
@@ -16,8 +18,8 @@
 #include "daemon/report/protojson.h"
 
 #define RESOURCE_ATTRIBUTES_MAX 80
-#define PROFILE_ATTRIBUTES	8
-#define SAMPLE_ATTRIBUTES_MAX	4
+#define PROFILE_ATTRIBUTES	9
+#define SAMPLE_ATTRIBUTES_MAX	6
 
 /* Names of each kind of event in OTLP. A period of 1 means that each event is reported. */
 static const struct {
@@ -113,16 +115,37 @@ static size_t otlp_sample_attributes(struct otlp_writer *w, const struct profile
 	return n;
 }
 
+/* Index of the link, or 0 and up to two more attributes. */
+static int32_t otlp_trace(struct otlp_writer *w, const struct profile_row *r, int32_t *attributes,
+			  size_t *n)
+{
+	const struct profile_span *s = r->span ? &w->p->spans[r->span - 1] : NULL;
+	const char *trace_id, *span_id;
+	int32_t link;
+
+	if (!s)
+		return 0;
+	trace_id = w->p->strings[s->trace_id];
+	span_id = w->p->strings[s->span_id];
+	link = otlp_link(&w->tables, trace_id, span_id);
+	if (!link)
+		attributes[(*n)++] = otlp_attribute(&w->tables, "kindling.trace_id", trace_id);
+	if (!link && *span_id)
+		attributes[(*n)++] = otlp_attribute(&w->tables, "kindling.span_id", span_id);
+	return link;
+}
+
 /* Rows that differ only in what OTLP's frames do not show become one sample. */
 static void otlp_sample(struct otlp_writer *w, Otlp__Profile *profile, const struct profile_row *r)
 {
-	int32_t id[1 + SAMPLE_ATTRIBUTES_MAX] = { otlp_stack_of(w, r) };
-	size_t n = otlp_sample_attributes(w, r, id + 1);
+	int32_t id[2 + SAMPLE_ATTRIBUTES_MAX] = { otlp_stack_of(w, r) };
+	size_t n = otlp_sample_attributes(w, r, id + 2);
 	Otlp__Sample *s;
 	bool is_new;
-	int32_t i =
-		otlp_table_index(&w->samples, &w->tables.arena, id, (n + 1) * sizeof(*id), &is_new);
+	int32_t i;
 
+	id[1] = otlp_trace(w, r, id + 2, &n);
+	i = otlp_table_index(&w->samples, &w->tables.arena, id, (n + 2) * sizeof(*id), &is_new);
 	if (!i)
 		return;
 	if (!is_new) {
@@ -132,7 +155,8 @@ static void otlp_sample(struct otlp_writer *w, Otlp__Profile *profile, const str
 	}
 	OTLP_TAKE(w, s, otlp__sample);
 	s->stack_index = id[0];
-	s->attribute_indices = arena_copy(&w->tables.arena, id + 1, n * sizeof(*id));
+	s->link_index = id[1];
+	s->attribute_indices = arena_copy(&w->tables.arena, id + 2, n * sizeof(*id));
 	s->n_attribute_indices = n;
 	s->values = arena_copy(&w->tables.arena, &(int64_t){ (int64_t)r->weight }, sizeof(int64_t));
 	s->n_values = 1;
@@ -166,6 +190,7 @@ static void otlp_profile_attributes(struct otlp_writer *w, Otlp__Profile *profil
 		{ "kindling.delivered_weight", l->delivered_weight, otlp_events[event].unit },
 		{ "kindling.dropped", l->dropped, "" },
 		{ "kindling.dropped_weight", l->dropped_weight, otlp_events[event].unit },
+		{ l->no_ids ? "kindling.without_ids" : NULL, l->no_ids, "" },
 	};
 	int32_t *indices =
 		arena_take(&w->tables.arena, (PROFILE_ATTRIBUTES + 1) * sizeof(*indices));

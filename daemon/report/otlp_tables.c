@@ -84,6 +84,10 @@ void otlp_table_deinit(struct otlp_table *t)
 	hash_index_deinit(&t->index);
 }
 
+#define TRACE_ID_BYTES 16
+#define SPAN_ID_BYTES  8
+#define LINK_BYTES     (TRACE_ID_BYTES + SPAN_ID_BYTES)
+
 /* ---- entries --------------------------------------------------------------------------------- */
 
 /* Creates an empty message of a type of the protocol. */
@@ -235,6 +239,49 @@ int32_t otlp_stack(struct otlp_tables *t, const int32_t *locations, size_t n)
 	return i;
 }
 
+/* The last bytes of @to, from twice as many hex digits; false = @hex is something else. */
+static bool otlp_unhex(const char *hex, uint8_t *to, size_t size)
+{
+	static const char digits[] = "0123456789abcdef";
+	size_t len = strlen(hex);
+
+	if (len == 0 || len > 2 * size || len % 16 || strspn(hex, digits) != len)
+		return false;
+	for (to += size - len / 2; *hex; hex += 2)
+		*to++ = (uint8_t)((strchr(digits, hex[0]) - digits) << 4 |
+				  (strchr(digits, hex[1]) - digits));
+	return true;
+}
+
+static Otlp__Link *otlp_new_link(struct otlp_tables *t, const uint8_t bytes[LINK_BYTES])
+{
+	uint8_t *copy = arena_copy(&t->arena, bytes, LINK_BYTES);
+	Otlp__Link *l;
+
+	OTLP_NEW(t, l, otlp__link);
+	if (!l || !copy)
+		return NULL;
+	l->trace_id = (ProtobufCBinaryData){ TRACE_ID_BYTES, copy };
+	l->span_id = (ProtobufCBinaryData){ SPAN_ID_BYTES, copy + TRACE_ID_BYTES };
+	return l;
+}
+
+/* A trace id of 64 bits, as Zipkin's may be, has zeros in front. */
+int32_t otlp_link(struct otlp_tables *t, const char *trace_id, const char *span_id)
+{
+	uint8_t bytes[LINK_BYTES] = { 0 };
+	bool is_new;
+	int32_t i;
+
+	if (!otlp_unhex(trace_id, bytes, TRACE_ID_BYTES) ||
+	    !otlp_unhex(span_id, bytes + TRACE_ID_BYTES, SPAN_ID_BYTES))
+		return 0;
+	i = otlp_table_index(&t->links, &t->arena, bytes, sizeof(bytes), &is_new);
+	if (i && is_new)
+		t->links.entries[i] = otlp_new_link(t, bytes);
+	return i;
+}
+
 /* ---- the dictionary -------------------------------------------------------------------------- */
 
 static bool otlp_table_init(struct otlp_table *t, void *empty)
@@ -250,6 +297,7 @@ static bool otlp_table_init(struct otlp_table *t, void *empty)
 bool otlp_tables_init(struct otlp_tables *t)
 {
 	Otlp__KeyValueAndUnit *attribute;
+	const uint8_t none[LINK_BYTES] = { 0 };
 	Otlp__Function *function;
 	Otlp__Location *location;
 	Otlp__Mapping *mapping;
@@ -266,7 +314,8 @@ bool otlp_tables_init(struct otlp_tables *t)
 	       otlp_table_init(&t->attributes, attribute) &&
 	       otlp_table_init(&t->functions, function) &&
 	       otlp_table_init(&t->locations, location) && otlp_table_init(&t->mappings, mapping) &&
-	       otlp_table_init(&t->stacks, stack);
+	       otlp_table_init(&t->stacks, stack) &&
+	       otlp_table_init(&t->links, otlp_new_link(t, none));
 }
 
 void otlp_tables_deinit(struct otlp_tables *t)
@@ -277,27 +326,15 @@ void otlp_tables_deinit(struct otlp_tables *t)
 	otlp_table_deinit(&t->locations);
 	otlp_table_deinit(&t->mappings);
 	otlp_table_deinit(&t->stacks);
+	otlp_table_deinit(&t->links);
 	arena_free(&t->arena);
-}
-
-/* kindling has no traces: only the empty entry. */
-static void otlp_links(struct otlp_tables *t, Otlp__ProfilesDictionary *d)
-{
-	Otlp__Link *none;
-
-	OTLP_NEW(t, none, otlp__link);
-	if (!none)
-		return;
-	none->trace_id = (ProtobufCBinaryData){ 16, arena_take(&t->arena, 16) };
-	none->span_id = (ProtobufCBinaryData){ 8, arena_take(&t->arena, 8) };
-	d->link_table = arena_copy(&t->arena, &none, sizeof(none));
-	d->n_link_table = 1;
 }
 
 void otlp_dictionary(struct otlp_tables *t, Otlp__ProfilesDictionary *d)
 {
 	otlp__profiles_dictionary__init(d);
-	otlp_links(t, d);
+	d->n_link_table = t->links.n;
+	d->link_table = (Otlp__Link **)t->links.entries;
 	d->n_string_table = t->strings.n;
 	d->string_table = (char **)t->strings.entries;
 	d->n_attribute_table = t->attributes.n;

@@ -22,7 +22,7 @@ struct otlp_table {
 
 struct otlp_tables {
 	struct arena arena; /* of all entries; failed: an index may be wrong */
-	struct otlp_table strings, functions, mappings, locations, attributes, stacks;
+	struct otlp_table strings, functions, mappings, locations, attributes, stacks, links;
 };
 
 /* false: no memory. _deinit() also frees a half-made table. */
@@ -47,5 +47,8 @@ int32_t otlp_function(struct otlp_tables *t, const char *name, const char *syste
 int32_t otlp_location(struct otlp_tables *t, int32_t function, int32_t mapping, uint64_t address,
 		      int64_t line, int32_t attribute);
 int32_t otlp_stack(struct otlp_tables *t, const int32_t *locations, size_t n); /* leaf first */
+/* For ids in hex, 16 or 32 digits and 16 digits; 0 = they are no such ids, which a link cannot
+ * have. */
+int32_t otlp_link(struct otlp_tables *t, const char *trace_id, const char *span_id);
 /* @d borrows the tables. */
 void otlp_dictionary(struct otlp_tables *t, Otlp__ProfilesDictionary *d);

@@ -1,7 +1,8 @@
 /*
  * The format of `go tool pprof`: gzipped protobuf. Each kind of event has two values, named as in
  * Go's own profiles: samples/count and cpu/nanoseconds, contentions/count and delay/nanoseconds,
- * alloc_objects/count (samples: their objects are not counted) and alloc_space/bytes.
+ * alloc_objects/count (samples: their objects are not counted) and alloc_space/bytes. Labels
+ * trace_id and span_id say in which trace a sample was taken, where the profile has ids.
  */
 #include "daemon/report/formats.h"
 
@@ -16,7 +17,8 @@
 #include "proto/wire.h"
 #include "daemon/ground/utf8.h"
 
-#define LABELS_MAX 7
+#define LABELS_MAX    9
+#define SPAN_ID_CHARS 16
 
 /* Fixed strings come first in the string table, followed by the profile's own. */
 enum {
@@ -42,6 +44,8 @@ enum {
 	S_KIND,
 	S_WAIT,
 	S_IDLE,
+	S_TRACE_ID,
+	S_SPAN_ID,
 	S_NO_STACK,
 	S_PROGRAMS,
 	S_COMMENTS, /* two for each event: one for people, one for reading it back */
@@ -72,6 +76,8 @@ static const char *const fixed[S_COMMENTS] = {
 	"kind",
 	"wait",
 	"idle",
+	"trace_id",
+	"span_id",
 	"[no stack]",
 	"JVMs",
 };
@@ -362,6 +368,27 @@ static void pprof_put_labels(struct writer *w, Pprof__Sample *s, const struct pr
 		s->label[s->n_label++] = pprof_label(w, S_IDLE, 0, 1);
 }
 
+static bool is_hex(const char *s, size_t n)
+{
+	return strlen(s) == n && strspn(s, "0123456789abcdef") == n;
+}
+
+/* Without other labels only the span's: the one that Pyroscope reads as an id of 16 hex digits and
+ * makes no series of; of trace_id older versions make one for each. */
+static void pprof_put_ids(struct writer *w, Pprof__Sample *s, const struct profile_row *r)
+{
+	const struct profile_span *span = r->span ? &w->p->spans[r->span - 1] : NULL;
+
+	if (!span)
+		return;
+	if (!w->no_labels)
+		s->label[s->n_label++] =
+			pprof_label(w, S_TRACE_ID, S_FIXED + (int64_t)span->trace_id, 0);
+	if (span->span_id && (!w->no_labels || is_hex(w->p->strings[span->span_id], SPAN_ID_CHARS)))
+		s->label[s->n_label++] =
+			pprof_label(w, S_SPAN_ID, S_FIXED + (int64_t)span->span_id, 0);
+}
+
 static Pprof__Sample *report_pprof_sample(struct writer *w, const struct profile_row *r)
 {
 	const struct profile *p = w->p;
@@ -383,6 +410,7 @@ static Pprof__Sample *report_pprof_sample(struct writer *w, const struct profile
 		s->location_id[s->n_location_id++] = p->n_frames + 1;
 	if (!w->no_labels)
 		pprof_put_labels(w, s, r);
+	pprof_put_ids(w, s, r);
 	return s;
 }
 

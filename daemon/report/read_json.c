@@ -39,6 +39,7 @@ struct json_reader {
 	struct json_table rows; /* struct json_row */
 	struct json_table waits; /* uint8_t, by row */
 	struct json_table idle; /* uint64_t, rows */
+	struct json_table spans, row_spans; /* uint64_t: of the profile, of the file */
 	struct profile_losses losses; /* of the whole */
 	struct profile_left_out left_out[3]; /* idle, threads, stacks */
 	uint64_t interval;
@@ -95,6 +96,8 @@ static struct profile_losses json_losses(struct json_in *in)
 			l.dropped = json_u64(in);
 		else if (json_is_weight(in, "dropped"))
 			l.dropped_weight = json_u64(in);
+		else if (json_is(in, "without_ids"))
+			l.no_ids = json_u64(in);
 		else
 			json_skip(in);
 	}
@@ -347,6 +350,31 @@ static void json_idle_row(struct json_reader *j)
 		*to = row;
 }
 
+static void json_span(struct json_reader *j)
+{
+	uint64_t *to = json_add(j, &j->spans, sizeof(*to));
+	struct json_in *in = &j->in;
+	struct profile_span s = { 0 };
+
+	json_array(in);
+	if (json_item(in))
+		s.trace_id = json_string(j);
+	if (json_item(in))
+		s.span_id = json_string(j);
+	while (json_item(in))
+		json_skip(in);
+	if (to)
+		*to = profile_span(j->p, j->p->strings[s.trace_id], j->p->strings[s.span_id]);
+}
+
+static void json_row_span(struct json_reader *j)
+{
+	uint64_t *to = json_add(j, &j->row_spans, sizeof(*to)), span = json_u64(&j->in);
+
+	if (to)
+		*to = span;
+}
+
 static void json_list(struct json_reader *j, void (*item)(struct json_reader *j))
 {
 	char key[sizeof(j->in.key)];
@@ -378,7 +406,8 @@ static void json_top(struct json_reader *j)
 		{ "processes", json_process },	{ "threads", json_thread },
 		{ "frames", json_frame },	{ "nodes", json_node },
 		{ "rows", json_row },		{ "row_waits", json_wait },
-		{ "idle_rows", json_idle_row },
+		{ "idle_rows", json_idle_row }, { "spans", json_span },
+		{ "row_spans", json_row_span },
 	};
 	struct json_in *in = &j->in;
 
@@ -453,6 +482,15 @@ static int json_nodes(struct json_reader *j, uint32_t *ids, struct report_readin
 	return 0;
 }
 
+static uint32_t json_span_of(const struct json_reader *j, size_t row)
+{
+	const uint64_t *of = j->row_spans.items, *spans = j->spans.items;
+
+	return row < j->row_spans.n && of[row] && of[row] <= j->spans.n
+		       ? (uint32_t)spans[of[row] - 1]
+		       : 0;
+}
+
 static int json_rows(struct json_reader *j, const uint32_t *threads, const uint32_t *nodes,
 		     struct report_reading *r)
 {
@@ -477,6 +515,7 @@ static int json_rows(struct json_reader *j, const uint32_t *threads, const uint3
 				"does not exist",
 				i, (unsigned long long)from[i].thread,
 				(unsigned long long)from[i].node);
+		row.span = json_span_of(j, i);
 		row.thread = threads[from[i].thread];
 		row.node = from[i].node ? nodes[from[i].node] : 0;
 		profile_add_row(j->p, &row);
@@ -543,5 +582,7 @@ int read_json(const char *bytes, size_t len, struct report_reading *r, struct pr
 	free(j.rows.items);
 	free(j.waits.items);
 	free(j.idle.items);
+	free(j.spans.items);
+	free(j.row_spans.items);
 	return e;
 }

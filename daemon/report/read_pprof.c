@@ -334,7 +334,7 @@ static int pprof_stack(struct pprof_reader *x, const Pprof__Sample *s, size_t nu
 /* ---- samples --------------------------------------------------------------------------------- */
 
 struct pprof_labels {
-	const char *thread, *process, *wait;
+	const char *thread, *process, *wait, *trace_id, *span_id;
 	int64_t tid, virtual_id, pid; /* -1 = none */
 	bool idle;
 };
@@ -370,6 +370,10 @@ static struct pprof_labels pprof_labels(struct pprof_reader *x, const Pprof__Sam
 			l.process = text;
 		else if (strcmp(key, "wait") == 0)
 			l.wait = text;
+		else if (strcmp(key, "trace_id") == 0)
+			l.trace_id = text;
+		else if (strcmp(key, "span_id") == 0)
+			l.span_id = text;
 		else if (strcmp(key, "idle") == 0)
 			l.idle = n != 0;
 		else if (strcmp(key, "kind") != 0)
@@ -454,6 +458,7 @@ static int pprof_sample(struct pprof_reader *x, const Pprof__Sample *s, size_t n
 				  s->n_value, x->in->n_sample_type);
 	r = pprof_stack(x, s, number, &row.node);
 	row.thread = pprof_thread(x, &l);
+	row.span = profile_span(x->p, l.trace_id, l.span_id);
 	for (uint8_t i = 0; l.wait && i < WIRE_WAIT_COUNT; i++)
 		if (strcmp(l.wait, wire_wait_names[i]) == 0)
 			row.wait = i;

@@ -13,16 +13,19 @@ static const struct {
 	const char *name, *suffix, *content_type;
 	bool several; /* types of events in one file */
 	bool reverses; /* supports leaf first */
+	bool ids; /* has a place for trace ids */
 } formats[REPORT_FORMAT_COUNT] = {
 	[REPORT_HTML] = { "html", ".html", "text/html; charset=utf-8", .reverses = true },
 	[REPORT_COLLAPSED] = { "collapsed", ".collapsed", "text/plain; charset=utf-8",
 			       .reverses = true },
 	[REPORT_TXT] = { "txt", ".txt", "text/plain; charset=utf-8" },
-	[REPORT_PPROF] = { "pb.gz", ".pb.gz", "application/octet-stream", .several = true },
-	[REPORT_JSON] = { "json", ".json", "application/json", .reverses = true },
-	[REPORT_JFR] = { "jfr", ".jfr", "application/octet-stream", .several = true },
-	[REPORT_OTLP] = { "otlp", ".otlp", "application/x-protobuf", .several = true },
-	[REPORT_OTLP_JSON] = { "otlp.json", ".otlp.json", "application/json", .several = true },
+	[REPORT_PPROF] = { "pb.gz", ".pb.gz", "application/octet-stream", .several = true,
+			   .ids = true },
+	[REPORT_JSON] = { "json", ".json", "application/json", .reverses = true, .ids = true },
+	[REPORT_JFR] = { "jfr", ".jfr", "application/octet-stream", .several = true, .ids = true },
+	[REPORT_OTLP] = { "otlp", ".otlp", "application/x-protobuf", .several = true, .ids = true },
+	[REPORT_OTLP_JSON] = { "otlp.json", ".otlp.json", "application/json", .several = true,
+			       .ids = true },
 	[REPORT_SPEEDSCOPE] = { "speedscope", ".speedscope.json", "application/json",
 				.several = true },
 };
@@ -277,15 +280,17 @@ uint64_t report_dropped(const struct profile *p, const struct report_options *o)
 	return n;
 }
 
-int report_part(const struct profile *p, const struct report_options *o, struct profile **ret)
+static int part_of(const struct profile *p, const struct report_options *o, bool no_spans,
+		   struct profile **ret)
 {
 	CLEANUP(profile_freep) struct profile *part = NULL;
 	CLEANUP(freep) bool *shown = NULL;
 	int r = report_pattern_rows(p, o, &shown);
 
-	if (r == 0 && has_more(p, o, shown)) {
+	if (r == 0 && (has_more(p, o, shown) || (no_spans && p->n_spans))) {
 		const struct profile_filter filter = { .events = events_of(o),
 						       .no_idle = !o->idle,
+						       .no_spans = no_spans,
 						       .rows = shown };
 
 		r = profile_new(&part);
@@ -295,6 +300,11 @@ int report_part(const struct profile *p, const struct report_options *o, struct 
 	if (r == 0)
 		*ret = TAKE_PTR(part);
 	return r;
+}
+
+int report_part(const struct profile *p, const struct report_options *o, struct profile **ret)
+{
+	return part_of(p, o, false, ret);
 }
 
 int report_write(const struct profile *p, enum report_format format, const struct report_options *o,
@@ -308,7 +318,8 @@ int report_write(const struct profile *p, enum report_format format, const struc
 	options.events = events_of(&options);
 	if (!report_takes(format, options.events, why, sizeof(why)))
 		return -EINVAL;
-	r = report_part(p, &options, &part);
+	/* rows that a format would show as equal become one */
+	r = part_of(p, &options, !formats[format].ids, &part);
 	if (r < 0)
 		return r;
 	return write_rows(part ? part : p, format, &options, ret, ret_len);

@@ -31,8 +31,8 @@ struct report_options {
 	bool threads; /* collapsed/html/speedscope: keep threads apart */
 	bool merge; /* merge several JVMs */
 	bool annotate; /* collapsed/pprof: add report_kind_mark() to frames */
-	bool no_labels; /* pprof: no labels on samples, because some servers make a series of each
-			 */
+	bool no_labels; /* pprof: no labels on samples but span_id, because some servers make a
+			 * series of each */
 	unsigned events; /* bits 1 << enum wire_event; 0 = CPU. Several if report_takes() allows */
 	bool idle; /* also waits for work */
 	bool reverse; /* collapsed/html: leaf first, with callers below */

@@ -95,8 +95,13 @@ const char *report_absent_text(const struct profile *p, enum wire_event event, c
 			       " of threads that were idle", "not shown; --idle shows them");
 	n += view_put_left_out(buf + n, size - n, event, &p->threads_left_out[event],
 			       " of other threads", "not shown");
-	(void)view_put_left_out(buf + n, size - n, event, &p->rows_left_out[event], "",
-				"left out by --include or --exclude");
+	n += view_put_left_out(buf + n, size - n, event, &p->rows_left_out[event], "",
+			       "left out by --include or --exclude");
+	if (p->accounts.of[event].no_ids && n < size) {
+		n += view_put_count(buf + n, size - n, p->accounts.of[event].no_ids, event);
+		snprintf(buf + n, size - n,
+			 " without their trace ids, because there were too many spans\n");
+	}
 	return buf;
 }
 

@@ -93,7 +93,9 @@ static bool recordings_wanted(struct request *r, struct recording_options *ret,
 	const char *types = argument(r, "type"), *thread = argument(r, "thread");
 	const char *min_wait = argument(r, "min_wait");
 
-	*ret = (struct recording_options){ .events = 1u << WIRE_EVENT_CPU, .thread = thread };
+	*ret = (struct recording_options){ .events = 1u << WIRE_EVENT_CPU,
+					   .thread = thread,
+					   .trace_ids = argument_is_set(r, "trace_ids") };
 	if (!seconds || !parse_duration(seconds, ret_length_ns) ||
 	    *ret_length_ns > 24 * 3600 * NS_PER_S)
 		(void)answer_error(r, 400,

@@ -405,6 +405,7 @@ static void trace_profile_add(struct trace_profile *x, const struct timeline_row
 	}
 	row.thread = profile_thread(x->to, &thread);
 	row.node = nodes[r->stack];
+	row.span = profile_span(x->to, p->strings[r->trace], p->strings[r->span]);
 	if (r->kind == TIMELINE_LOCK)
 		row.node = trace_profile_class(x, row.node, p->strings[r->class_name]);
 	if (r->kind == TIMELINE_OFFCPU)

@@ -36,6 +36,7 @@ SETTINGS = {
     "trace.skywalking": ("false", NOW),
     "trace.brave": ("false", NOW),
     "trace.mdc": ("[correlation]", NOW),
+    "trace.keep": ("true", NOW),
     "quiet_attach": ("false", ATTACH),
     "discovery.bpf": ("off", START),
     "discovery.scan_interval": ("20s", START),

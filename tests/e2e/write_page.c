@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 	p->end_real_ns = p->begin_real_ns + 60000000000ull;
 	p->interval[WIRE_EVENT_CPU] = 10000000;
 	p->accounts.of[WIRE_EVENT_CPU] =
-		(struct profile_losses){ 1000, 10000000000, 990, 9900000000, 10, 100000000 };
+		(struct profile_losses){ 1000, 10000000000, 990, 9900000000, 10, 100000000, 0 };
 	q.name = profile_string(
 		p, "<b>org.shop.Main</b></script><img src=x onerror=\"window.hit=1\">");
 	for (unsigned i = 0; i < 2; i++) {

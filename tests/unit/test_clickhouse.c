@@ -44,7 +44,7 @@ static void add_process(struct profile *p, uint32_t pid)
 	q.labels = profile_string(p, "namespace=prod\nservice=shop\nteam=checkout\n");
 	t.process = profile_process(p, &q);
 	t.name = profile_string(p, "main; \"x\"\t'");
-	accounts.of[WIRE_EVENT_CPU] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
+	accounts.of[WIRE_EVENT_CPU] = (struct profile_losses){ 5, 50, 4, 40, 1, 10, 0 };
 	profile_add_accounts(p, t.process, &accounts);
 	profile_add_cpu(p, t.process, 12345);
 	run = profile_node(p, 0, frame(p, WIRE_KIND_C2, "java.lang.Thread", "run", "", 0));

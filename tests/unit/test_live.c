@@ -104,8 +104,8 @@ static void a_recording_has_its_own_profile(void **state)
 	assert_int_equal(live_new(NULL, NULL, &live), 0);
 	assert_int_equal(live_source_new(live, &app, &source), 0);
 	add(source, stream, T0);
-	assert_int_equal(live_tap_new(source, 1, T0, &tap), 0);
-	assert_true(live_tap_new(source, 1, T0, &second) < 0);
+	assert_int_equal(live_tap_new(source, 1, false, T0, &tap), 0);
+	assert_true(live_tap_new(source, 1, false, T0, &second) < 0);
 	add(source, stream, T0 + 1);
 	assert_int_equal(weight_of(live_tap_profile(tap)), 10);
 	live_source_free(source); /* the target is gone: what was recorded stays */
@@ -283,7 +283,7 @@ static void a_wall_clock_that_is_set_loses_nothing(void **state)
 
 static void what_was_dropped_is_booked_also_where_nothing_came(void **state)
 {
-	const struct profile_accounts all = { .of = { { 7, 70, 0, 0, 7, 70 } } };
+	const struct profile_accounts all = { .of = { { 7, 70, 0, 0, 7, 70, 0 } } };
 	struct setup u = opened();
 	struct profile *p;
 
@@ -498,14 +498,14 @@ static void what_was_waited_for_or_allocated_stands_on_the_stack(void **state)
 
 static void a_recording_takes_its_events_alone(void **state)
 {
-	const struct profile_accounts dropped = { .of = { { 0 }, { 1, 10, 0, 0, 1, 10 } },
+	const struct profile_accounts dropped = { .of = { { 0 }, { 1, 10, 0, 0, 1, 10, 0 } },
 						  .short_waits = 5 };
 	struct setup u = opened();
 	struct live_tap *tap;
 	struct profile *p;
 
 	(void)state;
-	assert_int_equal(live_tap_new(u.source, 1u << WIRE_EVENT_LOCK, T0, &tap), 0);
+	assert_int_equal(live_tap_new(u.source, 1u << WIRE_EVENT_LOCK, false, T0, &tap), 0);
 	add(u.source, u.stream, T0);
 	add_event(&u, WIRE_EVENT_LOCK, "", 77);
 	live_add_accounts(u.source, &dropped);
@@ -525,7 +525,7 @@ static void a_recording_is_as_long_as_it_took_whatever_times_events_have(void **
 	struct live_tap *tap;
 
 	(void)state;
-	assert_int_equal(live_tap_new(u.source, 1u << WIRE_EVENT_CPU, T0, &tap), 0);
+	assert_int_equal(live_tap_new(u.source, 1u << WIRE_EVENT_CPU, false, T0, &tap), 0);
 	add(u.source, u.stream, T0 - LIVE_SLICE_NS);
 	add(u.source, u.stream, UINT64_MAX / 2);
 	live_add_cpu(u.source, 50, T0, T0 + 9);
@@ -541,7 +541,7 @@ static void a_recording_is_as_long_as_it_took_whatever_times_events_have(void **
  * any span agree all the same. */
 static void the_accounts_of_every_span_are_those_of_its_rows(void **state)
 {
-	const struct profile_accounts dropped = { .of = { { 2, 20, 0, 0, 2, 20 } } };
+	const struct profile_accounts dropped = { .of = { { 2, 20, 0, 0, 2, 20, 0 } } };
 	struct setup u = opened();
 
 	(void)state;

@@ -33,7 +33,7 @@ static struct profile *example(uint32_t pid)
 	assert_int_equal(profile_new(&p), 0);
 	p->begin_real_ns = 1000;
 	p->end_real_ns = 2000;
-	p->accounts.of[WIRE_EVENT_CPU] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
+	p->accounts.of[WIRE_EVENT_CPU] = (struct profile_losses){ 5, 50, 4, 40, 1, 10, 0 };
 	a = profile_node(p, 0, frame(p, "T", "run"));
 	b = profile_node(p, a, frame(p, "T", "work"));
 	profile_add(p, thread(p, pid, "one"), b, 1, 10);
@@ -443,8 +443,8 @@ static void a_table_at_its_own_limit_can_be_read_back(void **state)
 
 static void losses_go_with_their_process(void **state)
 {
-	const struct profile_accounts mine = { .of = { { 10, 100, 8, 80, 2, 20 } } },
-				      others = { .of = { { 5, 50, 5, 50, 0, 0 } } };
+	const struct profile_accounts mine = { .of = { { 10, 100, 8, 80, 2, 20, 0 } } },
+				      others = { .of = { { 5, 50, 5, 50, 0, 0, 0 } } };
 	struct profile *p = example(7), *sum, *q;
 	struct profile_process process = { .pid = 8, .start_time = 80 };
 	const uint32_t pid = 8;
@@ -609,7 +609,7 @@ static struct profile *mixed(void)
 	add_wait(p, t, 2, WIRE_WAIT_PARK, false);
 	add_wait(p, t, 2, WIRE_WAIT_PARK, true);
 	p->interval[WIRE_EVENT_LOCK] = 1000000;
-	p->accounts.of[WIRE_EVENT_LOCK] = (struct profile_losses){ 4, 4000, 4, 4000, 0, 0 };
+	p->accounts.of[WIRE_EVENT_LOCK] = (struct profile_losses){ 4, 4000, 4, 4000, 0, 0, 0 };
 	p->accounts.short_waits = 9;
 	p->accounts.short_waits_ns = 99;
 	return p;

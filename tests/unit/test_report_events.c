@@ -50,7 +50,7 @@ static struct profile *example(void)
 	p->end_real_ns = 2000000000;
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		p->interval[e] = e == WIRE_EVENT_ALLOC ? 524288 : 1000000;
-		p->accounts.of[e] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
+		p->accounts.of[e] = (struct profile_losses){ 5, 50, 4, 40, 1, 10, 0 };
 	}
 	p->accounts.short_waits = 12;
 	p->accounts.short_waits_ns = 3000000;

@@ -34,8 +34,8 @@ static uint32_t plain(struct profile *p, uint32_t parent, const char *name, uint
 static uint32_t thread_of(struct profile *p, uint32_t pid, uint32_t tid, const char *name)
 {
 	struct profile_process q = { .pid = pid, .ns_pid = 1, .start_time = 1ull << 40 };
-	struct profile_accounts accounts = { .of = { { 9, 90, 8, 80, 1, 10 },
-						     { 7, 70, 7, 70, 0, 0 } },
+	struct profile_accounts accounts = { .of = { { 9, 90, 8, 80, 1, 10, 0 },
+						     { 7, 70, 7, 70, 0, 0, 0 } },
 					     .short_waits = 3,
 					     .short_waits_ns = 30 };
 	struct profile_thread t = { .tid = tid };

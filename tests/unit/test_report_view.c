@@ -45,8 +45,8 @@ static void add(struct profile *p, uint32_t thread, const char *method, struct p
  * lost. */
 static struct profile *example(void)
 {
-	const struct profile_accounts lost = { .of = { { 3, 60000000, 0, 0, 3, 60000000 },
-						       { 1, 9, 0, 0, 1, 9 } } };
+	const struct profile_accounts lost = { .of = { { 3, 60000000, 0, 0, 3, 60000000, 0 },
+						       { 1, 9, 0, 0, 1, 9, 0 } } };
 	struct profile_process q = { .pid = 7, .start_time = 1 };
 	struct profile_thread t = { .tid = 8 };
 	struct profile *p;

@@ -13,15 +13,16 @@ import (
 )
 
 type profile struct {
-	Resource   map[string]any   `json:"resource"`
-	Scope      string           `json:"scope"`
-	Type       string           `json:"type"`
-	Unit       string           `json:"unit"`
-	Attributes map[string]any   `json:"attributes"`
-	Total      int64            `json:"total"`
-	Samples    int              `json:"samples"`
-	Stacks     map[string]int64 `json:"stacks"`
-	Threads    map[string]int64 `json:"threads"`
+	Resource   map[string]any              `json:"resource"`
+	Scope      string                      `json:"scope"`
+	Type       string                      `json:"type"`
+	Unit       string                      `json:"unit"`
+	Attributes map[string]any              `json:"attributes"`
+	Total      int64                       `json:"total"`
+	Samples    int                         `json:"samples"`
+	Stacks     map[string]int64            `json:"stacks"`
+	Threads    map[string]int64            `json:"threads"`
+	Links      map[string]map[string]int64 `json:"links"`
 }
 
 type dictionary struct{ pprofile.ProfilesDictionary }
@@ -100,11 +101,23 @@ func (d dictionary) check() {
 	if d.StackTable().At(0).LocationIndices().Len() != 0 {
 		fail("the first stack is not empty")
 	}
+	links := map[string]bool{}
+	for _, l := range d.LinkTable().All() {
+		link := l.TraceID().String() + l.SpanID().String()
+		if links[link] {
+			fail("link %s twice", link)
+		}
+		links[link] = true
+	}
+	if !d.LinkTable().At(0).TraceID().IsEmpty() || !d.LinkTable().At(0).SpanID().IsEmpty() {
+		fail("the first link is not empty")
+	}
 }
 
 func (d dictionary) profile(p pprofile.Profile) profile {
 	out := profile{Type: d.text(p.SampleType().TypeStrindex()), Unit: d.text(p.SampleType().UnitStrindex()),
-		Attributes: d.attributes(p.AttributeIndices().AsRaw()), Stacks: map[string]int64{}, Threads: map[string]int64{}}
+		Attributes: d.attributes(p.AttributeIndices().AsRaw()), Stacks: map[string]int64{}, Threads: map[string]int64{},
+		Links: map[string]map[string]int64{}}
 	if d.text(p.PeriodType().TypeStrindex()) == "" || p.Period() <= 0 {
 		fail("no period")
 	}
@@ -113,15 +126,24 @@ func (d dictionary) profile(p pprofile.Profile) profile {
 		if s.Values().Len() != 1 || s.StackIndex() == 0 {
 			fail("a sample without its value or stack")
 		}
-		in("link", s.LinkIndex(), d.LinkTable().Len())
+		l := d.LinkTable().At(in("link", s.LinkIndex(), d.LinkTable().Len()))
+		link := l.TraceID().String() + "/" + l.SpanID().String()
+		if (s.LinkIndex() == 0) != (link == "/") {
+			fail("link %d is %s", s.LinkIndex(), link)
+		}
 		attributes := d.attributes(s.AttributeIndices().AsRaw())
-		identity := fmt.Sprint(s.StackIndex(), attributes)
+		identity := fmt.Sprint(s.StackIndex(), attributes, link)
 		if known[identity] {
 			fail("sample %s twice", identity)
 		}
 		known[identity] = true
 		out.Total += s.Values().At(0)
-		out.Stacks[d.stack(s.StackIndex())] += s.Values().At(0)
+		stack := d.stack(s.StackIndex())
+		out.Stacks[stack] += s.Values().At(0)
+		if out.Links[link] == nil {
+			out.Links[link] = map[string]int64{}
+		}
+		out.Links[link][stack] += s.Values().At(0)
 		out.Threads[fmt.Sprint(attributes["thread.name"])] += s.Values().At(0)
 		out.Samples++
 	}
