@@ -165,13 +165,16 @@ class Pprof:
         if 0 in locations or 0 in functions:
             raise ValueError("id 0")
         self.totals, self.labels, self.samples = dict.fromkeys(self.types, 0), set(), len(p[2])
+        self.values = collections.defaultdict(set)  # by label
         for s in map(fields, p[2]):
             values = packed(s[2])
             if len(values) != len(self.types) or not set(packed(s[1])) <= locations:
                 raise ValueError("a sample of %d values" % len(values))
             for name, value in zip(self.types, values):
                 self.totals[name] += value
-            self.labels.update(strings[fields(x)[1][0]] for x in s[3])
+            for key, text in ((strings[x[1][0]], strings[x[2][0]] if x[2] else "") for x in map(fields, s[3])):
+                self.labels.add(key)
+                self.values[key].add(text)
 
 
 # ---- stubs
