@@ -368,7 +368,7 @@ static void pprof_put_labels(struct writer *w, Pprof__Sample *s, const struct pr
 		s->label[s->n_label++] = pprof_label(w, S_IDLE, 0, 1);
 }
 
-static bool is_hex(const char *s, size_t n)
+static bool pprof_is_hex(const char *s, size_t n)
 {
 	return strlen(s) == n && strspn(s, "0123456789abcdef") == n;
 }
@@ -384,7 +384,8 @@ static void pprof_put_ids(struct writer *w, Pprof__Sample *s, const struct profi
 	if (!w->no_labels)
 		s->label[s->n_label++] =
 			pprof_label(w, S_TRACE_ID, S_FIXED + (int64_t)span->trace_id, 0);
-	if (span->span_id && (!w->no_labels || is_hex(w->p->strings[span->span_id], SPAN_ID_CHARS)))
+	if (span->span_id &&
+	    (!w->no_labels || pprof_is_hex(w->p->strings[span->span_id], SPAN_ID_CHARS)))
 		s->label[s->n_label++] =
 			pprof_label(w, S_SPAN_ID, S_FIXED + (int64_t)span->span_id, 0);
 }
