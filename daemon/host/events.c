@@ -4,15 +4,14 @@
 #include "daemon/host/thread_ids.h"
 #include "daemon/profile/idle.h"
 
-/* Wall time of a moment on @t's clock. */
+/* The wall-clock time of a moment on @t's clock. */
 static uint64_t real_ns(const struct target *t, uint64_t mono_ns)
 {
 	return mono_ns + (uint64_t)t->real_minus_mono_ns;
 }
 
-/* A wait belongs to the moment of its end: until then its length is unknown. */
-/* In the history, all virtual threads without a name share a number; an unknown host number stays
- * the container's. */
+/* The number of a thread in the history: all unnamed virtual threads share one, and a number
+ * that is unknown on the host stays the container's. */
 uint32_t host_history_tid(uint32_t tid, const char *name)
 {
 	if (tid > WIRE_VIRTUAL_TID && !name[0])
@@ -100,7 +99,7 @@ void host_add_offcpu(struct live_source *to, const struct target *t, const struc
 	live_add_event(to, t->stream, &e, kernel, real_ns(t, o->end_ns));
 }
 
-/* Samples that arrived are counted on arrival; only the drops are added here. */
+/* The drops of @t. Events that arrived are counted as they arrive. */
 static struct profile_accounts accounts_of(const struct target *t)
 {
 	struct profile_accounts now = { 0 };
@@ -110,8 +109,8 @@ static struct profile_accounts accounts_of(const struct target *t)
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		const struct stream_accounts *b = &c.of[e];
 
-		/* the kernel told of these, too: what the agent drops lacks its Java stack, no more
-		 */
+		/* the kernel's record of the interval came, too: without the agent's it only
+		 * lacks its Java stack */
 		if (e == WIRE_EVENT_OFFCPU)
 			continue;
 		now.of[e].dropped = b->taken - b->delivered;
@@ -122,7 +121,7 @@ static struct profile_accounts accounts_of(const struct target *t)
 	return now;
 }
 
-/* The agent's counters begin at 0 with each session. */
+/* The increase of a counter, which begins at 0 with each session. */
 static uint64_t host_events_since(uint64_t now, uint64_t then)
 {
 	return now < then ? now : now - then;

@@ -1,7 +1,7 @@
 /*
- * See gaps.h. A line is "boot pid start_time cpu_ns mono_ns". The file is written in place, in one
- * write: if the daemon is killed meanwhile, whole lines remain, and the first one of a process
- * counts. Nothing is synced, because after a crash of the host the file is useless anyway.
+ * See gaps.h. A line is "boot pid start_time cpu_ns mono_ns". The file is overwritten by one write:
+ * if the daemon is killed meanwhile, whole lines remain, and the first one of a process counts.
+ * Nothing is synced, because after a crash of the host the file is useless.
  */
 #include "daemon/host/gaps.h"
 
@@ -16,7 +16,7 @@
 #include "daemon/ground/proc.h"
 
 #define LINE_MAX_BYTES 160
-#define FORMER_MAX     2048 /* lines of the daemon before */
+#define FORMER_MAX     2048 /* lines that are read from the previous daemon's file */
 
 struct gaps {
 	char path[300];
@@ -24,9 +24,9 @@ struct gaps {
 	struct gaps_last *former;
 	unsigned n_former;
 	int fd; /* -1 = not opened yet */
-	char *text; /* the text to be written */
+	char *text; /* what is to be written */
 	size_t len, room;
-	size_t written; /* length of the file */
+	size_t written; /* the length of the file */
 };
 
 static struct gaps_last *find_former(const struct gaps *g, pid_t pid, uint64_t start_time)
@@ -67,7 +67,7 @@ int gaps_open(const char *dir, struct gaps **ret)
 	if (!g)
 		return -ENOMEM;
 	g->fd = -1;
-	g->written = SIZE_MAX; /* unknown: the first write truncates the file */
+	g->written = SIZE_MAX; /* unknown: the first write cuts the file */
 	g->former = calloc(FORMER_MAX, sizeof(*g->former));
 	if (!g->former) {
 		gaps_free(g);
@@ -114,7 +114,7 @@ void gaps_add(struct gaps *g, const struct gaps_last *last)
 	if (g->room - g->len < LINE_MAX_BYTES) {
 		more = realloc(g->text, room);
 		if (!more)
-			return; /* it is not counted then */
+			return; /* without memory it is not counted */
 		g->text = more;
 		g->room = room;
 	}

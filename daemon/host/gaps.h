@@ -1,8 +1,8 @@
 /*
- * CPU time that processes used between two daemons. The file "sampled" in the state directory has a
- * line for each process that is sampled, rewritten every second, with that moment and the CPU time
- * that the process had used by then. The next daemon counts what the process used since then as not
- * sampled, however the previous daemon ended.
+ * The CPU time that processes used between two daemons. Every second the daemon rewrites the file
+ * "sampled" in the state directory: one line for each process that is sampled, with the present
+ * moment and the CPU time that the process has used so far. Whatever the process uses until the
+ * next daemon samples it counts as not sampled, however this daemon ends.
  */
 #pragma once
 
@@ -11,28 +11,29 @@
 #include <sys/types.h>
 #include "daemon/ground/mem.h"
 
-/* After a longer break the daemon was not restarted but switched off, and nothing is counted. */
+/* After a longer break the daemon was switched off, not restarted: nothing is counted. */
 #define GAPS_MAX_NS (300 * 1000000000ull)
 
-/* A process when it was last sampled. */
+/* A process at the moment when it was last sampled. */
 struct gaps_last {
 	pid_t pid;
 	uint64_t start_time; /* clock ticks since boot */
-	uint64_t cpu_ns; /* of its life */
-	uint64_t mono_ns; /* CLOCK_MONOTONIC, which continues from one daemon to the next */
+	uint64_t cpu_ns; /* since the process began */
+	uint64_t mono_ns; /* CLOCK_MONOTONIC, which goes on from one daemon to the next */
 };
 
 struct gaps;
 
-/* @dir: the state directory. Lines of another boot, or of a process that has ended, are dropped. 0
- * or -ENOMEM. */
+/* Reads the file in @dir, the state directory, without lines of another boot or of processes
+ * that have ended. 0 or -ENOMEM. */
 int gaps_open(const char *dir, struct gaps **ret);
-struct gaps *gaps_free(struct gaps *g); /* the file stays; NULL is allowed */
-/* The process is sampled again: true = the previous daemon sampled it, at most GAPS_MAX_NS ago.
- * Only true once. */
+struct gaps *gaps_free(struct gaps *g); /* the file stays; @g may be NULL */
+/* The process is sampled again: did the previous daemon sample it, at most GAPS_MAX_NS ago? True
+ * only once. */
 bool gaps_take(struct gaps *g, pid_t pid, uint64_t start_time, struct gaps_last *ret);
-/* Rewrites the file: processes passed since gaps_begin(), and those of the previous daemon that are
- * not sampled yet. 0 or -errno; on failure the old content stays, or is truncated. */
+/* Rewrite the file: gaps_begin(), gaps_add() for each sampled process, gaps_write(). Processes
+ * of the previous daemon that are not sampled yet keep their lines. 0 or -errno: then the old
+ * content stays, or is cut off. */
 void gaps_begin(struct gaps *g);
 void gaps_add(struct gaps *g, const struct gaps_last *last);
 int gaps_write(struct gaps *g);

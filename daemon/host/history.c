@@ -1,6 +1,6 @@
 /*
- * Between memory and disk: closed windows go to the store, through the worker; host_query()
- * combines the two.
+ * Between memory and disk: the worker brings closed windows into the store, and host_query()
+ * combines memory and store.
  */
 #include "daemon/host/host_priv.h"
 
@@ -8,9 +8,9 @@
 #include <string.h>
 #include "daemon/ground/log.h"
 
-#define AGREE_MAX	 64 /* processes */
+#define AGREE_MAX	 64 /* processes that must agree on a name */
 #define JOURNAL_JOBS_MAX 8
-/* size when encoded: a larger slice waits for its window */
+/* bytes of an encoded slice; a larger one goes to disk only with its window */
 #define JOURNAL_SLICE_MAX (32ul << 20)
 
 struct names {
@@ -26,8 +26,8 @@ static const char *host_history_lookup(void *userdata, const struct profile_proc
 
 	if (q)
 		return symbols_lookup(n->symbols, (int)q->pid, q->start_time, module, offset);
-	/* nameless frames from the store: containers have different files at the same paths, so a
-	 * name is used only if all of them agree */
+	/* frames from the store do not say whose file they mean, and containers have different
+	 * files at the same path: a name counts only if all processes agree on it */
 	for (uint32_t i = 0; i < n->profile->n_processes && i < AGREE_MAX; i++) {
 		const char *here =
 			host_history_lookup(userdata, &n->profile->processes[i], module, offset);
@@ -56,7 +56,7 @@ struct append_job {
 	int result;
 };
 
-/* kindling-upload counts what never reached the history. */
+/* Counts samples that never reach the history; kindling-upload reports them as lost. */
 static void note_not_stored(struct host *h, const struct profile *window)
 {
 	for (uint32_t i = 0; i < window->n_rows; i++)
@@ -72,7 +72,7 @@ static void run_append(void *userdata)
 	store_upkeep(job->store);
 }
 
-/* One line when the history stops, and one when it continues. */
+/* Logs one line when the history stops, and one when it goes on. */
 static void say_result(struct host *h, int result)
 {
 	bool was = h->stands_still;
@@ -162,7 +162,7 @@ bool host_on_slice(void *userdata, const struct profile *slice)
 
 	if (!h->store)
 		return true;
-	/* the disk is slow: windows need the queue more */
+	/* the disk is slow: leave the queue to windows */
 	if (h->journaling >= JOURNAL_JOBS_MAX || !(job = calloc(1, sizeof(*job))))
 		return false;
 	*job = (struct journal_job){ .host = h,
@@ -202,7 +202,8 @@ int host_query(struct host *h, uint64_t from, uint64_t to, const struct profile_
 	host_take_cpu_of_all(h);
 	if (r == 0)
 		r = live_query(h->live, from, to, filter, p);
-	/* the store has what is older than memory; windows in both would count twice */
+	/* the store is asked only for what is older than memory; a window in both would count
+	 * twice */
 	oldest = live_oldest_real_ns(h->live);
 	if (to > oldest)
 		to = oldest;

@@ -1,6 +1,6 @@
 /*
- * See host.h. Opens the rooms in the order of their dependencies, and closes them in reverse order;
- * a clean end detaches every agent first.
+ * See host.h. The rooms are opened in the order of their dependencies and closed in reverse order.
+ * A clean end detaches every agent first.
  */
 #include "daemon/host/moments.h"
 
@@ -12,7 +12,7 @@
 #include "daemon/ground/clock.h"
 
 #define SHUTDOWN_NS (6 * NS_PER_S)
-#define GIVE_BACK_S 10 /* as long as windows take to close */
+#define GIVE_BACK_S 10 /* seconds; windows take as long to close */
 #define MEMORY_NS   (NS_PER_S / 10)
 #define SETTLED_NS  (300 * NS_PER_MS)
 
@@ -48,7 +48,8 @@ static void host_on_second(void *userdata)
 		heap_give_back();
 }
 
-/* By then samples of a second have usually arrived, so most slices go to the journal once. */
+/* host_on_second() first runs SETTLED_NS after a full second: by then most of its samples have
+ * arrived, so most slices are written to the journal only once. */
 static uint64_t first_second_ns(void)
 {
 	return NS_PER_S + SETTLED_NS - clock_real_ns() % NS_PER_S;
@@ -59,7 +60,8 @@ static void on_memory(void *userdata)
 	host_check_memory(userdata);
 }
 
-/* A program for a single JVM looks at it in its own process: it can keep nobody else waiting. */
+/* Opens kindling-look. `kindling record` looks at its one JVM in its own process: nobody else
+ * has to wait for it. */
 static int open_look(struct host *h, struct fault *f)
 {
 	static const char name[] = "kindling-look";
@@ -107,7 +109,7 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 		r = timelines_new(&h->timelines);
 	if (r == 0)
 		timelines_limit(h->timelines, host_moments_bytes(h->config));
-	if (r == 0) /* the next full second */
+	if (r == 0) /* from the next full second on */
 		live_begin_at(h->live, (clock_real_ns() / LIVE_SLICE_NS + 1) * LIVE_SLICE_NS);
 	if (r == 0)
 		r = host_sampling_new(h->config, host_stacks_of, h, &h->sampling);
@@ -125,7 +127,9 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 	if (r == 0 && discover)
 		r = discovery_new(h->loop, h->config, h->look, &host_discovery_calls, h,
 				  &h->discovery);
-	if (r == 0 && discover) { /* nobody looks at them until they are attached to again */
+	if (r == 0 && discover) {
+		/* the previous daemon's targets come first: until they are attached to again they
+		 * are not sampled */
 		uint32_t n;
 		pid_t *former = targets_former(h->targets, &n);
 
@@ -165,7 +169,7 @@ struct host *host_free(struct host *h)
 	targets_free(h->targets);
 	host_sampling_free(h->sampling);
 	timelines_free(h->timelines);
-	live_free(h->live); /* the last window goes to the worker */
+	live_free(h->live); /* closes the last windows, which go to the worker */
 	if (h->store)
 		store_hurry(h->store);
 	worker_free(h->worker);
@@ -259,7 +263,7 @@ uint64_t host_windows_dropped(struct host *h)
 	return h->windows_dropped;
 }
 
-/* Events of which @l and others want to know are passed on without delay. */
+/* Does any listener want the events of @t without delay? */
 static bool host_is_followed(const struct host *h, const struct target *t)
 {
 	for (const struct host_listener *l = h->listeners; l; l = l->next)

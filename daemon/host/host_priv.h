@@ -1,8 +1,8 @@
 /*
- * Inside the host room: host.c (life cycle), wiring.c (callbacks from room to room), history.c
- * (windows and queries through the worker), recording.c, thread_states.c, sampling.c and
- * kernel_frames.c (host engine), thread_ids.c (numbers of a container's threads), events.c (events
- * for the profile), process_cpu.c (CPU time from the kernel, for coverage), gaps.c (between two
+ * Shared by the files of the host room: host.c (life cycle), wiring.c (callbacks from room to
+ * room), history.c (windows and queries), recording.c, thread_states.c, sampling.c and
+ * kernel_frames.c (the host engine), thread_ids.c (numbers of a container's threads), events.c
+ * (events for the profile), process_cpu.c (CPU time from the kernel), gaps.c (time between two
  * daemons), mapped_files.c (files for symbols), moments.c (events for the timeline), uploads.c
  * (kindling-upload), wanted.c (recordings that it asks for).
  */
@@ -14,120 +14,122 @@
 #include "daemon/host/thread_ids.h"
 
 struct host {
-	struct loop *loop; /* borrowed, as config */
+	struct loop *loop; /* borrowed, and so is config */
 	const struct config *config;
 	struct worker *worker;
 	struct targets *targets;
-	struct look *look; /* NULL = processes are looked at in the caller's process */
-	struct discovery *discovery; /* NULL = none, or shutting down */
+	struct look *look; /* NULL = this process looks by itself */
+	struct discovery *discovery; /* NULL = not wanted, or shutting down */
 	struct live *live;
 	struct timelines *timelines;
-	uint64_t times_ns; /* CLOCK_MONOTONIC, of the last host_take_times() */
+	uint64_t times_ns; /* CLOCK_MONOTONIC, last host_take_times() */
 	struct store *store; /* NULL = nothing is kept */
 	struct gaps *gaps; /* NULL = nothing is kept */
-	bool gaps_failed; /* to be written, the last time */
+	bool gaps_failed; /* the last write failed */
 	struct symbols *symbols;
-	struct host_question *questions; /* questions of symbols that look has not answered */
+	struct host_question *questions; /* of symbols, which look has not answered yet */
 	struct host_sampling *sampling;
-	struct offcpu_engine *offcpu; /* borrowed of it; NULL: offcpu_why says why */
+	struct offcpu_engine *offcpu; /* owned by sampling; NULL = offcpu_why has the reason */
 	const char *offcpu_why;
 	struct loop_source *offcpu_source;
 	struct loop_timer *offcpu_timer;
-	struct target *offcpu_last; /* whose record came last; NULL = look for it */
+	struct target
+		*offcpu_last; /* the target of the last record, which saves a search; NULL = none */
 	struct loop_timer *second;
 	uint32_t seconds;
 	struct host_listener *listeners; /* borrowed */
 	uint64_t start_mono_ns;
 	uint64_t windows_dropped;
 	struct loop_timer *memory_timer;
-	uint64_t memory_ended; /* sessions ended by limits.memory */
+	uint64_t memory_ended; /* how many sessions limits.memory has ended */
 	unsigned appending; /* windows on their way to the store */
-	bool stands_still; /* the last window could not be written to the history */
-	uint64_t settled_real_ns; /* and how far the history went when there were last none */
-	uint64_t not_stored[WIRE_EVENT_COUNT]; /* samples not yet reported to the listener */
-	struct uploads *uploads; /* NULL = there are none */
-	unsigned journaling; /* seconds on their way to its journal */
-	/* shutdown has begun */
+	bool stands_still; /* the last window could not be stored */
+	uint64_t settled_real_ns; /* see host_settled_real_ns(), when no window was on its way */
+	uint64_t not_stored[WIRE_EVENT_COUNT]; /* samples that kindling-upload has not been told of
+						  yet */
+	struct uploads *uploads; /* NULL = there are no sinks */
+	unsigned journaling; /* seconds on their way to the journal */
+	/* set while the host shuts down */
 	struct loop_timer *shutdown_timer; /* NULL = not started */
 	uint64_t shutdown_by_mono_ns;
 	void (*on_down)(void *userdata);
 	void *down_userdata;
 };
 
-/* CPU time of a process. */
+/* The CPU time of a process while it is sampled. */
 struct host_cpu {
-	bool known; /* the two values below are */
-	uint64_t ns, real_ns, mono_ns; /* as the kernel last reported */
-	bool left; /* its end is unknown because this daemon ends first */
-	uint64_t sum_ns; /* while it was sampled */
+	bool known; /* ns, real_ns and mono_ns are set */
+	uint64_t ns, real_ns, mono_ns; /* what the kernel last said, and when */
+	bool left; /* this daemon ends first: gaps.c goes on counting */
+	uint64_t sum_ns; /* used while it was sampled */
 };
 
-/* What the host keeps for a target: its userdata. Freed with it. */
+/* What the host keeps for a target, as its userdata; freed with the target. */
 struct host_entry {
 	struct live_source *source;
-	struct locks *locks; /* NULL without memory for it */
-	struct timeline *timeline; /* likewise, and after its end */
-	struct time_ledger *ledger; /* NULL = the kernel has told nothing of its threads */
-	struct offcpu_join *offcpu; /* NULL = nothing has come yet, or no memory */
-	struct thread_ids *ids; /* NULL = it is in our pid namespace, or the namespace could not be
-				 * opened */
-	/* CLOCK_MONOTONIC: last question about its threads, 0 = none; and when these questions
-	 * began */
+	struct locks *locks; /* NULL = no memory */
+	struct timeline *timeline; /* NULL = no memory, or the target has ended */
+	struct time_ledger *ledger; /* NULL = the kernel has no times of its threads */
+	struct offcpu_join *offcpu; /* NULL = no record has come yet, or no memory */
+	struct thread_ids
+		*ids; /* NULL = it is in our pid namespace, or /proc/PID/task cannot be opened */
+	/* CLOCK_MONOTONIC: states of threads are reported until then (0 = they are not); and
+	 * since when */
 	uint64_t states_until_ns, states_since_ns;
-	const char *note; /* target_engine_note() at the last check; static */
+	const char *note; /* target_engine_note() at its last check; static */
 	struct host_sampling_target sampling;
-	struct profile_accounts booked; /* already passed to the live end */
+	struct profile_accounts booked; /* passed to the live end so far */
 	struct host_cpu cpu;
 	struct host_gap gap;
 };
 
 /* mapped_files.c */
 extern const struct symbols_opener host_opener;
-/* host.c: which targets somebody listens to */
+/* host.c: passes on, for each target, whether a listener wants its events. */
 void host_note_followed(struct host *h);
 /* wiring.c */
 extern const struct discovery_ops host_discovery_calls;
 extern const struct targets_ops host_target_calls;
-/* Created at the first call for @t, which owns it; NULL without memory. */
+/* The host's entry of @t, made by the first call; NULL without memory. */
 struct host_entry *host_entry_of(struct host *h, struct target *t);
-/* Passes the increase of the counters of @t since the last call to the live end. */
+/* Passes what the counters of @t have grown by since the last call to the live end. */
 void host_take_accounts(struct host *h, struct target *t);
-/* kernel_frames_find_fn; @userdata is the host. */
+/* A kernel_frames_find_fn; @userdata is the host. */
 struct kernel_stacks *host_stacks_of(void *userdata, pid_t pid);
-/* Converts the stream's thread number to the host's; virtual threads keep theirs. @e may be NULL.
- */
+/* The host's number for the stream's number of a thread; virtual threads keep theirs. @e may be
+ * NULL. */
 uint32_t host_number_of(const struct host_entry *e, uint32_t tid);
 
 /* history.c */
-/* live_window_fn; @userdata is the host. Without memory or room in the worker the window is dropped
- * and counted. */
+/* A live_window_fn; @userdata is the host. Without memory or room in the worker the window is
+ * dropped and counted. */
 void host_on_window(void *userdata, const struct profile *window);
-bool host_on_slice(void *userdata, const struct profile *slice); /* live_slice_fn */
-/* Adds names to native frames, as far as they are known now; requests the others. */
+bool host_on_slice(void *userdata, const struct profile *slice); /* a live_slice_fn */
+/* Names native frames as far as their files have been read, and asks for the other files. */
 
 /* uploads.c */
 void uploads_on_second(struct host *h);
 void uploads_on_settings(struct host *h);
 struct uploads *uploads_free(struct uploads *u);
 
-/* offcpu.c: between the engine of times off the CPU, the join, and all that wants its events. */
-int host_offcpu_open(struct host *h); /* after sampling and targets; 0 or -errno */
+/* offcpu.c: connects the engine of times off the CPU, the joins, and those who get the events. */
+int host_offcpu_open(struct host *h); /* after sampling and targets were opened; 0 or -errno */
 void host_offcpu_close(struct host *h);
 void host_offcpu_agent(struct target *t, const struct stream_offcpu *o);
-/* An ended wait, with the stream's numbers of threads. */
+/* A wait that has ended, with the stream's numbers of threads. */
 void host_offcpu_lock(struct target *t, const struct stream_lock *w, bool idle);
-/* Passes on what waits of @t: its ids get another meaning, or its session ends. */
+/* Passes on all intervals of @t that wait, because its ids get new meanings or its session ends. */
 void host_offcpu_flush(struct target *t);
 
-/* memory.c: ends the sessions of targets that exceed limits.memory */
+/* memory.c: ends the sessions of targets that exceed limits.memory. */
 void host_check_memory(struct host *h);
 
-/* process_cpu.c: passes the CPU time that @t used since the last call to the live end while it is
- * sampled; and ends that */
+/* process_cpu.c: passes the CPU time that @t has used since the last call to the live end; and
+ * stops doing so. */
 void host_take_cpu(struct host *h, struct target *t);
 void host_take_cpu_of_all(struct host *h);
 void host_leave_cpu(struct host *h, struct target *t);
 void host_write_gaps(struct host *h); /* for the next daemon */
 
-/* thread_states.c: once a second; stops reports that nobody asks for */
+/* thread_states.c: once a second, stops reports of states that nobody needs any more. */
 void host_expire_states(struct host *h);

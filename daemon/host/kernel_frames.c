@@ -12,19 +12,19 @@ struct kernel_frames {
 	struct host_engine *engine;
 	kernel_frames_find_fn *find;
 	void *userdata;
-	/* names and names_result are the reader's until it was waited for */
+	/* the reader owns names and names_result until it is joined */
 	pthread_t reader;
 	bool reading, has_read;
 	FILE *from;
 	int names_result;
-	struct kallsyms *names; /* NULL: note has the reason */
+	struct kallsyms *names; /* NULL: note says why */
 	struct kernel_stacks_counts counts;
 	char note[120];
 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Without rights the file can be read, but all addresses are zero. */
+/* Sets the note. Without rights the file can be read, but all addresses in it are 0. */
 static void explain_names(struct kernel_frames *k)
 {
 	int r = k->names_result;
@@ -60,9 +60,9 @@ static void end_names(struct kernel_frames *k)
 }
 
 /*
- * Reading takes half of the CPU time of a start, and JVMs wait for that. No name is asked for
- * before the first sample, so a thread reads them that ends with it. The file is opened at once:
- * the kernel shows addresses to who had the right to see them then.
+ * Reads the names in a thread that then ends: reading takes half of the CPU time of a start, JVMs
+ * wait for the start, and no name is needed before the first sample. The file is opened now,
+ * because the kernel shows addresses according to the rights at that moment.
  */
 static void begin_names(struct kernel_frames *k)
 {
@@ -157,7 +157,7 @@ struct kernel_stack *kernel_frames_take(struct kernel_frames *k, struct kernel_s
 
 	*ret = (struct live_kernel){ .name = kernel_frames_name_of, .userdata = k };
 	kernel_frames_drain(k);
-	/* labels such as "[no signal]" are not code that calls the kernel */
+	/* a label such as "[no signal]" is no code that could have called the kernel */
 	if (stream_node(stream, sample->node, &leaf, &parent) && leaf.kind == WIRE_KIND_SYNTHETIC)
 		return NULL;
 	ret->n = kernel_stacks_take(stacks, sample->tid, sample->mono_ns, &first);

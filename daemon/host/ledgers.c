@@ -9,7 +9,8 @@
 
 _Static_assert((int)TIME_LEDGER_REASONS >= (int)OFFCPU_REASON_COUNT, "each reason has a place");
 
-/* What the kernel's classes are before an event explains them. A futex may be for anything. */
+/* The reason of each of the kernel's classes, unless an event gives a better one. A futex may
+ * serve any wait. */
 static const uint8_t reasons[OFFCPU_CLASS_COUNT] = {
 	[OFFCPU_FUTEX] = OFFCPU_REASON_OTHER,	[OFFCPU_SLEEP] = OFFCPU_REASON_SLEEP,
 	[OFFCPU_POLL] = OFFCPU_REASON_POLL,	[OFFCPU_SOCKET] = OFFCPU_REASON_SOCKET,
@@ -20,7 +21,7 @@ static const uint8_t reasons[OFFCPU_CLASS_COUNT] = {
 	[OFFCPU_OTHER] = OFFCPU_REASON_OTHER,	[OFFCPU_RUNQUEUE] = OFFCPU_REASON_RUNQUEUE,
 };
 
-/* Targets that stream, by pid. */
+/* The targets that stream, sorted by pid. */
 struct booking {
 	struct booking_target {
 		pid_t pid;

@@ -1,10 +1,10 @@
-/* Where the time of every target's threads goes: the kernel's totals once a second, and reasons for
- * them from events, into the target's struct time_ledger. */
+/* Fills each target's struct time_ledger: once a second with the kernel's totals for all
+ * threads, and with the reasons that events give for parts of them. */
 #pragma once
 
 #include "daemon/host/host_priv.h"
 
-/* offcpu_times_fn; @userdata is the host: the last times of a thread that ended. */
+/* An offcpu_times_fn for the last times of a thread that has ended; @userdata is the host. */
 void host_ledgers_on_end(void *userdata, const struct offcpu_times *times);
-/* What an interval was for; with the host room's numbers. */
+/* The reason of one interval; the event's threads have the host's numbers. */
 void host_ledgers_event(const struct host_entry *e, const struct offcpu_event *event);

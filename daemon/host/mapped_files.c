@@ -1,6 +1,6 @@
 /*
  * Connects symbols and look: kindling-look finds the files that processes map, because finding them
- * may block; the daemon gets descriptors that only name them.
+ * may block. The daemon gets descriptors that only name them (O_PATH).
  */
 #include "daemon/host/host_priv.h"
 
@@ -13,7 +13,7 @@
 struct host_question {
 	struct host_question *next;
 	struct host *host;
-	uint64_t ticket; /* of the symbols */
+	uint64_t ticket; /* of struct symbols */
 	struct look_ticket *asked;
 };
 

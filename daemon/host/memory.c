@@ -1,6 +1,6 @@
 /*
- * See memory.h. Names, threads and waits belong to a target and are counted where they are kept;
- * ten times a second they are added up, and a session that takes too much ends, with a reason.
+ * See memory.h. Each room counts the bytes of its names, threads and waits for each target. They
+ * are added up ten times a second, and a session that takes too much is ended, with a reason.
  */
 #include "daemon/host/memory.h"
 
@@ -21,7 +21,7 @@ static size_t bytes_of_tenant(const struct memory_use *uses, unsigned n, uint64_
 	return bytes;
 }
 
-/* @tenant NULL = of all tenants */
+/* The largest use of one tenant, or of all (@tenant NULL). */
 static int memory_largest(const struct memory_use *uses, unsigned n, const uint64_t *tenant)
 {
 	int most = -1;
@@ -45,7 +45,7 @@ int memory_over(const struct memory_use *uses, unsigned n, size_t shared, size_t
 		own += uses[i].bytes;
 	sum += own;
 	if (sum <= limit / 2)
-		return -1; /* the usual case: below the limit nothing is compared */
+		return -1; /* the usual case: below the limit nothing needs to be compared */
 	for (unsigned i = 0; i < n; i++) {
 		size_t bytes = bytes_of_tenant(uses, n, uses[i].tenant);
 

@@ -1,6 +1,6 @@
 /*
- * The memory that targets take in the daemon (limits.memory), and which of them has to give up its
- * memory when it is too much. Pure.
+ * How much of the daemon's memory each target takes, and whose session ends when that is more than
+ * limits.memory. Pure.
  */
 #pragma once
 
@@ -13,9 +13,9 @@ struct memory_use {
 };
 
 /*
- * The index of a target that must give up its memory, or -1: one that takes more than a quarter of
- * @limit; if there are several tenants, the largest target of one that takes more than half of it;
- * and if all together exceed it, the largest target of the largest tenant. @shared: bytes used for
- * all of them, which count up to half of the limit.
+ * Finds the target whose session has to end; returns its index, or -1. It is one that takes more
+ * than a quarter of @limit; else, if there are several tenants, the largest target of a tenant that
+ * takes more than half of it; else, if all together exceed it, the largest target of the largest
+ * tenant. @shared: bytes that all targets share, which count up to half of the limit.
  */
 int memory_over(const struct memory_use *uses, unsigned n, size_t shared, size_t limit);

@@ -1,16 +1,17 @@
-/* Events of targets for their timelines: each as it happened, with the daemon's time of it. */
+/* Adds a target's events to its timeline, each with its own time. */
 #pragma once
 
 #include "daemon/host/host_priv.h"
 
-/* @tid: the host room's number of the thread; the samples have the stream's own. */
+/* Adds a sample. @tid is the host's number of the thread; @s has the stream's. */
 void host_moment_sample(const struct host_entry *e, const struct target *t, enum timeline_kind kind,
 			const struct stream_sample *s, uint32_t tid);
-/* A wait that ended, with the host room's numbers; @idle: a wait for work. */
+/* Adds a wait that has ended; its threads have the host's numbers. @idle: a wait for work. */
 void host_moment_lock(const struct host_entry *e, const struct target *t,
 		      const struct stream_lock *w, bool idle);
-/* An interval off the CPU, likewise; a virtual thread's is its own. */
+/* Adds an interval off the CPU; its threads have the host's numbers. That of a virtual thread
+ * goes to the virtual thread. */
 void host_moment_offcpu(const struct host_entry *e, const struct target *t,
 			const struct offcpu_event *event);
-/* The settings allow timelines this much of the memory. */
+/* Bytes that the settings leave to all timelines. */
 size_t host_moments_bytes(const struct config *c);

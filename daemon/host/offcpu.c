@@ -1,6 +1,6 @@
 /*
- * Times off the CPU: the kernel's records from the engine, the agents' from their streams, and
- * waits for locks go into the join of their target; its events go to the profile and to listeners.
+ * Times off the CPU: the engine's records, the agents' records and waits for locks go into the join
+ * of their target; its events go to the profile, the timeline and listeners.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "daemon/host/moments.h"
 
 #define AGENT_THREAD "kindling"
-#define TURN_NS	     (100 * NS_PER_MS) /* to drain the ring, and to pass on what has waited */
+#define TURN_NS	     (100 * NS_PER_MS) /* between two rounds over the ring and the joins */
 
 /* ---- join -> profile, listeners ---------------------------------------------------------------
  */
@@ -63,7 +63,7 @@ static void offcpu_on_event(void *userdata, const struct offcpu_event *joined)
 	e.thread = stream_thread_name(t->stream, e.tid);
 	e.virtual_thread = stream_thread_name(t->stream, e.virtual_tid);
 	e.waker = offcpu_waker(t, &e);
-	/* the agent's own thread waits for samples; nobody signals it */
+	/* the agent's own thread waits for samples; it gets no signals */
 	e.idle |= !e.has_stack && strcmp(e.thread, AGENT_THREAD) == 0;
 	e.tid = host_number_of(entry, e.tid);
 	if (e.lock) {
@@ -86,7 +86,7 @@ static void offcpu_on_event(void *userdata, const struct offcpu_event *joined)
 /* ---- engine, target -> join -------------------------------------------------------------------
  */
 
-/* NULL: there is no session, or no memory. */
+/* NULL = the target has no session, or no memory. */
 static struct offcpu_join *offcpu_join_of(struct host *h, struct target *t)
 {
 	struct host_entry *e = t->stream ? host_entry_of(h, t) : NULL;
@@ -96,7 +96,7 @@ static struct offcpu_join *offcpu_join_of(struct host *h, struct target *t)
 	return e ? e->offcpu : NULL;
 }
 
-/* Records of one process come in groups. */
+/* The target of a process. Records come in groups, so the last one is tried first. */
 static struct target *offcpu_target(struct host *h, pid_t pid)
 {
 	struct target *t = h->offcpu_last;
@@ -139,7 +139,7 @@ void host_offcpu_agent(struct target *t, const struct stream_offcpu *o)
 	struct host *h = targets_userdata(t);
 	struct offcpu_join *join;
 
-	/* the kernel's record is in the ring before the agent's can be in the pipe */
+	/* the kernel's record is in the ring before the agent can write its own into the pipe */
 	if (h->offcpu)
 		offcpu_engine_drain(h->offcpu);
 	join = offcpu_join_of(h, t);
@@ -151,7 +151,7 @@ void host_offcpu_lock(struct target *t, const struct stream_lock *w, bool idle)
 {
 	const struct host_entry *e = t->userdata;
 
-	/* only where times off the CPU are collected */
+	/* only for targets whose times off the CPU are collected */
 	if (e && e->offcpu)
 		offcpu_join_lock(e->offcpu, w, idle);
 }

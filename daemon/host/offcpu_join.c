@@ -1,28 +1,29 @@
-/* See offcpu_join.h. Intervals that wait are in one list by age and in one by thread. */
+/* See offcpu_join.h. Each waiting interval is in two lists: of all by age, and of its thread's
+ * bucket. */
 #include "daemon/host/offcpu_join.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define BUCKETS 512u
-#define LATE_NS 3000000000ull /* so long a late agent is known as such */
+#define LATE_NS 3000000000ull /* for this time a late record of the agent is recognised as such */
 #define LOCK_SLACK_NS \
 	2000000ull /* the wait of a lock begins before the switch, and ends after it */
 
 enum join_state {
-	JOIN_FOR_AGENT, /* the agent's record is to come */
-	JOIN_FOR_LOCK, /* the lock's record may come */
-	JOIN_PASSED_ON, /* without the agent's record, which is not to count a second time */
+	JOIN_FOR_AGENT, /* waits for the agent's record */
+	JOIN_FOR_LOCK, /* waits for a lock's record, which may not come */
+	JOIN_PASSED_ON, /* passed on without the agent's record, which must not count again */
 };
 
 struct join_item {
-	struct join_item *older, *newer; /* by age */
-	struct join_item *left, *right; /* of one bucket: newer, older */
+	struct join_item *older, *newer; /* in the order of age */
+	struct join_item *left, *right; /* in its bucket: the newer one, the older one */
 	enum join_state state;
 	uint64_t deadline_ns, stay_ns;
-	struct offcpu_event e; /* trace and ips point to what follows */
+	struct offcpu_event e; /* its trace and ips point to the fields below */
 	struct stream_context trace;
-	char *trace_text; /* owned: trace id and span id */
+	char *trace_text; /* owned: the trace's id and the span's */
 	uint64_t ips[];
 };
 
@@ -33,7 +34,7 @@ struct offcpu_join {
 	struct join_item *oldest, *newest;
 	struct join_item *buckets[BUCKETS];
 	unsigned n;
-	size_t bytes; /* of the items */
+	size_t bytes; /* of all items */
 	struct offcpu_join_counts counts;
 };
 
@@ -152,7 +153,7 @@ struct offcpu_join *offcpu_join_free(struct offcpu_join *j)
 	return NULL;
 }
 
-/* May the record of a lock come for it? Waits for work are told in sums. */
+/* Can the record of a lock follow? Not for waits for work, which are reported only in sums. */
 static bool join_hopes(const struct offcpu_event *e)
 {
 	return !e->idle && (e->reason == OFFCPU_REASON_LOCK || e->reason == OFFCPU_REASON_PARK ||
@@ -188,7 +189,8 @@ void offcpu_join_kernel(struct offcpu_join *j, const struct offcpu_kernel *k, co
 	struct join_item *i;
 
 	j->explain(j->userdata, &e);
-	/* over budget, a futex may still be a lock's, whose record has a stack */
+	/* over its budget the engine sends no signal; but a futex may be a lock's, and the
+	 * lock's record has the stack */
 	if (!k->signalled && k->kernel_class != OFFCPU_FUTEX) {
 		join_emit_event(j, &e);
 		return;
@@ -216,7 +218,7 @@ static void join_take_agents(struct offcpu_event *e, const struct stream_offcpu 
 	e->trace = o->trace;
 }
 
-/* The texts of a trace are the stream's, and change. */
+/* Copies the texts of a trace, which the stream will replace. */
 static void join_keep_trace(struct join_item *i)
 {
 	size_t trace_len, span_len;
@@ -291,7 +293,8 @@ void offcpu_join_agent(struct offcpu_join *j, const struct stream_offcpu *o, uin
 		join_alone(j, o, now_ns);
 		return;
 	}
-	/* those before it in the same stay in the kernel: one signal tells of all */
+	/* earlier intervals of the same stay in the kernel have no record of their own: pending
+	 * signals are merged into one */
 	stay_ns = found->stay_ns;
 	for (struct join_item *i = found; i; i = next) {
 		next = i->right;
@@ -315,7 +318,7 @@ static enum offcpu_reason join_reason_of(const struct stream_lock *w)
 	return w->wait == WIRE_WAIT_WAIT ? OFFCPU_REASON_WAIT : OFFCPU_REASON_LOCK;
 }
 
-/* Is it that wait, or a part of it? A thread may enter a monitor in several steps. */
+/* Is the interval that wait, or a part of it? A thread may enter a monitor in several steps. */
 static bool join_is_locks(const struct join_item *i, const struct stream_lock *w)
 {
 	uint64_t begin_ns = i->e.end_ns - i->e.duration_ns, end_ns = i->e.end_ns;
@@ -325,7 +328,7 @@ static bool join_is_locks(const struct join_item *i, const struct stream_lock *w
 
 	if (i->state != JOIN_FOR_LOCK || begin_ns >= end_ns || both_begin_ns >= both_end_ns)
 		return false;
-	/* the JVM has its own word of what the thread did then */
+	/* the JVM's status contradicts this wait */
 	if (i->e.status > WIRE_OFFCPU_RUNNABLE && i->e.reason != join_reason_of(w))
 		return false;
 	return begin_ns + LOCK_SLACK_NS >= w->begin_ns && end_ns <= w_end_ns + LOCK_SLACK_NS &&
@@ -338,7 +341,7 @@ static void join_with_lock(struct offcpu_join *j, struct join_item *i, const str
 
 	e->lock = w;
 	e->reason = join_reason_of(w);
-	if (!e->has_stack && w->node) { /* nobody told of the interval itself, but of the wait */
+	if (!e->has_stack && w->node) { /* the agent did not report the interval, but its wait */
 		e->node = w->node;
 		e->has_stack = true;
 		e->trace = w->trace;
@@ -346,7 +349,7 @@ static void join_with_lock(struct offcpu_join *j, struct join_item *i, const str
 	join_emit(j, i);
 }
 
-/* A virtual thread that waits without a carrier: no thread is off the CPU for it. */
+/* Makes an event for a virtual thread that waited unmounted: no platform thread was off the CPU. */
 static void join_lock_alone(struct offcpu_join *j, const struct stream_lock *w, bool idle)
 {
 	struct offcpu_event e = {
@@ -369,7 +372,8 @@ static void join_lock_alone(struct offcpu_join *j, const struct stream_lock *w, 
 	j->emit(j->userdata, &e);
 }
 
-/* Of a virtual thread the carrier is unknown: all that wait are looked at. */
+/* Joins the wait of a virtual thread: its carrier is unknown, so all waiting intervals are
+ * searched. */
 static bool join_lock_virtual(struct offcpu_join *j, const struct stream_lock *w)
 {
 	struct join_item *older;

@@ -1,7 +1,7 @@
 /*
- * The CPU time that processes used while they were sampled, with which reports compare their
- * samples, and between two daemons, while they were not sampled (gaps.h). It is read from the
- * kernel, because an agent's claims about its own process are the container's.
+ * The CPU time that processes use while they are sampled, with which reports compare their samples;
+ * and the time that they used between two daemons, while they were not sampled (gaps.h). The kernel
+ * says it: what an agent says of its own process is the container's word.
  */
 #include "daemon/host/host_priv.h"
 
@@ -9,7 +9,7 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 
-/* It is sampled for the first time: counts what it used since the previous daemon as not
+/* At the first sample: counts what the process has used since the previous daemon as not
  * sampled. */
 static void book_gap(struct host *h, struct target *t, struct host_entry *e, struct host_cpu *now)
 {
@@ -21,8 +21,8 @@ static void book_gap(struct host *h, struct target *t, struct host_entry *e, str
 				    .cpu_ns = now->ns - last.cpu_ns,
 				    .until_real_ns = now->real_ns };
 	now->sum_ns += e->gap.cpu_ns;
-	/* to this second: the store is read only up to where the live end begins, and the seconds
-	 * before belong to the previous daemon */
+	/* belongs to this second: queries ask the store only for time before the live end, and
+	 * the seconds before this one were the previous daemon's */
 	live_add_cpu(e->source, e->gap.cpu_ns, now->real_ns, now->real_ns);
 	target_missed(t, e->gap.cpu_ns);
 }
@@ -41,7 +41,7 @@ void host_take_cpu(struct host *h, struct target *t)
 		return;
 	}
 	now.sum_ns = e->cpu.sum_ns;
-	/* less than before: the process was reaped, and its pid is another process's now */
+	/* less than before: the process is gone, and another one has its pid */
 	if (e->cpu.known && now.ns > e->cpu.ns) {
 		now.sum_ns += now.ns - e->cpu.ns;
 		live_add_cpu(e->source, now.ns - e->cpu.ns, e->cpu.real_ns, now.real_ns);

@@ -14,7 +14,7 @@ struct recording {
 	struct live_tap *tap;
 	uint64_t interval_ns;
 	unsigned events;
-	char thread[RECORDING_THREAD_MAX]; /* "" = all */
+	char thread[RECORDING_THREAD_MAX]; /* "" = all threads */
 	uint64_t lock_min_ns, alloc_interval, wall_interval_ns;
 	bool keep_budget;
 	bool ended;
@@ -30,8 +30,8 @@ static struct target *target_of(const struct recording *r)
 	return NULL;
 }
 
-/* Sends a START that asks for what the recording needs: its interval, or that of the settings,
- * regardless of the agent's budget, and more events. */
+/* Sends a START with what the recording needs: its interval, or that of the settings regardless
+ * of the agent's budget, and its events. */
 static int ask_more(struct recording *r, struct target *t)
 {
 	t->wanted_events = r->events;
@@ -52,7 +52,7 @@ static void want_nothing(struct target *t)
 	t->wanted_threads[0] = '\0';
 }
 
-/* Sends a START that no longer asks for it. */
+/* Sends a START without the recording's wishes. */
 static void ask_less(struct recording *r, struct target *t)
 {
 	want_nothing(t);
@@ -69,7 +69,7 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 	if (o->events & ~target_allowed_events(t))
 		return -EACCES;
 	r = calloc(1, sizeof(*r));
-	/* earlier events do not belong to the recording */
+	/* what came before does not belong to the recording */
 	if (e && t->stream) {
 		host_take_accounts(h, t);
 		host_take_cpu(h, t);

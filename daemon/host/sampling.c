@@ -6,7 +6,7 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 
-/* the default interval is this many times the cost of a tick: 0.2 % of a CPU */
+/* the default interval is so many times the cost of a tick, which then takes 0.2 % of a CPU */
 #define PRICE_TIMES 500
 
 struct host_sampling {
@@ -16,7 +16,7 @@ struct host_sampling {
 	struct host_engine *engine; /* NULL = not wanted, or refused */
 	struct offcpu_engine *offcpu; /* NULL = refused, or no engine */
 	struct kernel_frames *frames; /* NULL = not wanted, or no engine */
-	uint64_t price_ns; /* cost of one tick of a CPU; 0 = unknown */
+	uint64_t price_ns; /* of one tick of one CPU; 0 = unknown */
 	char why[HOST_ENGINE_WHY_MAX];
 	char offcpu_why[OFFCPU_ENGINE_WHY_MAX];
 };
@@ -63,7 +63,7 @@ int host_sampling_new(const struct config *config, kernel_frames_find_fn *stacks
 	s->config = config;
 	s->stacks_of = stacks_of;
 	s->userdata = userdata;
-	open_engine(s); /* now, because later there are no rights to do it */
+	open_engine(s); /* at once: later this process has no rights to do it */
 	*ret = s;
 	return 0;
 }
@@ -79,8 +79,8 @@ struct host_sampling *host_sampling_free(struct host_sampling *s)
 	return NULL;
 }
 
-/* Where ticks are expensive, an interval that nobody asked for is made long enough to cost next to
- * nothing. */
+/* Lengthens an interval that nobody chose, so that on machines with expensive ticks these cost
+ * hardly anything. */
 static uint64_t sampling_affordable(const struct host_sampling *s, uint64_t interval_ns)
 {
 	uint64_t least = s->price_ns * PRICE_TIMES;
@@ -103,8 +103,8 @@ uint64_t host_sampling_wanted(struct host_sampling *s, const struct host_samplin
 	return interval_ns > shortest_ns ? interval_ns : shortest_ns;
 }
 
-/* An agent may ask for fewer signals than START did, never for more: the shortest interval of all
- * targets applies to every CPU. */
+/* What the host engine is told of @t. Its agent may ask for fewer signals than its START did,
+ * never for more: the shortest interval of all targets is that of every CPU. */
 static struct host_engine_target words_of(const struct target *t)
 {
 	struct host_engine_target want;
@@ -119,7 +119,7 @@ static struct host_engine_target words_of(const struct target *t)
 	return want;
 }
 
-/* Signals of times off the CPU go to agents that know them, and say so. */
+/* Has the engine of times off the CPU signal agents that say that they understand its signals. */
 static void follow_offcpu(struct host_sampling *s, const struct target *t)
 {
 	int r;

@@ -1,4 +1,4 @@
-/* See thread_ids.h: two tables of the same entries, one for each number. */
+/* See thread_ids.h: the entries are in two hash tables, one for each number. */
 #include "daemon/host/thread_ids.h"
 
 #include <dirent.h>
@@ -10,23 +10,23 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/proc.h"
 
-#define PLACES	    1024u /* of a table; power of two */
-#define SHARE	    100 /* looks may take one part in this many of the time */
-#define ENTRIES_MAX (2 * THREAD_IDS_MAX) /* most entries of the folder that one look reads */
-#define TID_MAX	    (1u << 22) /* of the kernel */
+#define PLACES	    1024u /* of each table; a power of two */
+#define SHARE	    100 /* looks take at most the hundredth part of the time */
+#define ENTRIES_MAX (2 * THREAD_IDS_MAX) /* entries of the folder that one look reads */
+#define TID_MAX	    (1u << 22) /* the kernel's largest tid, + 1 */
 
 struct entry {
 	uint32_t ns_tid, host_tid;
-	uint64_t java_id; /* Java id of the thread that last had the number; 0 = unknown */
-	uint32_t look; /* the last look that saw it in the folder */
-	struct entry *next_ns, *next_host; /* next entry of the same bucket */
+	uint64_t java_id; /* of the last Java thread with this number; 0 = unknown */
+	uint32_t look; /* number of the last look that found it */
+	struct entry *next_ns, *next_host; /* the next one in its bucket */
 };
 
 struct thread_ids {
 	DIR *tasks;
 	uint32_t n, seed, look;
-	uint64_t next_ns; /* no look before that moment */
-	bool more; /* the last look was not completed */
+	uint64_t next_ns; /* CLOCK_MONOTONIC; no look before */
+	bool more; /* the last look did not reach the end of the folder */
 	struct entry *by_ns[PLACES], *by_host[PLACES];
 };
 
@@ -117,7 +117,7 @@ uint32_t thread_ids_container(const struct thread_ids *t, uint32_t host_tid)
 
 /* ---- looks ---- */
 
-/* Drops threads that are gone, when there is no room: nobody has asked for them for long. */
+/* Drops threads that have ended, when there is no room; nobody has asked about them for long. */
 static void thread_ids_make_room(struct thread_ids *t)
 {
 	for (uint32_t i = 0; t->n >= THREAD_IDS_MAX && i < PLACES; i++)
@@ -128,7 +128,7 @@ static void thread_ids_make_room(struct thread_ids *t)
 		}
 }
 
-/* Both numbers may have belonged to another thread. */
+/* Adds a pair of numbers, each of which another thread may have had before. */
 static void thread_ids_add(struct thread_ids *t, uint32_t ns_tid, uint32_t host_tid)
 {
 	struct entry *e, **place;
@@ -165,7 +165,7 @@ static uint32_t container_number(int tasks_dfd, const char *host_tid)
 	return (uint32_t)status.ns_pid;
 }
 
-/* true = it was read. */
+/* Reads one thread's status file. true = it could be read. */
 static bool thread_ids_look_at(struct thread_ids *t, const char *name)
 {
 	unsigned long host_tid = strtoul(name, NULL, 10);
@@ -175,7 +175,7 @@ static bool thread_ids_look_at(struct thread_ids *t, const char *name)
 	if (!host_tid || host_tid >= TID_MAX)
 		return false;
 	e = find_host(t, (uint32_t)host_tid);
-	/* a number that was missing at the last look belongs to another thread by now */
+	/* a number that the look before did not find is another thread's now */
 	if (e && e->look + 1 >= t->look) {
 		e->look = t->look;
 		return false;
@@ -186,8 +186,8 @@ static bool thread_ids_look_at(struct thread_ids *t, const char *name)
 	return true;
 }
 
-/* A look that stopped half way continues there; otherwise threads that it did not reach would
- * appear to have ended. */
+/* Looks at the folder's threads. A look that was cut short goes on where it stopped, or threads
+ * that it did not reach would seem to have ended. */
 static void thread_ids_look(struct thread_ids *t)
 {
 	const struct dirent *d;
@@ -214,7 +214,7 @@ void thread_ids_reported(struct thread_ids *t, uint32_t ns_tid, uint64_t java_id
 	struct entry *e = find_ns(t, ns_tid);
 	uint64_t begin_ns;
 
-	/* the same number, but another thread? */
+	/* another thread has the number now */
 	if (e && java_id && e->java_id && e->java_id != java_id) {
 		thread_ids_drop(t, e);
 		e = NULL;

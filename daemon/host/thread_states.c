@@ -1,9 +1,10 @@
-/* The present of a target: its struct locks, and for how long its agent reports threads. */
+/* What targets do at present: their struct locks, and how long their agents report states of
+ * threads. */
 #include "daemon/host/host_priv.h"
 
 #include "daemon/ground/clock.h"
 
-#define STATES_NS (30 * NS_PER_S) /* threads are reported for this long after the last question */
+#define STATES_NS (30 * NS_PER_S) /* states are reported for this time after the last question */
 
 const struct locks *host_locks(const struct target *t)
 {
@@ -34,7 +35,8 @@ bool host_states_known(const struct target *t, uint64_t asked_mono_ns)
 	       e->states_since_ns < asked_mono_ns;
 }
 
-/* Nobody asks any more: looking at all threads every few seconds has a cost. */
+/* Stops reports that nobody has asked for lately: examining all threads every few seconds has a
+ * cost. */
 void host_expire_states(struct host *h)
 {
 	uint64_t now = clock_mono_ns();

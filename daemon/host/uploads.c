@@ -1,7 +1,7 @@
 /*
- * The daemon's side of kindling-upload: starts it when the settings name sinks, reports once a
- * second how far the history goes, and restarts it when it has ended and when the settings were
- * read again. Its messages are not trusted, because it talks to servers.
+ * The daemon's side of kindling-upload: starts it if the settings name sinks, tells it once a
+ * second how far the history goes, and restarts it when it has ended or the settings were read
+ * again. Messages from it are not trusted, because it talks to servers.
  */
 #include "daemon/host/host_priv.h"
 
@@ -18,26 +18,27 @@
 
 #define AGAIN_FIRST_NS NS_PER_S
 #define AGAIN_MAX_NS   (30 * NS_PER_S)
-#define LIVED_NS       NS_PER_S /* a program that lived this long did not die at its start */
-#define END_NS	       (5 * NS_PER_S) /* time that it has to end by itself */
+#define LIVED_NS       NS_PER_S /* a program that ran so long did not fail at its start */
+#define END_NS	       (5 * NS_PER_S) /* the time that it has to end by itself */
 #define TESTS_MAX      8
 
 struct uploads_test {
 	char name[UPLOAD_NAME_MAX];
-	host_test_fn *done; /* NULL = the slot is free */
+	host_test_fn *done; /* NULL = this entry is free */
 	void *userdata;
 };
 
 struct uploads {
 	struct host *host;
 	char program[256];
-	const char *file; /* of the settings */
+	const char *file; /* path of the settings */
 	pid_t pid; /* 0 = it does not run */
 	int pidfd, fd;
 	struct loop_source *source, *end_source;
-	uint64_t begin_mono_ns, kill_mono_ns; /* the second; 0 = it was not asked to end */
+	uint64_t begin_mono_ns,
+		kill_mono_ns; /* kill_mono_ns: it is killed then; 0 = it is not to end */
 	uint64_t again_mono_ns, again_wait_ns;
-	char *status; /* its last status */
+	char *status; /* as it last reported; NULL = not yet */
 	struct uploads_test tests[TESTS_MAX];
 	struct wanted *wanted; /* its recordings; NULL without memory */
 };
@@ -90,7 +91,7 @@ void host_uploads_forget(struct host *h, void *userdata)
 			h->uploads->tests[i].done = NULL;
 }
 
-/* ---- messages from it ------------------------------------------------------------------------ */
+/* ---- messages from kindling-upload ----------------------------------------------------------- */
 
 const char *host_uploads_status(const struct host *h)
 {
@@ -120,12 +121,12 @@ static void uploads_report_recorded(void *userdata, const struct upload_recorded
 		message.msg_control = control.bytes;
 		message.msg_controllen = sizeof(control.bytes);
 	}
-	/* it asks again for whatever it does not take now */
+	/* if it does not accept the answer now, it asks again */
 	if (u->fd >= 0)
 		(void)sendmsg(u->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* false: not a request for a recording. */
+/* false: the message is no request for a recording. */
 static bool uploads_on_wish(struct uploads *u, const void *message, size_t len)
 {
 	struct upload_record ask;
@@ -153,7 +154,7 @@ static void uploads_on_answer(void *userdata, uint32_t events)
 	if (n > 0 && uploads_on_wish(u, &a, (size_t)n))
 		return;
 	if (n < (ssize_t)head || a.len >= sizeof(a.text) || (size_t)n != head + a.len + 1) {
-		uploads_close(u); /* it has ended, or has sent an invalid message */
+		uploads_close(u); /* it has ended, or has sent something invalid */
 		return;
 	}
 	a.text[a.len] = '\0';
@@ -184,8 +185,8 @@ static void uploads_on_end(void *userdata, uint32_t events)
 	u->kill_mono_ns = 0;
 	uploads_end_tests(u, NULL, false,
 			  "kindling-upload has ended; look at the log of kindlingd");
-	/* one that lived for a while is restarted at once; one that cannot start is tried less
-	 * often */
+	/* one that ran for a while is restarted at once; one that fails at its start is tried
+	 * less and less often */
 	if (clock_mono_ns() - u->begin_mono_ns > LIVED_NS)
 		u->again_wait_ns = 0;
 	u->again_mono_ns = asked ? 0 : clock_mono_ns() + u->again_wait_ns;
@@ -220,11 +221,11 @@ static int uploads_start(struct uploads *u)
 	if (r == 0)
 		r = loop_add(u->host->loop, u->pidfd, EPOLLIN, uploads_on_end, u, &u->end_source);
 	if (r < 0)
-		uploads_close(u); /* then it ends as intended */
+		uploads_close(u); /* this makes it end */
 	return r;
 }
 
-/* Its end of the socket is closed: it drops its work, and ends. */
+/* Closes the socket, which makes kindling-upload drop its work and end. */
 static void uploads_stop(struct uploads *u)
 {
 	uploads_close(u);
@@ -258,7 +259,8 @@ void uploads_on_second(struct host *h)
 	} else if (u->pid) {
 		if (u->kill_mono_ns && now > u->kill_mono_ns)
 			warden_kill(u->pid);
-		else if (!u->kill_mono_ns) /* it closed its end of the socket but stays */
+		else if (!u->kill_mono_ns) /* it has closed its end of the socket, but is still
+					      there */
 			u->kill_mono_ns = now + END_NS;
 	} else if (h->config->n_sinks && now >= u->again_mono_ns) {
 		r = uploads_start(u);
@@ -292,7 +294,7 @@ void host_uploads_begin(struct host *h, const char *file)
 	uploads_on_second(h);
 }
 
-/* Secrets may have changed too, which the settings do not show. */
+/* Restarts it even if no setting has changed: the secrets may have. */
 void uploads_on_settings(struct host *h)
 {
 	struct uploads *u = h->uploads;

@@ -12,18 +12,18 @@
 #include "daemon/host/host_priv.h"
 #include "daemon/host/recording.h"
 
-#define MISSING_AFTER_NS (3 * NS_PER_S) /* by then the agent has reported what it collects */
+#define MISSING_AFTER_NS (3 * NS_PER_S) /* by then the agent has said what it collects */
 
 struct wanted_one {
 	struct wanted_one *next;
 	struct wanted *of;
 	struct upload_record ask;
-	struct recording *recording; /* NULL = the recording has ended */
-	struct loop_timer *timer; /* the moment of its end */
+	struct recording *recording; /* NULL = it has ended */
+	struct loop_timer *timer; /* ends it */
 	uint64_t begin_mono_ns, keep_mono_ns;
-	struct wanted_write *writing; /* the worker is writing the profile */
-	bool is_forgotten; /* the request was dropped meanwhile */
-	int fd; /* descriptor of the profile; -1 = there is none yet */
+	struct wanted_write *writing; /* NULL = the worker is not writing the profile */
+	bool is_forgotten; /* the request was withdrawn meanwhile */
+	int fd; /* of the profile; -1 = not written yet */
 	struct upload_recorded answer;
 };
 
@@ -36,10 +36,10 @@ struct wanted {
 };
 
 struct wanted_write {
-	struct wanted_one *one; /* NULL = nobody waits for it any more */
+	struct wanted_one *one; /* NULL = nobody waits for it */
 	struct profile *profile;
-	int dfd; /* where to write it */
-	int result; /* result: a descriptor, or -errno */
+	int dfd; /* the directory to write in */
+	int result; /* a descriptor, or -errno */
 };
 
 static void wanted_forget(struct wanted_one *o)
@@ -49,7 +49,7 @@ static void wanted_forget(struct wanted_one *o)
 	o->timer = loop_timer_free(o->timer);
 	o->recording = recording_free(o->recording);
 	if (o->writing) {
-		o->is_forgotten = true; /* to call when the worker is done */
+		o->is_forgotten = true; /* freed when the worker is done */
 		return;
 	}
 	fd_close(o->fd);
@@ -90,7 +90,7 @@ static int wanted_write_all(int fd, const uint8_t *p, size_t len)
 	return 0;
 }
 
-/* The file has no name and disappears with its last descriptor. */
+/* Makes a file without a name, which vanishes with its last descriptor. */
 static int wanted_open(int dfd)
 {
 	static const char name[] = "recorded.tmp";
@@ -98,7 +98,7 @@ static int wanted_open(int dfd)
 
 	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
 		return fd < 0 ? -errno : fd;
-	(void)unlinkat(dfd, name, 0); /* left by an earlier process */
+	(void)unlinkat(dfd, name, 0); /* left behind by an earlier process */
 	fd = openat(dfd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
@@ -153,7 +153,7 @@ static int wanted_write(struct wanted_one *o)
 		return -ENOMEM;
 	job->one = o;
 	job->result = -1;
-	/* the worker may outlive this object */
+	/* a copy, because the worker may outlive this recording */
 	job->dfd = fcntl(store_dir_fd(o->of->host->store), F_DUPFD_CLOEXEC, 0);
 	r = job->dfd < 0 ? -errno : recording_working(o->recording, &job->profile);
 	if (r < 0) {
@@ -172,7 +172,7 @@ static int wanted_write(struct wanted_one *o)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* "alloc: needs JDK 11"; @missing are bits. */
+/* Adds a sentence such as "alloc: needs JDK 11"; @missing: bits. */
 static void wanted_report_missing(struct wanted_one *o, unsigned missing)
 {
 	char list[64] = "", notes[256];
@@ -224,7 +224,7 @@ static void wanted_look(struct wanted_one *o)
 			 (double)o->ask.length_ns / 1e9);
 		wanted_end(o, text);
 	} else if (age > MISSING_AFTER_NS && recording_missing(o->recording) == o->ask.events) {
-		wanted_end(o, NULL); /* no events will come */
+		wanted_end(o, NULL); /* none of its events will come */
 	}
 }
 
@@ -241,14 +241,14 @@ void wanted_on_second(struct wanted *w)
 	}
 }
 
-/* ---- the begin ------------------------------------------------------------------------------- */
+/* ---- the start ------------------------------------------------------------------------------- */
 
 static uint64_t wanted_within(uint64_t n, uint64_t least, uint64_t most)
 {
 	return n == 0 ? 0 : n < least ? least : n > most ? most : n;
 }
 
-/* Limits for each value: the request comes from a network. */
+/* Limits every value: the request comes from a network. */
 static struct recording_options wanted_options(const struct upload_record *ask, size_t memory)
 {
 	return (struct recording_options){
@@ -279,7 +279,7 @@ static bool wanted_is_sane(const struct upload_record *ask)
 	       ask->events && !(ask->events >> WIRE_EVENT_COUNT);
 }
 
-/* 0 and a recording, or -errno and the reason in @answer. */
+/* Starts a recording. 0, or -errno with the reason in @answer. */
 static int wanted_record(struct wanted_one *o, struct upload_recorded *answer)
 {
 	const struct recording_options options =

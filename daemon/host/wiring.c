@@ -1,7 +1,7 @@
 /*
  * Every callback from one room into the next, in the order of the data: discovery -> target ->
- * profile, locks, symbols, and listeners (tail). Errors do not travel back: what finds no memory is
- * left out here and shows in the counters of its room.
+ * profile, locks, timeline, symbols, listeners (tail). Errors do not travel back: what finds no
+ * memory is left out here and shows in the counters of its room.
  */
 #include "daemon/host/host_priv.h"
 
@@ -27,7 +27,7 @@ static bool on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 
 	if (r < 0 && r != -EEXIST && log_allowed(&limit, "event=target.refused"))
 		log_warn("target.refused", "pid=%d error=%s", jvm->pid, log_str(strerror(-r)));
-	return r != -ENOSPC && r != -ENOMEM; /* there may be room later */
+	return r != -ENOSPC && r != -ENOMEM; /* later there may be room */
 }
 
 static void on_exit_status(void *userdata, pid_t pid, int status)
@@ -65,7 +65,7 @@ static void open_ids(struct host_entry *e, const struct target *t)
 		e->ids = thread_ids_new(dfd);
 }
 
-/* Converts the stream's thread number to the host's; virtual threads have none. */
+/* The host's number for the stream's number of a thread; virtual threads have none. */
 static uint32_t wiring_number_of(const struct host_entry *e, uint32_t tid)
 {
 	return e && e->ids && tid && tid < WIRE_VIRTUAL_TID ? thread_ids_host(e->ids, tid) : tid;
@@ -106,7 +106,7 @@ static struct live_process wiring_describe(const struct target *t)
 		.pod = t->jvm.pod,
 		.jdk = t->jdk,
 		.labels = t->labels,
-		.note = target_engine_note(t), /* every report has it in its header */
+		.note = target_engine_note(t), /* in the header of every report */
 		.tenant = tenant_number(tenant_name(tenant, t->jvm.container_id, t->jvm.uid)),
 	};
 }
@@ -137,7 +137,7 @@ struct host_entry *host_entry_of(struct host *h, struct target *t)
 	return t->userdata;
 }
 
-/* For functions that the stream calls with its target. */
+/* For callbacks of the stream, which have the target only. */
 static struct host_entry *wiring_entry_of(struct target *t)
 {
 	return host_entry_of(targets_userdata(t), t);
@@ -207,7 +207,7 @@ static void wiring_on_sample(void *userdata, struct target *t, const struct stre
 	struct kernel_stack *stacks = NULL;
 	struct live_kernel kernel = { 0 };
 
-	/* with the stream's own numbers */
+	/* its thread has the stream's own number */
 	if (e)
 		stacks = host_sampling_take(h->sampling, &e->sampling, t, s, &kernel);
 	s = &sample;
@@ -339,7 +339,7 @@ static uint64_t on_host_wanted(void *userdata, struct target *t, uint64_t interv
 	return host_sampling_wanted(h->sampling, e ? &e->sampling : NULL, interval_ns);
 }
 
-/* What is of use only while it lives. */
+/* Frees what is needed only while the target is alive. */
 static void host_entry_end(struct host_entry *e)
 {
 	e->timeline = timeline_free(e->timeline);
@@ -373,7 +373,7 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 
 /* ---- target -> profile: the counters --------------------------------------------------------- */
 
-/* The agent's engine, and the note about it, changes with what the kernel allows. */
+/* Passes on the agent's engine and the note about it when these change. */
 static void note_engine(struct host_entry *e, const struct target *t)
 {
 	struct live_process info = wiring_describe(t);
