@@ -9,7 +9,7 @@
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* Parses "FROM/TO" of @len bytes into @ret; false: not a range. */
+/* Splits "FROM/TO", @len bytes, into @ret; false: it is not a range. */
 static bool changes_range(const char *word, size_t len, char ret[2][64])
 {
 	const char *slash = memchr(word, '/', len);
@@ -57,7 +57,7 @@ int changes_check(struct changes *c, const char *format, bool has_range)
 	if (c->diff)
 		return changes_check_diff(c, has_range);
 	if (!changes_range(c->baseline, strlen(c->baseline), c->ranges[0])) {
-		c->ranges[0][0][0] = '\0'; /* a file */
+		c->ranges[0][0][0] = '\0'; /* the baseline is a file */
 		if (report_format_by_path(c->baseline) < 0)
 			r = cli_wrong(
 				c->command,
@@ -89,7 +89,8 @@ static int changes_fetch(const struct changes *c, const char range[2][64], struc
 	return c->fetch(c->userdata, *range[0] ? range[0] : NULL, *range[1] ? range[1] : NULL, ret);
 }
 
-/* Filters by thread; report_diff() does the rest, where the daemon would filter by itself. */
+/* Reads a baseline from a file and filters it by thread, as the daemon does for a range. The other
+ * options are applied by report_diff(). */
 static int changes_file(const struct changes *c, struct profile **ret)
 {
 	const struct profile_filter filter = { .thread = c->thread };

@@ -1,6 +1,7 @@
 /*
- * Differences, for commands that fetch profiles: --diff A..B with two ranges, or --baseline with a
- * range or a file, compared with what the other options select. A RANGE is FROM/TO, moments as for
+ * Differences, for commands that fetch profiles: --diff A..B has two ranges, --baseline a range or
+ * a file that is compared with what the other options select. A range is FROM/TO, each a moment as
+ * in
  * --from and --to.
  */
 #pragma once
@@ -24,24 +25,24 @@
 
 struct changes {
 	const char *command, *diff, *baseline, *by; /* arguments of the options; NULL = not given */
-	/* Fetches the profile of a range, or (NULL) of what the other options select. CLI_OK, or an
-	 * exit status after printing the error. */
+	/* Fetches the profile of a range, or, for NULL, of what the other options select.
+	 * CLI_OK, or an exit status after printing the error. */
 	int (*fetch)(void *userdata, const char *from, const char *to, struct profile **ret);
 	void *userdata;
-	const char *thread; /* only threads whose name contains it; NULL = all */
+	const char *thread; /* only threads whose names contain this; NULL = all */
 	struct report_options options;
-	enum report_diff_by diff_by; /* changes_check() */
-	char ranges[2][2][64]; /* of the baseline and of the current profile: FROM, TO */
+	enum report_diff_by diff_by; /* set by changes_check() */
+	char ranges[2][2][64]; /* FROM and TO of the baseline and of the current profile */
 };
 
 static inline bool changes_are_asked(const struct changes *c)
 {
 	return c->diff || c->baseline;
 }
-/* Returns -1 if the options are valid, else the exit status after printing the error. @has_range:
- * --last, --from or --to is given too. */
+/* Checks the options. -1 = they are valid, else the exit status after printing the error.
+ * @has_range: --last, --from or --to is given as well. */
 int changes_check(struct changes *c, const char *format, bool has_range);
-/* For fetch: the profile from kindlingd's json answer; @reply is freed. */
+/* Part of fetch: makes a profile of kindlingd's json answer; frees @reply. */
 int changes_read(const struct changes *c, struct reply *reply, struct profile **ret);
-/* Fetches both and writes @output. Returns the exit status. */
+/* Fetches both profiles and writes their difference to @output. Returns the exit status. */
 int changes_write(struct changes *c, const char *format, const char *output);

@@ -1,4 +1,4 @@
-/* kindling: the commands, as a table. */
+/* The table of kindling's commands, and the choice among them. */
 #include "daemon/cli/cli.h"
 
 #include <getopt.h>
@@ -65,7 +65,7 @@ int cli_usage(const struct usage *u, enum usage_result result)
 		usage_print(stdout, u, help_width());
 		return CLI_OK;
 	}
-	/* the error is above, so it need not be searched for */
+	/* brief, so that the error above stays in sight */
 	usage_print_brief(stderr, u);
 	fputs("More with --help.\n", stderr);
 	return CLI_USAGE;
@@ -84,7 +84,7 @@ int cli_wrong(const char *command, const char *what)
 	return CLI_USAGE;
 }
 
-/* The program's own help: commands come first. */
+/* The help of kindling itself, which lists the commands first. */
 static void print_usage(FILE *to)
 {
 	usage_print_brief(to, &usage_kindling);
@@ -97,7 +97,7 @@ static void print_usage(FILE *to)
 	usage_print_end(to, &usage_kindling, help_width());
 }
 
-/* --socket may come before or after the command; it is removed from the arguments. false = its PATH
+/* Takes --socket PATH out of the arguments; it may precede or follow the command. false = PATH
  * is missing. */
 static bool take_socket(int *argc, char **argv)
 {

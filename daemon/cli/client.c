@@ -1,4 +1,4 @@
-/* libcurl over the daemon's Unix socket. */
+/* Requests to kindlingd over its Unix socket, by libcurl. */
 #include "daemon/cli/cli.h"
 
 #include <curl/curl.h>
@@ -40,7 +40,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata)
 	return client_append(userdata, data, size * n) ? size * n : 0;
 }
 
-/* "Kindling-Samples: 512\r\n"; not NUL-terminated */
+/* A header such as "Kindling-Samples: 512\r
+ * "; not NUL-terminated. */
 static size_t on_header(char *data, size_t size, size_t n, void *userdata)
 {
 	static const char samples[] = "Kindling-Samples:", dropped[] = "Kindling-Dropped:";
@@ -105,7 +106,7 @@ static void say_unreachable(CURLcode code, long os_error)
 	fprintf(stderr, ".\n%s.\n", advice);
 }
 
-/* The JVMs that an error lists, one per line. */
+/* Prints the JVMs that an error lists, one in each line. */
 static void say_targets(const cJSON *json)
 {
 	const cJSON *t;
@@ -143,8 +144,7 @@ static void say_refusal(const struct reply *r)
 
 /* ---- one answer ----------------------------------------------------------------------------- */
 
-/* How errors are printed when the daemon cannot be reached: not at all, not if none listens, or
- * always. */
+/* Which errors of reaching the daemon are printed: none, all but "no daemon listens", or all. */
 enum saying { SAY_NOTHING, SAY_BUT_NONE, SAY_ALL };
 
 static int client_request_once(const char *method, const char *path, const char *header,
@@ -185,7 +185,7 @@ static int client_request_once(const char *method, const char *path, const char 
 	reply_free(ret);
 	if (code == CURLE_OK)
 		return CLI_FAILED;
-	/* half an answer also comes from a daemon, so nobody should attach beside it */
+	/* an answer that broke off shows that there is a daemon: nobody must attach beside it */
 	return saying != SAY_ALL && (code != CURLE_COULDNT_CONNECT || is_denied(code, os_error))
 		       ? CLI_FAILED
 		       : CLI_NO_DAEMON;
@@ -250,7 +250,7 @@ static size_t on_stream(char *data, size_t size, size_t n, void *userdata)
 	if (!client_append(&l->partial, data, size * n))
 		return 0;
 	curl_easy_getinfo(l->curl, CURLINFO_RESPONSE_CODE, &status);
-	if (status != 200) /* an error response, not an event */
+	if (status != 200) /* an error instead of events */
 		return size * n;
 	begin = l->partial.body;
 	while (!l->ended && (end = strchr(begin, '\n'))) {

@@ -1,6 +1,6 @@
 /*
- * kindling bugreport: one archive with everything that a maintainer asks for first. It is made to
- * be attached to a public report: hide.h lists what none of its files contains.
+ * kindling bugreport: writes one archive with everything that a maintainer asks for first. It is
+ * meant for public reports: hide.h says what none of its files contains.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ extern char **environ;
 struct bugreport {
 	const char *output, *config;
 	struct tar *tar;
-	char prefix[64], list[1024]; /* the list of files, for the user */
+	char prefix[64], list[1024]; /* list: the archive's files, shown to the user */
 	struct hide hide;
 };
 
@@ -74,7 +74,7 @@ static bool text_begin(struct text *t)
 	return t->f;
 }
 
-/* Adds the text written so far to the archive as @name; @what is for the list. */
+/* Adds the text so far to the archive as the file @name; @what describes it in the list. */
 static void text_end(struct bugreport *b, struct text *t, const char *name, const char *what)
 {
 	char path[100];
@@ -136,7 +136,7 @@ static void put_system(struct bugreport *b)
 
 	if (!text_begin(&t))
 		return;
-	if (uname(&u) == 0) /* without the name of the host */
+	if (uname(&u) == 0) /* not the host's name */
 		fprintf(t.f, "%s %s %s %s\n", u.sysname, u.release, u.version, u.machine);
 	put_lines_of(t.f, "/etc/os-release", release);
 	put_lines_of(t.f, "/proc/meminfo", memory);
@@ -171,8 +171,8 @@ static void put_version(struct bugreport *b, const cJSON *status)
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-/* Only numbers, words of fixed lists, true and false: a text or path may contain somebody's
- * name. */
+/* Is the value a number, true, false, or a word of a fixed list? Any other text or path may
+ * contain somebody's name. */
 static bool is_harmless(const char *value)
 {
 	return *value != '"' && *value != '/';
@@ -190,7 +190,7 @@ static void put_settings(struct bugreport *b)
 	config_defaults(&config);
 	config_defaults(&defaults);
 	if (config_load(&config, b->config, error, sizeof(error)) < 0) {
-		/* the message may contain the wrong value */
+		/* the message could contain the wrong value */
 		fputs("the file of settings cannot be read, or has an error (kindling config check says which)\n",
 		      t.f);
 		config = defaults;
@@ -211,7 +211,8 @@ static void put_settings(struct bugreport *b)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* The output of @argv, at most OUTPUT_MAX; malloc'ed, NULL = it could not be started. */
+/* Runs @argv and returns what it prints, at most OUTPUT_MAX bytes, malloc'ed; NULL = it cannot
+ * be started. */
 static char *output_of(char *const argv[])
 {
 	posix_spawn_file_actions_t actions;
@@ -243,7 +244,7 @@ static char *output_of(char *const argv[])
 	return NULL;
 }
 
-/* @lines: JSON objects, one per line; returns all of them as an array. */
+/* An array of JSON objects, which @lines has one in each line. */
 static cJSON *json_of_lines(char *lines)
 {
 	cJSON *list = cJSON_CreateArray();
@@ -324,7 +325,7 @@ static void put_all(struct bugreport *b)
 	hide_learn(&b->hide, json_get(status, "targets"));
 	hide_learn(&b->hide, json_get(status, "sinks"));
 	hide_learn(&b->hide, doctor);
-	cJSON_DeleteItemFromObject(status, "blocked"); /* main classes and images */
+	cJSON_DeleteItemFromObject(status, "blocked"); /* it has names of classes and images */
 	put_version(b, status);
 	put_system(b);
 	put_settings(b);

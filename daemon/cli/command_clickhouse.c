@@ -1,4 +1,4 @@
-/* kindling clickhouse: the tables in which a cluster's profiles are kept. */
+/* kindling clickhouse: prints or creates the tables that keep a cluster's profiles. */
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/cli/cli.h"
@@ -44,7 +44,7 @@ const struct usage usage_clickhouse = {
 	"kindling clickhouse schema --cluster profiles --replicated",
 };
 
-/* Returns -1 to continue, else the exit status. */
+/* Checks the options. -1 = go on, else the exit status. */
 static int clickhouse_check(const struct clickhouse_schema *s, const char *ttl, unsigned *ret_days)
 {
 	uint64_t ns;

@@ -1,4 +1,5 @@
-/* kindling config: checks a settings file, and makes the running kindlingd read its own. */
+/* kindling config: checks a file of settings, and makes the running kindlingd read its own
+ * again. */
 #include <string.h>
 #include "daemon/cli/cli.h"
 #include "daemon/core/config.h"

@@ -1,4 +1,4 @@
-/* kindling attach and detach: asks the daemon, then waits for the result. */
+/* kindling attach and kindling detach: asks kindlingd, then waits for the result. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,13 +73,13 @@ static const cJSON *command_control_find(const cJSON *status, double pid)
 	cJSON_ArrayForEach(t, json_get(status, "targets"))
 	{
 		if (json_number_of(t, "pid") == pid)
-			found = t; /* the last one: the pid may have belonged to another JVM before
+			found = t; /* the last one: earlier ones with this pid were other processes
 				    */
 	}
 	return found;
 }
 
-/* Is the state final? A failed attach that is retried soon is not. */
+/* Is the JVM's state the result? A failed attach that is soon repeated is not. */
 static bool is_final(const struct wish *wish, const cJSON *t)
 {
 	const char *state = json_text_of(t, "state");
@@ -121,7 +121,7 @@ static int command_control_conclude(const struct wish *wish, const cJSON *t, boo
 	return r;
 }
 
-/* Asks once; -1 = not final yet. */
+/* Looks at the JVM once. -1 = there is no result yet. */
 static int command_control_look(const struct wish *wish, double pid, bool json, bool last)
 {
 	struct reply reply;

@@ -1,4 +1,4 @@
-/* kindling convert: converts the file of a profile to another format, without kindlingd. */
+/* kindling convert: converts a file with a profile to another format; needs no kindlingd. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +94,8 @@ static int command_convert_check_options(struct conversion *c)
 	c->reading.event = -1;
 	if (c->type) {
 		if (!report_events_by_name(c->type, &events) || events & (events - 1))
-			return cli_wrong("convert", "--type takes cpu, lock, alloc, wall or offcpu");
+			return cli_wrong("convert",
+					 "--type takes cpu, lock, alloc, wall or offcpu");
 		c->reading.event = (int)report_event_of(events);
 	}
 	if (c->interval && parse_interval(c->interval, &c->reading.interval, why, sizeof(why)) < 0)
@@ -115,7 +116,7 @@ static int command_convert_check_options(struct conversion *c)
 	return -1;
 }
 
-/* The events to write: all, if the format can hold them. */
+/* Chooses the events to write: all, if the format can hold them. */
 static int choose_events(struct conversion *c, const struct profile *p)
 {
 	enum report_format f = (enum report_format)report_format_by_name(c->format);
@@ -142,7 +143,7 @@ static int choose_events(struct conversion *c, const struct profile *p)
 	return -1;
 }
 
-/* @ret is the content of the file; CLI_OK, or an exit status after printing the error. */
+/* Makes the content of the file. CLI_OK, or an exit status after printing the error. */
 static int command_convert_file(struct conversion *c, const struct profile *p, char **ret,
 				size_t *ret_len)
 {

@@ -1,6 +1,7 @@
 /*
- * kindling doctor: every check of the preflight, and the daemon's state of the JVM. The checks are
- * the injector's own: it runs as `kindling-inject PID check json`, which sends and leaves nothing.
+ * kindling doctor: what the preflight says about a JVM, check by check, and kindlingd's state of
+ * it. The checks are the injector's own: `kindling-inject PID check json` runs them, sends nothing
+ * and leaves nothing.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,26 +21,26 @@
 
 #define JVMS_MAX  1024
 #define LINES_MAX 64
-#define AHEAD_MAX 8 /* injectors that run at the same time */
+#define AHEAD_MAX 8 /* injectors that run at a time */
 
-#define LABEL_WIDTH 21 /* "  ok       profilers " */
+#define LABEL_WIDTH 21 /* columns of a label such as "  ok       profilers " */
 
 extern char **environ;
 
 struct doctor {
 	const char *injector;
-	cJSON *status; /* from the daemon; NULL = no daemon answers */
-	bool denied; /* there may be a daemon, but this user may not ask it */
+	cJSON *status; /* kindlingd's answer; NULL = there is none */
+	bool denied; /* kindlingd may be there, but this user may not ask it */
 	bool all, json, read_seccomp;
 	unsigned unseen; /* processes that may be JVMs but cannot be inspected */
-	int worst; /* exit status */
+	int worst; /* exit status so far */
 };
 
-/* One that is looked at, or is about to be. */
+/* A JVM that is checked, or soon will be. */
 struct doctor_jvm {
-	pid_t pid, child; /* the injector; 0 = not started, or it could not be */
-	FILE *from; /* what the injector reports; NULL = as above */
-	int error; /* why it could not be started, an errno */
+	pid_t pid, child; /* child: the injector; 0 = not started */
+	FILE *from; /* reads the injector's results; NULL = not started */
+	int error; /* errno if the injector could not be started */
 	char name[sizeof(((struct jvm *)NULL)->name)];
 };
 
@@ -101,7 +102,7 @@ static void command_doctor_start(const struct doctor *d, struct doctor_jvm *j)
 		close(fds[0]);
 }
 
-/* It has a deadline of its own. */
+/* Ends the injector's turn; it has a deadline of its own. */
 static void command_doctor_end(struct doctor_jvm *j)
 {
 	if (j->from)
@@ -182,7 +183,8 @@ static const char *change_of(const cJSON *t)
 	return NULL;
 }
 
-/* "cpu,lock; lock: monitors are left out ...": the collected events, and those that are not. */
+/* Writes which events are collected, and which are not and why: "cpu,lock; lock: monitors are
+ * left out ...". */
 static void collected_text(const cJSON *t, char *ret, size_t size)
 {
 	const cJSON *e;
@@ -197,7 +199,7 @@ static void collected_text(const cJSON *t, char *ret, size_t size)
 				 json_text_of(e, "what"));
 }
 
-/* Did the kernel refuse kindlingd a look at process @pid? */
+/* Did the kernel refuse kindlingd access to process @pid? */
 static bool is_denied(const cJSON *status, pid_t pid)
 {
 	const cJSON *denied = json_get(json_get(status, "discovery"), "denied"), *e;
@@ -217,7 +219,7 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 	char text[1600], again[80] = "", collected[1024];
 
 	if (!t && kill(pid, 0) < 0 && errno == ESRCH)
-		return; /* the check of the process reports it */
+		return; /* the check of the process says so already */
 	if (d->denied) {
 		snprintf(text, sizeof(text),
 			 "permission denied: you may not use the socket of kindlingd, %.200s",
@@ -256,7 +258,8 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 
 /* ---- one JVM -------------------------------------------------------------------------------- */
 
-/* ok, no or unknown; a missing daemon does not affect the result about the JVM */
+/* Sums the checks up: "ok", "no" or "unknown". Whether kindlingd runs says nothing about the
+ * JVM. */
 static const char *command_doctor_verdict_of(const cJSON *checks)
 {
 	const char *all = "ok";
@@ -326,7 +329,7 @@ static void command_doctor_look_at(struct doctor *d, struct doctor_jvm *j)
 	cJSON_Delete(o);
 }
 
-/* In their order, while the injector is at work on the next of them already. */
+/* Prints the JVMs in their order; injectors for the next ones run meanwhile. */
 static void command_doctor_look_at_each(struct doctor *d, struct doctor_jvm *list, unsigned n)
 {
 	unsigned started = 0;
@@ -336,13 +339,13 @@ static void command_doctor_look_at_each(struct doctor *d, struct doctor_jvm *lis
 			command_doctor_start(d, &list[started++]);
 		command_doctor_look_at(d, &list[i]);
 	}
-	for (unsigned i = 0; i < started; i++) /* after an interrupt */
+	for (unsigned i = 0; i < started; i++) /* only after an interrupt */
 		command_doctor_end(&list[i]);
 }
 
 /* ---- choosing JVMs --------------------------------------------------------------------------- */
 
-/* A process called java that cannot be inspected. */
+/* Is a process that cannot be inspected called java? */
 static bool is_called_java(int proc_dfd, pid_t pid)
 {
 	CLEANUP(fd_closep) int dfd = proc_open(proc_dfd, pid);
@@ -353,7 +356,7 @@ static bool is_called_java(int proc_dfd, pid_t pid)
 	       proc_parse_stat(text, &stat) && strncmp(stat.comm, "java", 4) == 0;
 }
 
-/* JVMs of this host and what may be one; how many. */
+/* Finds the JVMs of this host, and processes that may be JVMs. Returns their number. */
 static unsigned command_doctor_find(struct doctor *d, struct doctor_jvm *list)
 {
 	DIR *proc = opendir("/proc");
@@ -414,7 +417,7 @@ static void look_at_word(struct doctor *d, const char *word)
 		memcpy(list[i].name, found[i].name, sizeof(list[i].name));
 	}
 	if (n == 0 && number &&
-	    list) /* not a JVM, or one that cannot be seen: the checks tell which */
+	    list) /* no JVM, or one that cannot be seen: the checks tell which */
 		list[n++].pid = (pid_t)atoi(word);
 	command_doctor_look_at_each(d, list, n);
 	if (n)

@@ -1,4 +1,5 @@
-/* kindling health: for probes, which need an exit status; images have no curl. */
+/* kindling health: says by its exit status whether kindlingd works, for the probes of
+ * containers, whose image has no curl. */
 #include "daemon/cli/cli.h"
 
 static const struct usage_row options[] = {

@@ -1,4 +1,4 @@
-/* kindling history: the content of the history, JVM by JVM. */
+/* kindling history: lists what the history contains, JVM by JVM. */
 #include <string.h>
 #include <time.h>
 #include "daemon/cli/cli.h"
@@ -69,7 +69,7 @@ static void put_moment(double s, char *cell)
 		*cell = '\0';
 }
 
-/* 999, 12.3k, 1.2M */
+/* Writes 999, 12.3k or 1.2M. */
 static void command_history_put_count(double n, char *buf, size_t size)
 {
 	static const char units[] = " kMGT";

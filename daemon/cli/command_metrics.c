@@ -1,6 +1,6 @@
 /*
- * kindling metrics: kindlingd's metrics for Prometheus, which cannot read Unix sockets: as a file
- * for node_exporter, or over TCP, where nothing else is served.
+ * kindling metrics: passes kindlingd's metrics on to Prometheus, which cannot read Unix sockets: as
+ * a file for node_exporter, or over TCP, where it serves nothing else.
  */
 #include <errno.h>
 #include <microhttpd.h>
@@ -79,7 +79,7 @@ static enum MHD_Result metrics_on_request(void *userdata, struct MHD_Connection 
 	(void)userdata;
 	(void)version;
 	(void)body;
-	if (!*state) { /* headers only: the body would follow */
+	if (!*state) { /* the first call has the headers only */
 		*state = connection;
 		return MHD_YES;
 	}
@@ -87,7 +87,7 @@ static enum MHD_Result metrics_on_request(void *userdata, struct MHD_Connection 
 		return metrics_send(connection, 405, "text/plain", "GET alone\n");
 	if (strcmp(url, "/metrics") != 0 && strcmp(url, "/healthz") != 0)
 		return metrics_send(connection, 404, "text/plain", "/metrics or /healthz\n");
-	/* this header is passed on to the daemon, so it must not contain a line break */
+	/* the header goes to the daemon, so it must not contain a line break */
 	if (client_accepting(accept ? accept : "*/*", url, &reply) != CLI_OK)
 		return metrics_send(connection, 503, "text/plain", "kindlingd does not answer\n");
 	r = metrics_send(connection, 200,
@@ -99,7 +99,7 @@ static enum MHD_Result metrics_on_request(void *userdata, struct MHD_Connection 
 	return r;
 }
 
-/* "127.0.0.1:9464", "[::1]:9464", ":9464" */
+/* Parses "127.0.0.1:9464", "[::1]:9464" or ":9464". */
 static int metrics_address(const char *word, struct addrinfo **ret)
 {
 	const struct addrinfo hints = { .ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM };
@@ -129,7 +129,7 @@ static int metrics_listen(const char *word)
 		return cli_wrong("metrics", "--listen takes HOST:PORT, such as 127.0.0.1:9464");
 	if (address->ai_family == AF_INET6)
 		flags |= MHD_USE_IPv6;
-	/* before there are threads, which inherit the mask */
+	/* signals must be blocked before threads exist, which inherit the mask */
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);

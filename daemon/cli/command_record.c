@@ -1,5 +1,5 @@
-/* kindling record: one JVM for some seconds, through the daemon or, as root, without one (own.c).
- */
+/* kindling record: records one JVM for some seconds, through kindlingd or, as root, without it
+ * (own.c). */
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
@@ -77,7 +77,7 @@ const struct usage usage_record = {
 	"sudo kindling record org.shop.Main -d 1m -i 4ms -o cpu.pb.gz",
 };
 
-/* Each event must fit by itself; on stdout all must fit together. */
+/* Can the format hold each of the events? On stdout it must hold all in one file. */
 static int check_format(const struct record_arguments *a)
 {
 	enum report_format format = (enum report_format)report_format_by_name(a->format);
@@ -121,7 +121,7 @@ static int check_interval(const char *word, struct record_arguments *a)
 	return cli_wrong("record", sentence);
 }
 
-/* Returns -1 to continue, else the exit status. */
+/* Parses and checks the arguments. -1 = go on, else the exit status. */
 static int record_parse(int argc, char **argv, struct record_arguments *a)
 {
 	struct record_words w = { .duration = "30s", .events = "cpu" };
@@ -152,7 +152,7 @@ static int record_parse(int argc, char **argv, struct record_arguments *a)
 	return a->format ? check_format(a) : CLI_USAGE;
 }
 
-/* "out.lock.html" of "out.html" */
+/* Makes "out.lock.html" of "out.html". */
 static void path_of_event(const struct record_arguments *a, int event, char *buf, size_t size)
 {
 	size_t len = strlen(a->output), suffix = strlen(a->format) + 1;
@@ -242,7 +242,7 @@ static int command_record_fetch(void *userdata, const char *file, unsigned event
 	return r;
 }
 
-/* Asks once; Ctrl-C ends the recording. */
+/* Asks once whether the recording has ended; ends it after Ctrl-C. */
 static int command_record_look(const struct record_arguments *a, const char *path, bool *ret_done)
 {
 	struct reply reply;
@@ -265,7 +265,7 @@ static int command_record_look(const struct record_arguments *a, const char *pat
 	return CLI_OK;
 }
 
-/* The file is written. If the request to delete it fails, the daemon drops it after five
+/* Deletes the recording, whose file is written. If this fails, the daemon deletes it after five
  * minutes. */
 static void command_record_discard(uint64_t id)
 {

@@ -1,4 +1,4 @@
-/* kindling report: a profile of a span of time, as a file. */
+/* kindling report: writes a profile of a span of time to a file. */
 #include <string.h>
 #include "daemon/cli/report_rows.h"
 #include "daemon/cli/cli.h"
@@ -71,7 +71,7 @@ static int check_pattern(const char *option, const char *pattern)
 	return cli_wrong("report", sentence);
 }
 
-/* Returns -1 to continue, else the exit status. */
+/* Checks the options of the report. -1 = go on, else the exit status. */
 static int check_view(const struct arguments *a)
 {
 	char why[128];
@@ -86,7 +86,7 @@ static int check_view(const struct arguments *a)
 	return r;
 }
 
-/* --diff and --baseline compare what the report would have contained. */
+/* Compares what the report would contain with a baseline (--diff, --baseline). */
 static int check_changes(struct arguments *a)
 {
 	struct changes *c = &a->changes;
@@ -113,7 +113,7 @@ static int command_report_parse(int argc, char **argv, struct arguments *a)
 				 "name a TARGET, or --all, or --service, --pod, --container");
 	if (!a->output)
 		return cli_wrong("report", "-o FILE is missing: the file to write");
-	/* of a trace there is no more */
+	/* the timeline, where traces come from, holds no more */
 	if (a->trace && !a->last && !a->from && !a->to)
 		a->last = "5m";
 	a->events = 1u << WIRE_EVENT_CPU;
@@ -153,7 +153,7 @@ static int command_report_fetch(const struct arguments *a, const char *format, s
 	return client_request("GET", path, ret);
 }
 
-/* changes.h: fetches the profile of another range. */
+/* changes.fetch: fetches the profile of another range. */
 static int fetch_profile(void *userdata, const char *from, const char *to, struct profile **ret)
 {
 	struct arguments a = *(const struct arguments *)userdata;

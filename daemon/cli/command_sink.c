@@ -1,4 +1,4 @@
-/* kindling sink: checks whether a sink of the settings accepts a profile. */
+/* kindling sink: tests whether a sink of the settings accepts a profile. */
 #include <string.h>
 #include "daemon/cli/cli.h"
 

@@ -1,4 +1,4 @@
-/* kindling status: one row per JVM. */
+/* kindling status: shows one row for each JVM, and sums below. */
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -78,12 +78,13 @@ static const struct column columns[COLUMN_COUNT] = {
 	[AGENT] = { "AGENT%", true, 0 },
 	[MEMORY] = { "MEM", true, 0 },
 };
-/* The sum of all delivered samples is below the table. */
+/* The order in which columns are left out. DELIVERED can go early, because its sum is below the
+ * table. */
 static const unsigned char leave_out[COLUMN_COUNT] = {
 	[SERVICE] = 14, [ENGINE] = 13, [NSPID] = 12,   [JDK] = 11,  [DELIVERED] = 10, [MEMORY] = 8,
 	[TAKEN] = 7,	[EVENTS] = 6,  [INTERVAL] = 5, [AGENT] = 4, [CONTAINER] = 3,  [DROPPED] = 2,
 };
-#define LEAVE_HOST 9 /* CONTAINER, if all JVMs are on the host and the column is empty */
+#define LEAVE_HOST 9 /* that of CONTAINER when all JVMs are on the host */
 
 static const char *colour_of(size_t column, const char *cell)
 {
@@ -144,7 +145,7 @@ static bool is_gone(const cJSON *t)
 	return strcmp(json_text_of(t, "state"), "gone") == 0;
 }
 
-/* "streaming"; "ended 12m" */
+/* Writes "streaming", "ended 12m". */
 static void put_state(const cJSON *t, char *cell)
 {
 	long s = (long)json_number_of(t, "ended_s");
@@ -166,7 +167,7 @@ static void command_status_put_accounts(const cJSON *t, char (*row)[CELL_MAX])
 	snprintf(row[DROPPED], CELL_MAX, "%.0f", dropped_of(samples));
 }
 
-/* The current engine, and its cost; a JVM that has ended has none. */
+/* Writes which engine is in use and what it costs; nothing for a JVM that has ended. */
 static void put_agent(const cJSON *t, char (*row)[CELL_MAX])
 {
 	const cJSON *agent = json_get(t, "agent"), *last = json_get(agent, "cpus_last_minute");
@@ -187,7 +188,7 @@ static void put_agent(const cJSON *t, char (*row)[CELL_MAX])
 		snprintf(row[MEMORY], CELL_MAX, "%.1fM", json_number_of(agent, "bytes") / 1048576);
 }
 
-/* Events that are not collected, and why: "monitors: virtual threads are in use". */
+/* Adds which events are not collected, and why: "monitors: virtual threads are in use". */
 static void put_notes(struct table *table, const cJSON *t, size_t width)
 {
 	const cJSON *note;
@@ -220,7 +221,7 @@ static void put_profilers(struct table *table, const cJSON *t, size_t width)
 		table_note(table, text, width);
 }
 
-/* Do both have the same reason? */
+/* Are both JVMs not profiled for the same reason? */
 static bool is_alike(const cJSON *a, const cJSON *b)
 {
 	return b && *json_text_of(a, "reason") &&
@@ -230,8 +231,8 @@ static bool is_alike(const cJSON *a, const cJSON *b)
 
 #define SAID_BELOW UINT_MAX
 
-/* @alike: number of previous rows with the same reason, which do not print it; SAID_BELOW = the
- * next row prints it. */
+/* Prints the reason why a JVM is not profiled, once for rows that have the same. @alike: the
+ * number of rows before this one that have left it out; SAID_BELOW = the next row prints it. */
 static void put_reason(struct table *table, const cJSON *t, size_t width, unsigned alike)
 {
 	const char *reason = json_text_of(t, "reason");
@@ -286,7 +287,7 @@ static void command_status_say(FILE *to, size_t width, const char *fmt, ...)
 	print_wrapped(to, text, 0, width);
 }
 
-/* Kinds of JVMs that are not profiled because one of them crashed. */
+/* Prints the kinds of JVMs that are not profiled because one of that kind crashed. */
 static void print_blocked(FILE *to, const cJSON *blocked, size_t width)
 {
 	const cJSON *b;
@@ -303,7 +304,7 @@ static void print_blocked(FILE *to, const cJSON *blocked, size_t width)
 	}
 }
 
-/* "3 of 4 JVMs are being profiled, 2 more have ended." and their samples */
+/* Prints "3 of 4 JVMs are being profiled, 2 more have ended." and the sum of their samples. */
 static void print_sum(FILE *to, const cJSON *status, size_t width)
 {
 	double taken = 0, delivered = 0, dropped = 0;
@@ -330,7 +331,7 @@ static void print_sum(FILE *to, const cJSON *status, size_t width)
 			   delivered, dropped);
 }
 
-/* The source of CPU samples, its cost, or its limits. */
+/* Prints where CPU samples come from, and what that costs or cannot do. */
 static void print_engine(FILE *to, const cJSON *engine, size_t width)
 {
 	double interval_ns = json_number_of(engine, "interval_ns");
@@ -349,8 +350,8 @@ static void print_engine(FILE *to, const cJSON *engine, size_t width)
 				   interval_ns / 1e6);
 }
 
-/* "time off the CPU: intervals of 1 ms and more, 0.04 % of the CPUs for 1800 context switches a
- * second" */
+/* Prints "time off the CPU: intervals of 1 ms and more, 0.04 % of the CPUs for 1800 context
+ * switches a second". */
 static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 {
 	const char *state = json_text_of(offcpu, "state");
@@ -438,7 +439,7 @@ static void command_status_print_table(FILE *to, const cJSON *status, size_t wid
 	table_free(&table);
 }
 
-/* "sink lake (s3): 512 taken = 500 delivered + 12 spooled + 0 unconfirmed + 0 dropped" */
+/* Prints "sink lake (s3): 512 taken = 500 delivered + 12 spooled + 0 unconfirmed + 0 dropped". */
 static void command_status_print_sinks(FILE *to, const cJSON *status, size_t width)
 {
 	const cJSON *s, *cause;
@@ -474,7 +475,7 @@ void status_print(FILE *to, const cJSON *status, size_t width, bool colours)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* Rows that do not fit on the screen are at the end of the table: the sums are above it. */
+/* Draws the screen again. The sums come first, because the end of a long table does not fit. */
 static void show_again(const cJSON *status, bool wide)
 {
 	unsigned short rows, columns_now;

@@ -1,4 +1,4 @@
-/* kindling tail: events as they arrive. */
+/* kindling tail: prints events as they arrive. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -7,7 +7,7 @@
 struct tail {
 	const char *event, *min, *count;
 	bool json, no_stack, open, idle;
-	long left; /* -1 = no end */
+	long left; /* events still to print; -1 = no limit */
 };
 
 static const struct usage_row options[] = {
@@ -57,7 +57,7 @@ const struct usage usage_tail = {
 	"kindling tail --json -n 100 | jq -r '.stack[-1]' | sort | uniq -c",
 };
 
-/* lock 23.4ms enter org.shop.Stock@1a2b held by "worker-2" (4711) */
+/* Prints "lock 23.4ms enter org.shop.Stock@1a2b held by "worker-2" (4711)". */
 static void print_wait(FILE *to, const cJSON *e)
 {
 	const cJSON *owner = json_get(e, "owner"), *waker = json_get(e, "waker");
@@ -83,7 +83,8 @@ static void print_wait(FILE *to, const cJSON *e)
 		fputs(" idle", to);
 }
 
-/* offcpu 23.4ms park java.util.concurrent.Semaphore$NonfairSync@1a2b woken by "worker-2" (4711) */
+/* Prints "offcpu 23.4ms park java.util.concurrent.Semaphore$NonfairSync@1a2b woken by "worker-2"
+ * (4711)". */
 static void print_offcpu(FILE *to, const cJSON *e)
 {
 	const cJSON *owner = json_get(e, "owner"), *waker = json_get(e, "waker");
@@ -148,7 +149,7 @@ void event_print(FILE *to, const cJSON *e, bool with_stack)
 	fputc('\n', to);
 }
 
-/* Lines about the stream itself go to stderr; false = the line is an event. */
+/* Prints lines about the stream itself to stderr; false = the line is an event. */
 static bool is_notice(const cJSON *e)
 {
 	const char *event = json_text_of(e, "event");
@@ -172,7 +173,7 @@ static bool command_tail_on_line(void *userdata, const char *line)
 	struct tail *t = userdata;
 	cJSON *e = cJSON_Parse(line);
 	const cJSON *left = json_get(e, "left");
-	/* the end of the last requested JVM; or of the daemon, which names none */
+	/* the last selected JVM has ended; or the daemon, whose line names no pid */
 	bool end = strcmp(json_text_of(e, "event"), "end") == 0 &&
 		   (cJSON_IsNumber(left) ? left->valuedouble == 0 : !json_get(e, "pid"));
 
@@ -185,11 +186,11 @@ static bool command_tail_on_line(void *userdata, const char *line)
 			t->left--;
 	}
 	cJSON_Delete(e);
-	/* the reader of the pipe may have closed it */
+	/* writing fails when the reader of the pipe has closed it */
 	return fflush(stdout) == 0 && !ferror(stdout) && !cli_interrupted && !end && t->left != 0;
 }
 
-/* Returns -1 to continue, else the exit status. */
+/* Parses the arguments and makes the path. -1 = go on, else the exit status. */
 static int command_tail_parse(int argc, char **argv, struct tail *t, char *path, size_t size)
 {
 	int r = cli_parse(&usage_tail, argc, argv, t);

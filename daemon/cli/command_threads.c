@@ -1,4 +1,4 @@
-/* kindling threads: all threads of a JVM, what they do and what they used. */
+/* kindling threads: shows all threads of a JVM, what they do and what they used. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include <time.h>
 #include "daemon/cli/lock_text.h"
 
-/* after the first request: the agent has to examine its threads */
+/* pause before the second request: meanwhile the agent examines its threads */
 #define ASK_AGAIN_NS 300000000L
 
 struct arguments {
@@ -80,14 +80,14 @@ static void put_share(const cJSON *t, const char *key, char *cell)
 {
 	double v = 100 * json_number_of(t, key);
 
-	/* a wait that began before the span can be a little longer than it */
+	/* a wait that began before the span can make the part slightly more than all */
 	if (v > 0)
 		snprintf(cell, CELL_MAX, "%.1f", v < 100 ? v : 100);
 	else
 		snprintf(cell, CELL_MAX, "-");
 }
 
-/* "94.1"; "-" for nothing */
+/* Writes "94.1"; "-" if there is nothing. */
 static void put_percent(double part, double whole, char *cell)
 {
 	if (part > 0 && whole > 0 && part / whole >= 0.0005)
@@ -96,8 +96,8 @@ static void put_percent(double part, double whole, char *cell)
 		snprintf(cell, CELL_MAX, "-");
 }
 
-/* "park 93.2, sleep 2.0": the reasons with the most time, in percent of @wall; the others in one.
- */
+/* Writes "park 93.2, sleep 2.0": the @most reasons with the most time in percent of @wall, the
+ * others added up. */
 static void put_reasons(const cJSON *reasons, double wall, size_t most, char *cell)
 {
 	double other = 0, below = wall * 2;
@@ -166,7 +166,7 @@ static void command_threads_put_thread(struct table *table, const cJSON *t)
 		return;
 	tid_text(t, row[TID], CELL_MAX);
 	snprintf(row[NAME], CELL_MAX, "%s", *name ? name : "?");
-	/* nothing is known about the JVM's own threads */
+	/* the state of the JVM's own threads is never known */
 	snprintf(row[STATE], CELL_MAX, "%s",
 		 strcmp(json_text_of(t, "state"), "unknown") == 0 ? "-" : json_text_of(t, "state"));
 	put_share(t, "cpu", row[CPU]);
@@ -216,7 +216,7 @@ static void command_threads_put_threads(struct table *table, const cJSON *thread
 	free(list);
 }
 
-/* "20000 virtual threads: 18000 waiting (ThreadPerTaskExecutor), ..." */
+/* Prints "20000 virtual threads: 18000 waiting (ThreadPerTaskExecutor), ...". */
 static void print_virtuals(FILE *to, const cJSON *t)
 {
 	const cJSON *v;
@@ -312,7 +312,7 @@ static int command_threads_parse(int argc, char **argv, struct arguments *a)
 	return -1;
 }
 
-/* Is the state of the threads still unknown in one of them? */
+/* Does one of the JVMs not know the states of its threads yet? */
 static bool states_are_to_come(const cJSON *threads)
 {
 	const cJSON *t;

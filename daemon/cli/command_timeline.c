@@ -1,4 +1,4 @@
-/* kindling timeline: the last minutes of a JVM, event by event, as a page or a trace. */
+/* kindling timeline: writes a JVM's last minutes, event by event, as a page or a trace. */
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/cli/cli.h"
@@ -114,7 +114,7 @@ static double command_timeline_events(const cJSON *json, const char *kind)
 	return json_number_of(json_get(json_get(json, "sums"), kind), "events");
 }
 
-/* "timeline.html: 5,120 samples, 31 waits. Open it in a browser." */
+/* Prints "timeline.html: 5,120 samples, 31 waits. Open it in a browser." */
 static void command_timeline_say(const char *output, const cJSON *json, int format)
 {
 	double lost = 0;

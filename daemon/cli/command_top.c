@@ -1,4 +1,4 @@
-/* kindling top: the hottest methods of the last seconds. */
+/* kindling top: shows the methods with the most CPU time in the last seconds. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ struct arguments {
 	const char *seconds, *thread, *type, *sort, *rows_word;
 	char *const *targets; /* NULL-terminated */
 	bool once, idle, json, screen;
-	int rows; /* 0 = what fits */
+	int rows; /* 0 = as many as fit */
 };
 
 static const struct usage_row options[] = {
@@ -28,9 +28,10 @@ static const struct usage_row options[] = {
 		"cpu (the default), lock (time that threads waited), alloc (bytes allocated), "
 		"wall (time, running or not) or offcpu (time that threads did not run, with the "
 		"reason), if it is collected"),
-	OPTION_FLAG(0, "idle", struct arguments, idle,
-		    "with -e lock and offcpu: also waits for work (pool threads at empty queues, timers, "
-		    "selectors)"),
+	OPTION_FLAG(
+		0, "idle", struct arguments, idle,
+		"with -e lock and offcpu: also waits for work (pool threads at empty queues, timers, "
+		"selectors)"),
 	OPTION_TEXT('n', "rows", "N", struct arguments, rows_word,
 		    "show N methods in each table (default: as many as fit)"),
 	OPTION_FLAG(0, "once", struct arguments, once, "print once and exit"),
@@ -55,7 +56,8 @@ const struct usage usage_top = {
 	"kindling top --once -n 5 --thread http-nio 4711",
 };
 
-/* "1.97 CPUs", "4.01 s/s of waiting", "12.2 MiB/s of allocation", and of how many samples */
+/* Prints "1.97 CPUs", "4.01 s/s of waiting" or "12.2 MiB/s of allocation", and the number of
+ * samples. */
 static void print_rate(FILE *to, const cJSON *top, const cJSON *o)
 {
 	double seconds = json_number_of(top, "seconds"), samples = json_number_of(o, "samples");
@@ -94,7 +96,8 @@ static void command_top_print_table(FILE *to, const cJSON *top, const cJSON *o, 
 void top_print(FILE *to, const cJSON *top, int rows)
 {
 	const cJSON *targets = json_get(top, "targets"), *t;
-	bool many = cJSON_GetArraySize(targets) != 1; /* one JVM: there is no sum over several */
+	bool many =
+		cJSON_GetArraySize(targets) != 1; /* with one JVM a sum over all is superfluous */
 
 	if (many) {
 		fputs("all JVMs", to);
@@ -114,7 +117,7 @@ void top_print(FILE *to, const cJSON *top, int rows)
 
 /* ---- the screen ----------------------------------------------------------------------------- */
 
-/* As many rows in each table as fit on the screen. */
+/* How many rows each table may have so that all fit on the screen. */
 static int rows_that_fit(const cJSON *top, unsigned short screen_rows)
 {
 	int n = cJSON_GetArraySize(json_get(top, "targets")), tables = n == 1 ? 1 : n + 1;

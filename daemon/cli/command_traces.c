@@ -1,9 +1,9 @@
-/* kindling traces: the slowest traces of a JVM, and where their time went. */
+/* kindling traces: lists a JVM's slowest traces, and where their time went. */
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/cli/lock_text.h"
 
-#define REASONS_SHOWN 3 /* of the times off the CPU, the longest */
+#define REASONS_SHOWN 3 /* reasons of time off the CPU, those with the most time */
 
 struct arguments {
 	const char *target, *last, *from, *to, *rows;
@@ -56,7 +56,7 @@ static void command_traces_put_duration(double ns, char *cell)
 	snprintf(cell, CELL_MAX, "%s", ns > 0 ? text : "-");
 }
 
-/* "sleep 1.2s, socket 300ms" */
+/* Writes "sleep 1.2s, socket 300ms". */
 static void command_traces_put_reasons(const cJSON *reasons, char *cell)
 {
 	double below = -1;

@@ -1,4 +1,4 @@
-/* See manual.h: completions of bash and fish. */
+/* See manual.h: completions for bash and fish. */
 #include <string.h>
 #include "daemon/cli/manual.h"
 
@@ -14,14 +14,15 @@ bool completion_of_targets(const struct usage *u)
 	return strstr(u->synopsis, "TARGET") != NULL;
 }
 
-/* Quotes, brackets and backslashes are special in some shell, and are left out. */
+/* Writes the help's first words, without quotes, brackets and backslashes, which are special in
+ * some shell. */
 const char *completion_help(const char *help, char *buf, size_t size)
 {
 	size_t n = 0, space = 0;
 
 	for (; *help && n + 1 < size && n < HELP_COLUMNS; help++) {
 		if (*help == ';' || (*help == '.' && help[1] == ' ')) {
-			space = n; /* longer than shells display */
+			space = n; /* shells display no more */
 			break;
 		}
 		if (strchr("'\"`[]\\$", *help))
@@ -41,7 +42,7 @@ static bool completion_argument_is(const struct usage_row *row, const char *what
 
 /* ---- bash ------------------------------------------------------------------------------------ */
 
-/* "report:--format|report:-f" */
+/* Writes the pattern "report:--format|report:-f". */
 static void bash_pattern(FILE *to, const char *command, const struct usage_row *row)
 {
 	fprintf(to, "\t%s:--%s", command, row->name);
@@ -50,7 +51,7 @@ static void bash_pattern(FILE *to, const char *command, const struct usage_row *
 	fputs(")\n", to);
 }
 
-/* What follows each option that takes an argument. */
+/* Writes what follows each option that takes an argument. */
 static void bash_arguments(FILE *to, const char *command, const struct usage *u)
 {
 	for (const struct usage_row *row = u->rows; row->kind != USAGE_END; row++) {
@@ -126,7 +127,7 @@ static void bash_commands(FILE *to, const struct manual_program *p)
 	}
 }
 
-/* Arguments that are files: kindling convert IN OUT, config check FILE. */
+/* Arguments that are files: of kindling convert IN OUT and config check FILE. */
 static const char bash_end[] = "\tesac\n"
 			       "\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
 			       "\tif [[ ${#COMPREPLY[@]} == 0 ]]; then\n"

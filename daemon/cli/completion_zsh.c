@@ -1,8 +1,8 @@
-/* See manual.h: completions of zsh, for _arguments; zshcompsys(1). */
+/* See manual.h: completions for zsh, as _arguments takes them; zshcompsys(1). */
 #include <string.h>
 #include "daemon/cli/manual.h"
 
-/* The action that completes the argument: "(html txt)", _files, or only a message. */
+/* Writes what completes an option's argument: "(html txt)", _files, or just a message. */
 static void zsh_argument(FILE *to, const struct usage_row *row)
 {
 	if (!row->argument)

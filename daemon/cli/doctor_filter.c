@@ -1,6 +1,6 @@
 /*
- * What the seccomp filter of a JVM does, without touching the JVM: from the configuration that
- * created it, the bundle of its container or systemd. See doctor_filter.h.
+ * What the seccomp filter of a JVM does, found without touching the JVM: from the configuration of
+ * its container or of its systemd service. See doctor_filter.h.
  */
 #include "daemon/cli/doctor_filter.h"
 
@@ -21,8 +21,9 @@
 
 extern char **environ;
 
-/* A filter that the process installed itself is in no file. 0 = the kernel (before 5.9) does not
- * count filters. */
+/* The number of the process's filters. More than the configuration's one means that the process
+ * installed one itself, which no file describes. 0 = the kernel, older than 5.9, does not count
+ * them. */
 static int count_filters(int pid_dfd)
 {
 	char text[8192];
@@ -47,7 +48,7 @@ static enum filter_effect by_bundle(int proc_dfd, int pid_dfd, const struct jvm 
 	return text ? filter_of_bundle(text, len, ret_call) : FILTER_UNKNOWN;
 }
 
-/* systemctl has a deadline of its own. Its output is from the host's systemd. */
+/* Asks the host's systemd for a unit's filter; systemctl has a deadline of its own. */
 static size_t ask_systemd(char *unit, char *buf, size_t size)
 {
 	char show[] = "show", properties[] = "--property=SystemCallFilter,SystemCallErrorNumber",
@@ -84,7 +85,7 @@ static enum filter_effect by_unit(int pid_dfd, const struct jvm *jvm, const char
 {
 	char cgroup[8192], unit[256], text[UNIT_BYTES_MAX];
 
-	/* in another pid namespace it may be another systemd's service */
+	/* a process in another pid namespace may be a service of another systemd */
 	if (jvm->ns_pid != jvm->pid || proc_read(pid_dfd, "cgroup", cgroup, sizeof(cgroup)) <= 0 ||
 	    !filter_unit_name(cgroup, unit, sizeof(unit)) ||
 	    ask_systemd(unit, text, sizeof(text)) == 0)

@@ -6,11 +6,11 @@
 #include <string.h>
 #include "daemon/ground/mem.h"
 
-#define WORD_MIN 3 /* shorter names occur in too many other words */
+#define WORD_MIN 3 /* shorter names are parts of too many words */
 
 static const char *const hide_names[] = { "name",  "container",	   "container_id", "pod",
 					  "image", "image_digest", "service" };
-/* Keys whose text kindling wrote itself: states, causes, sentences. */
+/* Keys whose text is kindling's own: states, causes, sentences. */
 static const char *const hide_known[] = {
 	"version",   "state",  "jdk",	 "engine",	"engine_note", "walker",
 	"placement", "reason", "step",	 "reason_step", "note",	       "what",
@@ -55,7 +55,7 @@ void hide_learn(struct hide *h, const cJSON *json)
 	}
 }
 
-/* The longest name that @s begins with; its number, and its length. */
+/* Which name does @s begin with? Returns the longest one's number, and its length. */
 static unsigned hide_at(const struct hide *h, const char *s, size_t *ret_len)
 {
 	unsigned found = 0;
@@ -95,7 +95,7 @@ void hide_text(const struct hide *h, FILE *to, const char *s)
 		fputc('"', to);
 }
 
-/* The same as a string; NULL = no memory. */
+/* The same as a malloc'ed string; NULL = no memory. */
 static char *hide_copy(const struct hide *h, const char *s)
 {
 	char *text = NULL;
@@ -145,7 +145,7 @@ void hide_json(const struct hide *h, cJSON *json)
 
 /* ---- log lines ------------------------------------------------------------------------------- */
 
-/* "key=" and a value with quotes or up to the next space; returns where the next one begins. */
+/* Writes a pair "key=value"; the value is in quotes or ends at a space. Returns what follows it. */
 static const char *hide_pair(const struct hide *h, FILE *to, const char *s)
 {
 	static const char *const sentences[] = { "reason", "why", "what" };
@@ -154,7 +154,7 @@ static const char *hide_pair(const struct hide *h, FILE *to, const char *s)
 	char key[64], value[1024];
 
 	snprintf(key, sizeof(key), "%.*s", (int)key_len, s);
-	if (s[key_len] != '=') { /* the event */
+	if (s[key_len] != '=') { /* a word without "=" is the event's name */
 		hide_text(h, to, key);
 		return s + key_len;
 	}

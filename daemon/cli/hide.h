@@ -1,7 +1,7 @@
 /*
- * What a report for strangers must not contain: names of JVMs, containers, pods, services, images
- * and labels, and any text between quotes. No text passes because it looks harmless: in JSON and
- * log lines only keys on a list keep their text.
+ * Keeps out of a report what strangers must not read: names of JVMs, containers, pods, services,
+ * images and labels, and all text between quotes. Text does not pass for looking harmless: in JSON
+ * and log lines only the keys of a list keep theirs.
  */
 #pragma once
 
@@ -11,18 +11,18 @@
 #define HIDE_WORDS_MAX 4096
 
 struct hide {
-	char *words[HIDE_WORDS_MAX]; /* each becomes name-1, name-2 ... everywhere */
+	char *words[HIDE_WORDS_MAX]; /* each is replaced by name-1, name-2 ... wherever it occurs */
 	unsigned n;
 };
 
-/* Collects the names in an answer of kindlingd or of doctor. */
+/* Collects the names in an answer of kindlingd or of kindling doctor. */
 void hide_learn(struct hide *h, const cJSON *json);
-/* In place: removes texts of unknown keys, replaces names by numbers. */
+/* Changes @json in place: removes the text of unknown keys, replaces names by numbers. */
 void hide_json(const struct hide *h, cJSON *json);
-/* A sentence: replaces names by numbers, removes text between quotes. */
+/* Writes a sentence with names replaced by numbers and without text between quotes. */
 void hide_text(const struct hide *h, FILE *to, const char *s);
-/* Lines of the log, "event key=value ...". */
+/* Writes lines of the log, "event key=value ...", without what must be hidden. */
 void hide_log(const struct hide *h, FILE *to, const char *lines);
-/* Text of /metrics: values of labels that are names. */
+/* Writes the text of /metrics without the values of those labels that are names. */
 void hide_metrics(FILE *to, const char *text);
 void hide_deinit(struct hide *h);

@@ -6,7 +6,7 @@
 #include "daemon/ground/mem.h"
 #include "daemon/ground/utf8.h"
 
-/* The whole file, "-" is stdin; NULL after printing the error. */
+/* Reads a whole file, or stdin for "-". NULL after printing the error. */
 static char *read_whole(const char *path, size_t *ret_len)
 {
 	FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");

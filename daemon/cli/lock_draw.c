@@ -1,6 +1,6 @@
 /*
- * Draws who blocks whom as an SVG: one file, without a script; nothing is loaded. JVMs choose
- * names: all text goes through put_escaped().
+ * Draws who blocks whom as SVG: one file, without scripts, which loads nothing. JVMs choose names,
+ * so all text goes through put_escaped().
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 #define ROW_HEIGHT  30
 #define BOX_HEIGHT  22
 #define INDENT	    28
-#define LEFT	    44 /* room for the arcs of cycles */
-#define TEXT_MAX    150 /* columns of a box; the whole text is its tooltip */
-#define COLUMN_WIDE 7.3 /* of one character at 12px, about */
+#define LEFT	    44 /* space for the arcs of cycles */
+#define TEXT_MAX    150 /* columns of text in a box; a tooltip has all of it */
+#define COLUMN_WIDE 7.3 /* approximate width of a character at 12px */
 
 static const char style[] =
 	"text{font:12px ui-monospace,monospace;fill:#1d1c1a}"
@@ -21,8 +21,8 @@ static const char style[] =
 	".line{fill:none;stroke:#b9b4a8}.arc{fill:none;stroke:#c62828;stroke-width:1.6}"
 	"svg{background:#fbfaf8}";
 
-/* For text and attributes of XML: markup is escaped, and characters that XML does not allow become
- * question marks. */
+/* Writes text for XML and its attributes: markup is escaped, and characters that XML forbids
+ * become question marks. */
 void put_escaped(FILE *to, const char *s)
 {
 	uint32_t code;
@@ -60,8 +60,8 @@ static int middle_of(int y, int row)
 	return y + row * ROW_HEIGHT + ROW_HEIGHT / 2;
 }
 
-/* A line from the thread that it waits for, down and to the right; in a cycle, an arc on the
- * left. */
+/* Draws a line from each waiting thread's blocker, downwards and to the right; within a cycle an
+ * arc on the left. */
 static void put_lines(FILE *to, const struct graph_rows *g, int y)
 {
 	for (size_t i = 0; i < g->n; i++) {
@@ -120,7 +120,7 @@ static void target_title(const cJSON *t, char *buf, size_t size)
 		 deadlocks == 1 ? "" : "s");
 }
 
-/* Draws one JVM's part from @y on; returns where the next one begins. */
+/* Draws one JVM, beginning at @y; returns where the next one begins. */
 static int lock_draw_put_target(FILE *to, const cJSON *t, int y, size_t *widest)
 {
 	struct graph_rows rows;
@@ -142,7 +142,7 @@ static int lock_draw_put_target(FILE *to, const cJSON *t, int y, size_t *widest)
 	return y;
 }
 
-/* The size is known when everything is drawn, so the body is written first. */
+/* Writes the body first, because the size is known only afterwards. */
 bool put_svg(FILE *to, const cJSON *locks)
 {
 	const cJSON *t;

@@ -1,7 +1,7 @@
 /*
- * The report about locks: a page with their table, where waiters and owners were, who blocked whom,
- * and who blocks whom now. One file, without a script; nothing is loaded. JVMs choose names: all
- * text goes through put_escaped().
+ * The report about locks, a page: the table of locks, where waiters and owners were, who blocked
+ * whom, and who blocks whom now. One file, without scripts, which loads nothing. JVMs choose names,
+ * so all text goes through put_escaped().
  */
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +94,7 @@ static void lock_page_put_lock(FILE *to, const cJSON *row)
 	const cJSON *lock = json_get(row, "lock");
 	char text[1024];
 
-	/* of a row for a class of locks whose members are unknown */
+	/* a row of a class does not say which locks it has */
 	lock_text(lock ? lock : row, text, sizeof(text));
 	put_escaped(to, text);
 	if (!lock)

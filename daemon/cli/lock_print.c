@@ -1,14 +1,14 @@
 /*
- * The table of locks. If there is room a row is one line; on a narrow terminal names have no
- * packages, and the identity and the waiters are on a line of their own below.
+ * Prints the table of locks. On a wide terminal each row is one line; on a narrow one names are
+ * without packages, and the identity and the waiters are on a second line.
  */
 #include <string.h>
 #include "daemon/cli/lock_text.h"
 
 #define WIDE	    160 /* columns of a terminal */
 #define NARROW	    80
-#define PLACE_WIDTH 18 /* minimum width of a method */
-/* minimum width of the waiters' names beside a long name of the owner */
+#define PLACE_WIDTH 18 /* columns of a method, at least */
+/* columns of the waiters' names, at least, beside a long name of the owner */
 #define WAITERS_WIDTH_MIN 24
 
 enum {
@@ -38,13 +38,13 @@ static const struct column columns[COLUMN_COUNT] = {
 	[WAITERS] = { "WAITERS", false, 10 },
 	[OWNERS] = { "OWNERS", false, 10 },
 };
-/* On a narrow terminal: all columns up to the owners' methods, except the identity. */
+/* On a narrow terminal the table has all columns up to the owners' methods, except the identity. */
 #define NARROW_COUNT (WAITERS - 1)
 #define AT_NARROW(c) ((c) > ID ? (c)-1 : (c))
 
 /* ---- cells ---- */
 
-/* Names, the most important first: worker-1, worker-2, ... */
+/* Writes names of threads, those with the most time first: worker-1, worker-2, ... */
 static void lock_print_put_threads(const cJSON *list, bool more, char *cell)
 {
 	const cJSON *t;
@@ -66,7 +66,7 @@ static void lock_print_put_threads(const cJSON *list, bool more, char *cell)
 		snprintf(cell + len, CELL_MAX - len, ", ...");
 }
 
-/* Methods, likewise. */
+/* Writes methods, those with the most time first. */
 static void lock_print_put_places(const cJSON *list, char *cell)
 {
 	const cJSON *p;
@@ -82,7 +82,7 @@ static void lock_print_put_places(const cJSON *list, char *cell)
 	}
 }
 
-/* The first of them, whose end is the most informative part. */
+/* Writes the first method; if it is too long its end, which says more than its beginning. */
 static void put_place_brief(const cJSON *list, size_t width, char *cell)
 {
 	const char *frame = json_text_of(cJSON_GetArrayItem(list, 0), "frame"), *end;
@@ -99,7 +99,7 @@ static void put_place_brief(const cJSON *list, size_t width, char *cell)
 	snprintf(cell, CELL_MAX, "\u2026%s", end);
 }
 
-/* "Stock" of "org.shop.Main$Stock" */
+/* "Stock" for "org.shop.Main$Stock". */
 static const char *last_name(const char *class_name)
 {
 	const char *name = class_name;
@@ -110,7 +110,7 @@ static const char *last_name(const char *class_name)
 	return name;
 }
 
-/* The subject of a row: one lock, or a class of locks. */
+/* Writes what a row is about: one lock, or the locks of a class. */
 static void put_subject(const cJSON *r, bool brief, char *name, char *id)
 {
 	const cJSON *lock = json_get(r, "lock");
@@ -128,7 +128,7 @@ static void put_subject(const cJSON *r, bool brief, char *name, char *id)
 	snprintf(id, CELL_MAX, "%s", *json_text_of(lock, "id") ? json_text_of(lock, "id") : "-");
 }
 
-/* @cells: from WAITS on */
+/* @cells: from the column WAITS on. */
 static void put_numbers(const cJSON *r, char (*cells)[CELL_MAX])
 {
 	snprintf(cells[0], CELL_MAX, "%.0f", json_number_of(r, "waits"));
@@ -154,8 +154,8 @@ static void put_wide(struct table *table, const cJSON *r, const char *waiters, c
 }
 
 /*
- * "  3f59682d: WAITERS; held by OWNERS" in @width columns. A long list of waiters is cut first: the
- * owner is what readers look for.
+ * Prints "  3f59682d: WAITERS; held by OWNERS" in @width columns. If that is too long the waiters
+ * are cut first, because readers look for the owner.
  */
 static void put_below(struct table *table, const char *head, const char *waiters,
 		      const char *owners, size_t width)
@@ -217,7 +217,7 @@ static void print_number(FILE *to, double n)
 		fprintf(to, "%s%c", i && (len - i) % 3 == 0 ? "," : "", digits[i]);
 }
 
-/* "1.2 s" */
+/* Prints "1.2 s". */
 static void print_duration(FILE *to, double ns)
 {
 	char text[32];
@@ -225,7 +225,7 @@ static void print_duration(FILE *to, double ns)
 
 	duration_text(ns, text, sizeof(text));
 	digits = strspn(text, "0123456789.");
-	/* "2m03s" stays as it is */
+	/* a duration such as "2m03s" gets no space */
 	fprintf(to, "%.*s%s%s", (int)digits, text, strpbrk(text + digits, "0123456789") ? "" : " ",
 		text + digits);
 }
@@ -277,7 +277,7 @@ void locks_summary(FILE *to, const cJSON *t)
 
 /* ---- one JVM ---- */
 
-/* "4711 org.shop.Main: " */
+/* Prints "4711 org.shop.Main: ". */
 static void print_name(FILE *to, const cJSON *t)
 {
 	fprintf(to, "%.0f ", json_number_of(t, "pid"));
@@ -332,7 +332,7 @@ static void lock_print_target(FILE *to, const cJSON *t, int rows, size_t width)
 	const cJSON *classes = json_get(t, "classes");
 	const cJSON *all = classes ? classes : json_get(t, "locks");
 
-	/* an ended one may still have waits to show */
+	/* an ended JVM may still have waits to show */
 	if (!cJSON_GetArraySize(all) && !print_name_of_collected(to, t))
 		return;
 	if (cJSON_GetArraySize(all))

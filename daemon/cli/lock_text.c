@@ -46,10 +46,10 @@ static bool lock_text_is_of_the_jdk(const char *frame)
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
 		if (strncmp(frame, prefixes[i], strlen(prefixes[i])) == 0)
 			return true;
-	return !strchr(frame, '.'); /* a function of libjvm or libc */
+	return !strchr(frame, '.'); /* a native function, of libjvm or libc */
 }
 
-/* The first frame from the leaf that is not the JDK's, else the leaf; "" without a stack. */
+/* The first frame from the leaf that is not the JDK's, else the leaf; "" if there is no stack. */
 static const char *lock_place(const cJSON *stack)
 {
 	const char *leaf = "";
@@ -108,7 +108,8 @@ void thread_text(const cJSON *thread, const char *key, char *buf, size_t size)
 			 thread_is_virtual(thread) ? "virtual " : "", tid);
 }
 
-/* Separates virtual threads, and threads known only by their container's number, from all tids. */
+/* A key for a thread's number that is different for virtual threads and for threads of which
+ * only the container's number is known. */
 static double lock_text_key_of(const cJSON *thread)
 {
 	static const double virtual = 1ll << 32, foreign = 1ll << 40;
@@ -127,7 +128,7 @@ static double lock_text_key_of(const cJSON *thread)
 
 struct item {
 	const cJSON *wait;
-	double tid, owner; /* lock_text_key_of() of the blocker; 0 = none */
+	double tid, owner; /* owner: the blocker's lock_text_key_of(); 0 = none */
 	int cycle;
 	bool done;
 };
@@ -175,8 +176,8 @@ static int add_wait(struct building *b, struct item *i, unsigned depth, int pare
 	return row;
 }
 
-/* Adds the threads that wait for @tid, and those that wait for them. The depth is bounded, so the
- * recursion is too. */
+/* Adds the threads that wait for @tid, and recursively those that wait for them, down to a
+ * bounded depth. */
 static void add_behind(struct building *b, double tid, unsigned depth, int parent)
 {
 	for (size_t i = 0; i < b->n && depth < DEPTH_MAX; i++) {
@@ -200,8 +201,8 @@ static struct item *item_of(struct building *b, double tid, int cycle)
 	return NULL;
 }
 
-/* A cycle, each thread after the one that it waits for; then the threads that wait for one of
- * them. */
+/* Adds a cycle, in which each thread comes after the one that it waits for; then the threads
+ * that wait for any of them. */
 static void add_circle(struct building *b, struct item *first)
 {
 	bool deadlock = cJSON_IsTrue(json_get(first->wait, "deadlock"));
@@ -260,7 +261,7 @@ static void read_item(const cJSON *wait, struct item *ret)
 	*ret = (struct item){ .wait = wait,
 			      .tid = lock_text_key_of(wait),
 			      .cycle = (int)json_number_of(wait, "cycle") };
-	/* Object.wait waits for a notification, not for an owner */
+	/* a thread in Object.wait waits for a notification, not for the owner */
 	if (strcmp(json_text_of(wait, "kind"), "wait") != 0)
 		ret->owner = lock_text_key_of(owner);
 	if (ret->owner == ret->tid)
@@ -317,7 +318,7 @@ static void wait_text(const cJSON *w, char *buf, size_t size)
 	thread_text(w, "thread", thread, sizeof(thread));
 	lock_text(json_get(w, "lock"), lock, sizeof(lock));
 	duration_text(json_number_of(w, "waiting_ns"), time, sizeof(time));
-	/* "worker" (7): enter of org.shop.Stock@1a for 3.2s, at org.shop.Main.sell */
+	/* such as "worker" (7): enter of org.shop.Stock@1a for 3.2s, at org.shop.Main.sell */
 	snprintf(buf, size, "%s: %s of %s for %s%s%s%s", thread, *kind ? kind : "wait", lock, time,
 		 timed ? ", with a time limit" : "", *place ? ", at " : "", place);
 }

@@ -1,4 +1,4 @@
-/* The program: everything is in cli.c, where tests can reach it. */
+/* main() of kindling. Everything else is in cli.c, where tests can reach it. */
 #include "daemon/cli/cli.h"
 
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-/* See manual.h: manual pages of programs. */
+/* See manual.h: the manual pages of programs. */
 #include "daemon/cli/manual.h"
 
 #include <ctype.h>
@@ -38,7 +38,8 @@ void manual_text(FILE *to, const char *s)
 	fputc('\n', to);
 }
 
-/* Each line of @s becomes a paragraph. @begins: a heading precedes, which is a break by itself. */
+/* Writes each line of @s as a paragraph. @begins: directly after a heading, which needs no
+ * break. */
 static void manual_paragraphs(FILE *to, const char *s, bool begins)
 {
 	char line[2048];
@@ -52,7 +53,7 @@ static void manual_paragraphs(FILE *to, const char *s, bool begins)
 	}
 }
 
-/* Lines unchanged. */
+/* Writes lines as they are. */
 static void manual_lines(FILE *to, const char *s)
 {
 	fputs(".nf\n.RS 4\n", to);
@@ -60,7 +61,7 @@ static void manual_lines(FILE *to, const char *s)
 	fputs(".RE\n.fi\n", to);
 }
 
-/* "\fB\-l\fR, \fB\-\-last\fR \fIDURATION\fR" */
+/* Writes an option: "\fB\-l\fR, \fB\-\-last\fR \fIDURATION\fR". */
 static void manual_row(FILE *to, const struct usage_row *row)
 {
 	char text[160];
@@ -131,7 +132,7 @@ void manual_head(FILE *to, const char *name, unsigned section, const char *brief
 	for (const char *p = name; *p; p++)
 		fputc(toupper((unsigned char)*p), to);
 	fprintf(to, " %u \"\" \"kindling " KINDLING_VERSION "\" \"kindling\"\n", section);
-	/* no hyphenation: people copy text from here into terminals */
+	/* no hyphenation, because people copy commands from here */
 	fprintf(to, ".nh\n.ad l\n.SH NAME\n%s \\- ", name);
 	manual_text(to, brief);
 }

@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 		fputs("Usage: kindling-manual DIRECTORY kindlingd.yaml\n", stderr);
 		return 2;
 	}
-	/* the defaults of settings are those with an empty environment */
+	/* the environment must not change the defaults of settings */
 	(void)clearenv();
 	example = manual_read(argv[2]);
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++)

@@ -21,7 +21,7 @@ static const char *const when_sentences[] = {
 	[CONFIG_RESTART] = "A changed value is in force when kindlingd starts again.",
 };
 
-/* Lines of the file unchanged; lines that begin with a dot or a quote are text too. */
+/* Writes lines as they are, also those that roff would take for commands. */
 static void manual_verbatim(FILE *to, const char *s)
 {
 	char line[1024];
@@ -32,8 +32,9 @@ static void manual_verbatim(FILE *to, const char *s)
 
 		len = strcspn(s, "\n");
 		snprintf(line, sizeof(line), "%.*s", (int)len, s);
-		while ((tick = strchr(line, '`'))) /* no bold: the closing backtick may be on
-						    * another line */
+		while ((tick = strchr(
+				line,
+				'`'))) /* the second backtick may be in another line: no bold */
 			*tick = '"';
 		manual_text(to, line);
 	}
@@ -54,7 +55,7 @@ void manual_settings(FILE *to, const char *example)
 		config_value(&defaults, i, value, sizeof(value));
 		if (value[0] == '/' && strncmp(name, "socket", 6) != 0 &&
 		    strncmp(name, "state_dir", 9) != 0)
-			strcpy(value, "auto"); /* leaves out the path where the build found it */
+			strcpy(value, "auto"); /* not the path that the build machine has */
 		fprintf(to, ".TP\n\\fB%s\\fR\n", name);
 		manual_text(to, sentence);
 		fputs(".br\n", to);

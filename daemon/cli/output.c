@@ -90,7 +90,7 @@ const char *format_of(const char *format, const char *path)
 	return NULL;
 }
 
-/* Explains why the file is empty. */
+/* Why a file has no samples. */
 static const char *nothing_of(unsigned events)
 {
 	if (events == 1u << WIRE_EVENT_CPU)
@@ -121,15 +121,15 @@ void say_written(const char *path, const char *format, unsigned events, uint64_t
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* Characters that change the direction of the text after them, and could make a name look like
- * another. */
+/* Does the character change the direction of the text after it? Then it could make a name look
+ * like another one. */
 static bool turns_direction(uint32_t code)
 {
 	return code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
 	       (code >= 0x2066 && code <= 0x2069);
 }
 
-/* Length of the character at @s if it is UTF-8 and printable; 0 = it must be escaped. */
+/* The length of a printable character in UTF-8; 0 = it must be escaped. */
 static size_t output_printable(const char *s)
 {
 	uint32_t code;
@@ -138,7 +138,8 @@ static size_t output_printable(const char *s)
 	return n && !utf8_is_control(code) && !turns_direction(code) ? n : 0;
 }
 
-/* One character, made safe; its bytes in @piece and its width. */
+/* Takes one character: *ret_columns is its width, @piece its safe form, whose length is
+ * returned. */
 static size_t next_piece(const char **s, char piece[8], size_t *ret_columns)
 {
 	const char *p = *s;
@@ -163,7 +164,7 @@ size_t text_clean(const char *s, size_t width, char *buf, size_t size)
 	while (*s) {
 		n = next_piece(&s, piece, &c);
 		if (columns + c > width || len + n + 4 > size) {
-			/* back to a position where the ellipsis fits */
+			/* back to where the ellipsis fits */
 			len = cut_len;
 			columns = cut_columns;
 			if (columns < width && len + 4 <= size) {
@@ -197,13 +198,13 @@ void print_text(FILE *to, const char *s)
 	}
 }
 
-/* Length of the first line of @s: up to the last space that fits into @width columns. */
+/* The length of the first line of @s, broken at the last space within @width columns. */
 static size_t output_line_of(const char *s, size_t width)
 {
 	size_t columns = 0, i = 0, space = 0;
 
 	for (; s[i]; i++) {
-		if (((unsigned char)s[i] & 0xc0) == 0x80) /* of the previous character */
+		if (((unsigned char)s[i] & 0xc0) == 0x80) /* not the first byte of a character */
 			continue;
 		if (columns++ == width)
 			return space ? space : i;

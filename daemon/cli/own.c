@@ -1,6 +1,6 @@
 /*
- * record without a daemon: the same rooms in this process, for one JVM, which leaves nothing
- * behind. Needs root, to enter the JVM's namespaces.
+ * kindling record without kindlingd: runs the same rooms in this process for one JVM, and leaves
+ * nothing behind. Needs root to enter the JVM's namespaces.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "daemon/report/report.h"
 
 #define ATTACH_NS (15 * NS_PER_S)
-#define IDLE_NS	  NS_PER_S /* an idle JVM sends no sample that would show that it streams */
+#define IDLE_NS	  NS_PER_S /* an idle JVM has no samples that would show that it streams */
 #define DOWN_NS	  (10 * NS_PER_S)
 
 /* ---- choosing the JVM ------------------------------------------------------------------------ */
@@ -247,7 +247,8 @@ int record_by_ourselves(const struct record_arguments *a)
 		fprintf(stderr, "kindling: %s: %s\n", dir, strerror(errno));
 		return CLI_FAILED;
 	}
-	(void)signal(SIGPIPE, SIG_IGN); /* a JVM that ends closes its pipes */
+	(void)signal(SIGPIPE,
+		     SIG_IGN); /* writing to a JVM that has ended must not end this process */
 	log_set_level(LOG_LEVEL_ERR);
 	config_defaults(&config);
 	config.events = a->events;

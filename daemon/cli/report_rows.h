@@ -1,11 +1,12 @@
-/* Options of `kindling report` that the history of one host and that of a cluster (source.c)
- * share. */
+/* The options that `kindling report` has for the history of one host and for that of a cluster
+ * (source.c). */
 #pragma once
 
 #include "daemon/cli/changes.h"
 
-/* @type has members of these names: const char * last, from, to, output, format, type, thread,
- * include and exclude; struct changes changes; bool merge, idle, threads, reverse and annotate. */
+/* @type_ must have members of these names: const char *last, from, to, output, format, type,
+ * thread, include and exclude; struct changes changes; bool merge, idle, threads, reverse and
+ * annotate. */
 #define OPTIONS_OF_REPORT(type_)                                                                   \
 	OPTION_FLAG('m', "merge", type_, merge,                                                    \
 		    "merge JVMs: each method is one box, whichever JVM ran it"),                   \
@@ -23,11 +24,12 @@
 		OPTION_CHOICE('f', "format", "FORMAT", CLI_FORMATS, type_, format,                 \
 			      "html, collapsed, txt, pb.gz, json, jfr, speedscope, otlp or "       \
 			      "otlp.json, whatever FILE is called"),                               \
-		OPTION_CHOICE('e', "type", "TYPE", "cpu lock alloc wall offcpu", type_, type,             \
-			      "cpu (the default), lock (time that threads waited), alloc (bytes "  \
-			      "allocated), wall (time, running or not), offcpu (time that threads "   \
-			      "did not run, with the reason), if it is collected; "                \
-			      "pb.gz, jfr, speedscope and otlp files can hold several: cpu,lock"), \
+		OPTION_CHOICE(                                                                     \
+			'e', "type", "TYPE", "cpu lock alloc wall offcpu", type_, type,            \
+			"cpu (the default), lock (time that threads waited), alloc (bytes "        \
+			"allocated), wall (time, running or not), offcpu (time that threads "      \
+			"did not run, with the reason), if it is collected; "                      \
+			"pb.gz, jfr, speedscope and otlp files can hold several: cpu,lock"),       \
 		OPTION_FLAG(0, "idle", type_, idle,                                                \
 			    "also waits for work (pool threads at empty queues, timers, "          \
 			    "selectors)"),                                                         \

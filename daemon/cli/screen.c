@@ -1,6 +1,6 @@
 /*
- * A terminal whose screen is refreshed, as by top(1): the cursor is hidden, keys are read one by
- * one. However the program ends or stops, the terminal is restored.
+ * Output that is refreshed, as by top(1): the cursor is hidden, and keys are read singly. The
+ * terminal is restored however the program ends or stops.
  */
 #include <poll.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "daemon/cli/cli.h"
 
-/* clears the screen once and hides the cursor; it is shown again at the end */
+/* clears the screen and hides the cursor; SCREEN_END shows it again */
 #define SCREEN_BEGIN "\033[2J\033[?25l"
 #define SCREEN_END   "\033[?25h"
 
@@ -24,7 +24,8 @@ static void on_stop(int signo)
 	stopped = 1;
 }
 
-/* In the background the terminal's keys belong to another program. */
+/* Reads keys singly, unless the program is in the background: then the terminal is another
+ * program's. */
 static void take_keys(void)
 {
 	struct termios now;
@@ -78,7 +79,7 @@ void screen_size(unsigned short *ret_rows, unsigned short *ret_columns)
 	*ret_columns = size.ws_col;
 }
 
-/* Length of the colour sequence that @s begins with, "\033[32m" (cli.h); 0 = something else. */
+/* The length of the colour sequence at @s, such as "\033[32m" (cli.h); 0 = it is something else. */
 static size_t colour_at(const char *s)
 {
 	size_t n = strncmp(s, "\033[", 2) == 0 ? 2 + strspn(s + 2, "0123456789") : 0;
@@ -86,7 +87,8 @@ static size_t colour_at(const char *s)
 	return n > 2 && s[n] == 'm' ? n + 1 : 0;
 }
 
-/* Colours take no column. Everything else that a terminal would obey becomes visible. */
+/* Prints @columns of a line. Colours take no column; whatever else terminals obey is made
+ * visible. */
 static void print_cut(FILE *to, const char *line, size_t columns)
 {
 	char piece[1024], cut[4 * sizeof(piece)];
@@ -105,9 +107,9 @@ static void print_cut(FILE *to, const char *line, size_t columns)
 }
 
 /*
- * Draws @text over the screen: every line is cut at the width (a line that wraps would push the
- * others away) and clears the rest of its row, so that nothing flickers. The last row of the screen
- * stays free: a newline there would scroll.
+ * Draws @text over the screen, without flicker: each line is cut at the terminal's width, because a
+ * wrapped one would shift all others, and clears the rest of its row. The screen's last row stays
+ * empty: a newline there would scroll.
  */
 void screen_print(FILE *to, const char *text, unsigned short rows, unsigned short columns)
 {
@@ -139,7 +141,7 @@ static void screen_stop(void)
 	stopped = 0;
 	screen_end();
 	(void)raise(SIGSTOP);
-	screen_begin(); /* SIGCONT */
+	screen_begin(); /* after SIGCONT */
 }
 
 int screen_key(int ms)
@@ -156,7 +158,7 @@ int screen_key(int ms)
 	if (n <= 0)
 		return 0;
 	if (!(keys.revents & POLLIN) || read(STDIN_FILENO, &c, 1) != 1) {
-		keys_ended = true; /* the terminal is gone */
+		keys_ended = true; /* there is no terminal any more */
 		return 0;
 	}
 	return (unsigned char)c;

@@ -56,8 +56,8 @@ static const struct usage_row top_rows[] = {
 		    "in the same forms (default: now)"),
 	OPTION_CHOICE('S', "sort", "KEY", "self total", struct source_arguments, sort,
 		      "self (the default) or total"),
-	OPTION_CHOICE('e', "type", "TYPE", "cpu lock alloc wall offcpu", struct source_arguments, type,
-		      "cpu (the default), lock, alloc, wall or offcpu"),
+	OPTION_CHOICE('e', "type", "TYPE", "cpu lock alloc wall offcpu", struct source_arguments,
+		      type, "cpu (the default), lock, alloc, wall or offcpu"),
 	OPTION_FLAG('i', "idle", struct source_arguments, idle,
 		    "also waits for work, if they were delivered"),
 	OPTION_TEXT('t', "thread", "WORD", struct source_arguments, thread,
@@ -160,7 +160,7 @@ static int source_parse_range(struct source_arguments *a, uint64_t now_ns)
 	return -1;
 }
 
-/* Returns -1 to continue, else the exit status. */
+/* Parses the arguments. -1 = go on, else the exit status. */
 static int source_parse(int argc, char **argv, struct source_arguments *a)
 {
 	int r = source_parse_options(argc, argv, a);
@@ -213,7 +213,7 @@ static int source_ask_table(const struct source_arguments *a, enum clickhouse_ta
 	return r;
 }
 
-/* The filters that a node's daemon would apply to its history. */
+/* Applies the filters that the daemon of one host would apply to its history. */
 static int source_filter(const struct source_arguments *a, struct profile *all,
 			 struct profile **ret)
 {
@@ -271,7 +271,7 @@ static int source_check_pattern(const char *option, const char *pattern)
 	return cli_wrong("report", sentence);
 }
 
-/* Returns -1 to continue, else the exit status. */
+/* Checks the options of a report. -1 = go on, else the exit status. */
 static int source_check_report(struct source_arguments *a, enum report_format *ret)
 {
 	char why[128];
@@ -318,7 +318,7 @@ static int source_report_failure(int error)
 	return CLI_FAILED;
 }
 
-/* changes.h: fetches the profile of a range. */
+/* changes.fetch: fetches the profile of a range. */
 static int source_fetch(void *userdata, const char *from, const char *to, struct profile **ret)
 {
 	struct source_arguments a = *(const struct source_arguments *)userdata;
@@ -332,7 +332,7 @@ static int source_fetch(void *userdata, const char *from, const char *to, struct
 	return r < 0 ? cli_source_profile(&a, ret) : r;
 }
 
-/* -1 = no comparison was requested. */
+/* Checks --diff and --baseline. -1 = neither is given. */
 static int source_check_changes(struct source_arguments *a)
 {
 	struct changes *c = &a->changes;
@@ -425,7 +425,7 @@ int source_top(int argc, char **argv)
 
 /* ---- locks ---------------------------------------------------------------------------------- */
 
-/* "org.shop.Lock\tpark\t12\t512\t25600000000": false = not such a line. */
+/* Adds a row for "org.shop.Lock\tpark\t12\t512\t25600000000"; false = not such a line. */
 static bool source_lock_row(struct table *t, char *line)
 {
 	char *field[5], *save = NULL, name[1024];

@@ -1,7 +1,7 @@
 /*
- * Profiles of a whole cluster: --source clickhouse://HOST[:PORT]/DATABASE, for `report`, `top` and
- * `locks`. source_http.c sends queries, source.c makes queries from options, and the output is the
- * same as for one node.
+ * --source clickhouse://HOST[:PORT]/DATABASE: profiles of a whole cluster for `report`, `top` and
+ * `locks`. source.c makes queries of options, source_http.c sends them; the output is as for one
+ * host.
  */
 #pragma once
 
@@ -28,7 +28,7 @@
 			    "a container"),                                                      \
 		OPTION_TEXT(0, "node", "NAME", type, selectors[CLICKHOUSE_NODE], "a node")
 
-/* Is --source among the arguments, before a "--"? Then source_report() and so on run the
+/* Do the arguments before a "--" include --source? Then source_report() and the like run the
  * command. */
 bool source_is_asked(int argc, char **argv);
 int source_report(int argc, char **argv);
@@ -42,8 +42,8 @@ struct source_server {
 	char database[64];
 };
 
-/* false: @why has a sentence. */
+/* Parses the url. false: @why has a sentence. */
 bool source_parse_url(const char *url, struct source_server *ret, char *why, size_t why_size);
-/* The answer, of which @ret is freed by reply_free(). CLI_OK, or CLI_FAILED after printing the
+/* Sends a query; free the answer with reply_free(). CLI_OK, or CLI_FAILED after printing the
  * error. */
 int source_ask(const struct source_server *s, const char *sql, struct reply *ret);

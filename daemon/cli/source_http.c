@@ -1,4 +1,4 @@
-/* ClickHouse's HTTP interface: sends a statement, receives rows. */
+/* Sends statements to ClickHouse's HTTP interface and receives rows. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -8,12 +8,12 @@
 #include "daemon/ground/trust.h"
 
 #define ANSWER_MAX   (512u << 20)
-#define WORDS_MAX    600 /* of the server's error message */
+#define WORDS_MAX    600 /* bytes of the server's message that are shown */
 #define CONNECT_S    10L
 #define TIMEOUT_S    300L
 #define PASSWORD_MAX 1024
 
-/* "example.org:8123", "[::1]": only the characters of host names and addresses. */
+/* Does @host have only characters of host names and addresses? "example.org:8123", "[::1]". */
 static bool source_host_is_fine(const char *host, size_t len)
 {
 	static const char fine[] =
@@ -82,8 +82,8 @@ static size_t source_on_body(char *data, size_t size, size_t n, void *userdata)
 	return n;
 }
 
-/* The first line of $CLICKHOUSE_PASSWORD_FILE, else $CLICKHOUSE_PASSWORD. false after printing the
- * error. */
+/* Reads the password: the first line of $CLICKHOUSE_PASSWORD_FILE, else $CLICKHOUSE_PASSWORD.
+ * false after printing the error. */
 static bool source_password(char *buf, size_t size)
 {
 	const char *file = getenv("CLICKHOUSE_PASSWORD_FILE"),
@@ -123,7 +123,7 @@ static struct curl_slist *source_headers(const char *password)
 	return list;
 }
 
-/* The server's error message, cut to one line. */
+/* Prints the server's message as one line. */
 static void source_report_refusal(const struct source_server *s, const struct reply *r)
 {
 	char words[WORDS_MAX], clean[4 * WORDS_MAX];
@@ -161,8 +161,7 @@ static CURL *source_http_source_open(const struct source_server *s, const char *
 
 	if (!c)
 		return NULL;
-	/* the server reports an error in the middle of an answer as a status only if it waits for
-	 * the end */
+	/* with wait_end_of_query an error in the middle of an answer is seen in the HTTP status */
 	snprintf(url, sizeof(url), "%s?wait_end_of_query=1&enable_http_compression=1", s->url);
 	curl_easy_setopt(c, CURLOPT_URL, url);
 	curl_easy_setopt(c, CURLOPT_POSTFIELDS, sql);

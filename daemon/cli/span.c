@@ -5,7 +5,7 @@
 #include "daemon/cli/cli.h"
 #include "daemon/ground/clock.h"
 
-/* "2026-11-21 14:05:00" */
+/* Writes "2026-11-21 14:05:00". */
 static void date_text(uint64_t ns, char *buf, size_t size)
 {
 	time_t s = (time_t)(ns / NS_PER_S);
@@ -14,7 +14,7 @@ static void date_text(uint64_t ns, char *buf, size_t size)
 	strftime(buf, size, "%Y-%m-%d %H:%M:%S", localtime_r(&s, &tm));
 }
 
-/* Returns -1 to continue, else the exit status. */
+/* Parses a moment. -1 = go on, else the exit status. */
 static int read_moment(const char *command, const char *option, const char *word, uint64_t now_ns,
 		       uint64_t *ret_ns)
 {
@@ -26,7 +26,7 @@ static int read_moment(const char *command, const char *option, const char *word
 	return cli_wrong(command, why);
 }
 
-/* Reports that a time of day in the future was taken as yesterday's. */
+/* Says that a time of day later than now was taken as yesterday's. */
 static void say_yesterday(const char *option, const char *word, uint64_t now_ns, uint64_t ns)
 {
 	char date[32], now[32];
@@ -64,7 +64,7 @@ static int add_range(char *path, size_t size, const struct span_words *w)
 		return refuse_future(w->command, from, now);
 	say_yesterday("--from", w->from, now, from);
 	if (to < from && !strpbrk(w->to, "@-"))
-		to = now; /* 14:10 of today, when it is 14:07 */
+		to = now; /* --to 14:10 at 14:07 means now */
 	else
 		say_yesterday("--to", w->to, now, to);
 	if (from >= to)

@@ -1,6 +1,7 @@
 /*
- * Columns as wide as their content. If the table is too wide, the columns that may be cut are cut,
- * the widest first, so that short texts stay readable; if that is not enough, columns are left out.
+ * Columns that are as wide as their content. If the table is too wide, those columns that may be
+ * cut are cut, the widest first, which leaves short texts readable; if that is not enough, columns
+ * are left out.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 #include "daemon/cli/cli.h"
 
-#define WIDTH_ODD 120 /* a terminal with an unknown width */
+#define WIDTH_ODD 120 /* of a terminal whose width is unknown */
 #define WIDTH_MIN 40
 
 #define NOTE_INDENT 8
@@ -110,7 +111,7 @@ static size_t natural_width(const struct table *t, size_t c)
 	return width;
 }
 
-/* Leaves columns out until the others fit when they are cut as far as allowed. */
+/* Leaves out columns until the others, cut as far as allowed, fit. */
 static void cli_table_leave_out(const struct table *t, size_t width, size_t widths[])
 {
 	for (;;) {
@@ -150,12 +151,12 @@ static void cli_table_fit(const struct table *t, size_t width, size_t widths[])
 			    (widest == t->n_columns || widths[c] > widths[widest]))
 				widest = c;
 		if (widest == t->n_columns)
-			return; /* no more can be cut */
+			return; /* nothing more can be cut */
 		widths[widest]--;
 	}
 }
 
-/* The convention for switching colours off, https://no-color.org. */
+/* NO_COLOR switches colours off, https://no-color.org. */
 bool terminal_has_colours(void)
 {
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");

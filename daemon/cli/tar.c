@@ -59,7 +59,7 @@ void tar_add(struct tar *t, const char *name, const char *bytes, size_t len)
 	snprintf(h.size, sizeof(h.size), "%011zo", len);
 	snprintf(h.mtime, sizeof(h.mtime), "%011llo", (unsigned long long)t->time_s);
 	memset(h.checksum, ' ',
-	       sizeof(h.checksum)); /* the checksum counts its own field as spaces */
+	       sizeof(h.checksum)); /* the checksum is that of a header with spaces in its place */
 	for (size_t i = 0; i < sizeof(h); i++)
 		sum += ((unsigned char *)&h)[i];
 	snprintf(h.checksum, sizeof(h.checksum), "%06o", sum);

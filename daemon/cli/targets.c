@@ -1,13 +1,13 @@
 /*
- * `kindling help --targets`: suggestions of shells where a TARGET is expected. A shell evaluates
- * suggestions, and JVMs choose their names: a name with characters other than letters, digits and -
- * . _ is left out.
+ * `kindling help --targets`: what shells suggest where a TARGET is expected. JVMs choose their
+ * names, and a shell evaluates suggestions: so a name with other characters than letters, digits
+ * and - . _ is left out.
  */
 #include <string.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
 
-#define TARGETS_SECONDS 2 /* a user waits at a prompt */
+#define TARGETS_SECONDS 2 /* the user waits at a prompt */
 #define TARGETS_SAFE	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 
 static bool targets_is_safe(const char *name)

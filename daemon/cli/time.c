@@ -50,7 +50,7 @@ static time_t last_time_of_day(struct tm tm, time_t now)
 	return t;
 }
 
-/* Moments before 1970 and after 2554 cannot be expressed in ns. */
+/* Converts to ns; false: before 1970 or after 2554, which 64 bits of ns cannot hold. */
 static bool as_ns(time_t t, uint64_t *ret_ns)
 {
 	if (t < 0 || (uint64_t)t > UINT64_MAX / NS_PER_S)
@@ -59,7 +59,7 @@ static bool as_ns(time_t t, uint64_t *ret_ns)
 	return true;
 }
 
-/* Splits ".25" off a moment with seconds; 0 ns if there is none. false = it is too long. */
+/* Splits a fraction such as ".25" off a moment; 0 ns if it has none. false = it is too long. */
 static bool split_fraction(const char *s, char *whole, size_t size, uint64_t *ret_ns)
 {
 	const char *dot = strrchr(s, '.'), *colon = strchr(s, ':');
@@ -82,7 +82,7 @@ static bool parse_whole_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns)
 	const char *end;
 	struct tm tm;
 
-	if (*s == '@') /* since 1970: a length too */
+	if (*s == '@') /* seconds since 1970 are parsed like a length */
 		return time_is_number(s + 1) && parse_length(s + 1, ret_ns);
 	for (size_t i = 0; i < ARRAY_SIZE(dates); i++) {
 		memset(&tm, 0, sizeof(tm));

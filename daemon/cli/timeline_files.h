@@ -1,11 +1,10 @@
-/* Files of `kindling timeline`, out of the answer of /v1/timeline: a page, or a trace for Perfetto.
- */
+/* Makes files of an answer of /v1/timeline: a page, or a trace for Perfetto. */
 #pragma once
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
 
-/* Columns of an event in the answer (docs/api.md); moments have the first five. */
+/* The columns of an event in the answer (docs/api.md); a moment has only the first five. */
 enum timeline_column {
 	COLUMN_THREAD,
 	COLUMN_AT,
@@ -24,8 +23,9 @@ enum timeline_column {
 	COLUMNS_OF_TIMELINE
 };
 
-/* The page with the answer's text in it. malloc'ed, NULL = no memory. */
+/* The page, which contains the answer's text; malloc'ed, NULL = no memory. */
 char *timeline_page(const char *answer, size_t len, size_t *ret_len);
-/* Perfetto's protobuf (proto/perfetto.proto): a track for each thread and kind of event, lock waits
- * with an arrow to their owner. malloc'ed, NULL = no memory, or it is no timeline. */
+/* A trace in Perfetto's protobuf (proto/perfetto.proto): for each thread a track of each kind of
+ * event, and from each wait for a lock an arrow to its owner. malloc'ed; NULL = no memory, or
+ * @answer is no timeline. */
 char *timeline_pftrace(const cJSON *answer, size_t *ret_len);

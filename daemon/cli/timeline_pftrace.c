@@ -1,8 +1,8 @@
 /*
- * A timeline as a trace for Perfetto: one packet after the other. Each thread has a track for its
- * waits, one for its time off the CPU, one for its samples. Slices of one track have to be nested,
- * so an interval that overlaps another one otherwise goes to a further track of the same name.
- * Stacks are interned: a packet brings the text of those that it is the first to use.
+ * A timeline as a trace for Perfetto, written packet by packet. Each thread has one track for its
+ * waits, one for its time off the CPU, and one for its samples. The slices of a track must be
+ * nested: an interval that overlaps another one in part goes to a further track of the same name (a
+ * lane). Stacks are interned: the packet that is the first to use one contains its text.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,11 @@
 #define CLOCK_REAL    1 /* BuiltinClock: BUILTIN_CLOCK_REALTIME */
 #define STATE_CLEARED 1 /* TracePacket.SequenceFlags */
 #define STATE_NEEDED  2
-#define LANES_MAX     4 /* further tracks of a thread and kind */
+#define LANES_MAX     4 /* of one thread and kind */
 #define NOTES_MAX     8 /* annotations of one event */
 enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3 }; /* TrackEvent.Type */
 
-/* Tracks of a thread: its own (waits), then others below it. */
+/* The tracks of a thread: TRACK_LOCK is the thread's own, the others are below it. */
 enum track { TRACK_LOCK, TRACK_OFFCPU, TRACK_CPU, TRACK_WALL, TRACK_COUNT };
 static const char *const track_names[TRACK_COUNT] = { "waits", "off the CPU", "CPU samples",
 						      "wall-clock samples" };
@@ -30,13 +30,13 @@ struct tracing {
 	const cJSON *answer;
 	FILE *to;
 	double from_ns;
-	const cJSON **threads, **frames, **locks, **traces; /* by number */
+	const cJSON **threads, **frames, **locks, **traces; /* each list by number */
 	struct node {
 		unsigned parent, frame;
 		bool told;
 	} * nodes;
 	size_t n_threads, n_frames, n_locks, n_traces, n_nodes;
-	bool *described; /* by thread, kind and lane */
+	bool *described; /* by thread, kind and lane: was the track written? */
 	uint64_t flows;
 	bool first;
 };
@@ -55,7 +55,7 @@ static void pftrace_put(struct tracing *t, Perfetto__TracePacket *packet)
 	packet->has_sequence_flags = 1;
 	packet->sequence_flags = t->first ? STATE_CLEARED : STATE_NEEDED;
 	t->first = false;
-	/* a trace is its packets one after the other, so each is written as a trace of one */
+	/* a trace is a sequence of packets, so each may be written as a trace of one packet */
 	trace.n_packet = 1;
 	trace.packet = list;
 	len = perfetto__trace__get_packed_size(&trace);
@@ -113,8 +113,8 @@ static void put_process(struct tracing *t)
 	}
 }
 
-/* Once for each of them. Threads without a number of their own (virtual ones, and those whose
- * number is not known) get one that no kernel gives. */
+/* Describes a track, once. A thread without a tid (a virtual one, or one whose number is
+ * unknown) gets a number that no kernel assigns. */
 static uint64_t describe(struct tracing *t, unsigned thread, enum track which, unsigned lane)
 {
 	uint64_t uuid = thread_track(thread, which, lane);
@@ -151,7 +151,7 @@ struct one_event {
 	Perfetto__InternedString stacks[2], *stack_list[2];
 	Perfetto__InternedData interned;
 	Perfetto__DebugAnnotation notes[NOTES_MAX], *note_list[NOTES_MAX];
-	char *texts[NOTES_MAX + 2]; /* freed with it */
+	char *texts[NOTES_MAX + 2]; /* the values of its annotations, freed with it */
 	size_t n_texts;
 	char *category[1];
 	uint64_t flow[1];
@@ -203,7 +203,7 @@ static Perfetto__DebugAnnotation *note(struct one_event *e, const char *name)
 	return e->note_list[i] = &e->notes[i];
 }
 
-/* @text is copied. */
+/* Adds an annotation with a copy of @text. */
 static void note_text(struct one_event *e, const char *name, const char *text)
 {
 	char *copy = strdup(text);
@@ -225,7 +225,7 @@ static void note_number(struct one_event *e, const char *name, double n)
 	a->uint_value = (uint64_t)n;
 }
 
-/* A frame a line, the leaf first. */
+/* Writes one frame in each line, the leaf first. */
 static char *pftrace_stack_text(const struct tracing *t, unsigned node)
 {
 	char *text = NULL;
@@ -274,7 +274,7 @@ static void note_stack(struct tracing *t, struct one_event *e, const char *name,
 	a->string_value_iid = node;
 }
 
-/* [number - 1] of a list of pairs as "first@second"; "" = none. */
+/* Entry @number - 1 of a list of pairs, as "first@second"; "" = none. */
 static void pair_text(const cJSON **list, size_t n, double number, char *buf, size_t size)
 {
 	const cJSON *pair = number >= 1 && number <= (double)n ? list[(size_t)number - 1] : NULL;
@@ -304,7 +304,8 @@ static void note_trace(const struct tracing *t, struct one_event *e, double numb
 		note_text(e, "span_id", span->valuestring);
 }
 
-/* The arrow: a moment in the owner's track, which the wait's slice is connected with. */
+/* Puts a moment into the owner's track and connects the wait's slice with it, which is shown as
+ * an arrow. */
 static void put_arrow(struct tracing *t, const double *v, const char *lock)
 {
 	unsigned owner = (unsigned)v[COLUMN_OWNER];
@@ -390,7 +391,7 @@ struct interval {
 	double v[COLUMNS_OF_TIMELINE];
 };
 
-/* By thread, then by begin, the longer first: as slices are nested. */
+/* Sorts by thread, then by begin, longer ones first: the order in which slices nest. */
 static int pftrace_by_begin(const void *a, const void *b)
 {
 	const double *x = ((const struct interval *)a)->v, *y = ((const struct interval *)b)->v;
@@ -402,7 +403,8 @@ static int pftrace_by_begin(const void *a, const void *b)
 	return x[COLUMN_LENGTH] > y[COLUMN_LENGTH] ? -1 : x[COLUMN_LENGTH] < y[COLUMN_LENGTH];
 }
 
-/* Lanes hold intervals one after the other; the last one takes what finds no room in the others. */
+/* Puts intervals into lanes in which they do not overlap; the last lane takes those that fit in
+ * no other. */
 static void put_lanes(struct tracing *t, enum track which, const struct interval *list, size_t n)
 {
 	double ends[LANES_MAX] = { 0 };
@@ -464,7 +466,7 @@ static void put_bands(struct tracing *t)
 	}
 }
 
-/* The elements of a list by number: cJSON's own are found one after the other. */
+/* The elements of a list as an array: cJSON itself finds them only one after the other. */
 static const cJSON **pftrace_by_number(const cJSON *list, size_t *ret_n)
 {
 	size_t n = (size_t)cJSON_GetArraySize(list), i = 0;
@@ -495,7 +497,7 @@ static bool read_tables(struct tracing *t)
 
 		if (t->n_nodes == max || !cJSON_IsNumber(parent) || !cJSON_IsNumber(frame))
 			return false;
-		/* parents stand before their children: a stack always ends */
+		/* parents precede their children, so every stack ends */
 		if (t->n_nodes && parent->valuedouble >= (double)t->n_nodes)
 			return false;
 		t->nodes[t->n_nodes++] = (struct node){ (unsigned)parent->valuedouble,
