@@ -1,7 +1,7 @@
 /*
- * The children that read files. A tenant delays only itself: it has one child at a time, tenants
- * take turns, and each has a budget of CPU time that refills slowly. A child that does not end
- * although it was killed is not waited for: it keeps the slot of its tenant, nobody else's.
+ * The child processes that read files. Each tenant has one child at a time, tenants take turns, and
+ * each has a budget of CPU time that refills slowly: so a tenant delays only itself. Nobody waits
+ * for a child that does not end although it was killed: it keeps its own tenant's turn.
  */
 #include "daemon/symbols/symbols_priv.h"
 
@@ -18,14 +18,14 @@
 
 #define READING_MAX 2
 #define DEADLINE_NS (30 * NS_PER_S)
-#define CPU_NS_MAX  ((int64_t)(10 * NS_PER_S)) /* a tenant's budget when it is full, */
-#define CPU_SHARE   100 /* and the rate at which it refills: 1 % of a CPU */
+#define CPU_NS_MAX  ((int64_t)(10 * NS_PER_S)) /* a tenant's full budget */
+#define CPU_SHARE   100 /* it refills by the hundredth part of the time: 1 % of a CPU */
 
 struct child {
 	struct child *next;
 	struct symbols *owner;
 	struct tenant *tenant;
-	struct content *content; /* NULL = nobody waits for it, it was killed */
+	struct content *content; /* NULL = it was killed, and nobody waits for it */
 	pid_t pid;
 	int pidfd, out_fd;
 	struct loop_source *source;
@@ -57,7 +57,7 @@ static void temp_name(const struct content *c, char *buf, size_t size)
 	snprintf(buf, size, ".%s.tmp", c->key);
 }
 
-/* Its content has a table, or never gets one; the child itself may still exist. */
+/* The content gets its table, or never will; the child itself may still exist. */
 static void children_finish(struct child *c, bool ok)
 {
 	struct symbols *s = c->owner;
@@ -132,7 +132,7 @@ void children_free(struct symbols *s)
 
 		child_abandon(c);
 		(void)warden_reap(c->pid, NULL,
-				  NULL); /* otherwise init waits for it after our end */
+				  NULL); /* else init reaps it after the daemon's end */
 		children_child_free(c);
 	}
 }
@@ -173,7 +173,7 @@ static int open_temp(struct content *c)
 	return fd < 0 ? -errno : fd;
 }
 
-/* From here on the content is READING, or NONE. */
+/* Starts a child for a content, whose state then is READING, or NONE after an error. */
 static void children_start_one(struct content *c)
 {
 	struct symbols *s = c->owner;
@@ -208,7 +208,7 @@ static void children_start_one(struct content *c)
 	children_child_free(child);
 }
 
-/* The content whose child may start, of the tenant that has waited longest. */
+/* The tenant that has waited longest among those that may start a child. */
 static struct tenant *children_next_tenant(struct symbols *s)
 {
 	uint64_t now = clock_mono_ns();

@@ -1,7 +1,7 @@
 /*
- * Contents of files and their tables. A table is a file in the directory, named by its content's
- * key; equal tables are one file with several names there and one mapping here. Pruned tables are
- * unmapped, so that the directory's bytes are all that tables take.
+ * The contents of files, and their tables. A table is a file in the directory whose name is its
+ * content's key. Tables that are equal are one file with several names, mapped once. A pruned table
+ * is unmapped, too: so tables take no more than the directory's bytes.
  */
 #include "daemon/symbols/symbols_priv.h"
 
@@ -30,7 +30,7 @@ static void names_unref(struct symbols *s, struct names *n)
 	free(n);
 }
 
-/* Eight bytes at a time: the hash only selects candidates for comparison. */
+/* Hashes eight bytes at a time; tables with equal hashes are then compared. */
 static uint64_t contents_hash_of(const uint8_t *p, size_t len)
 {
 	uint64_t h = len, word;
@@ -52,7 +52,7 @@ static struct names *names_of_inode(struct symbols *s, ino_t ino)
 	return n;
 }
 
-/* Another one with the same bytes. */
+/* Another mapped table with the same bytes; NULL = there is none. */
 static struct names *names_equal_to(struct symbols *s, const struct names *it)
 {
 	struct names *n = s->names;
@@ -63,7 +63,7 @@ static struct names *names_equal_to(struct symbols *s, const struct names *it)
 	return n;
 }
 
-/* The table in @fd, with a reference; NULL if it is not a table. */
+/* Maps the table in @fd and takes a reference; NULL = it is not a table. */
 static struct names *names_map(struct symbols *s, int fd)
 {
 	struct table table;
@@ -93,8 +93,8 @@ static struct names *names_map(struct symbols *s, int fd)
 	return n;
 }
 
-/* Checking the table brought all of it into memory. A lookup needs little, but the kernel maps
- * sixteen pages around a fault. */
+/* Drops a table's pages from memory. Checking it has read all of it, and each fault maps sixteen
+ * pages; but lookups need few. */
 static void give_back(struct names *n)
 {
 	(void)madvise(n->bytes, n->len, MADV_DONTNEED);
@@ -148,7 +148,7 @@ static void on_pruned(void *userdata, const char *name)
 	c->state = NONE;
 }
 
-/* One more table was added. */
+/* A table of @len bytes was added: removes others if they are too many. */
 static void contents_prune(struct symbols *s, size_t len)
 {
 	const struct tables_use use = { in_use, on_pruned, s };
@@ -170,17 +170,17 @@ bool content_open(struct content *c)
 		return false;
 	give_back(n);
 	if (n->table.flags & TABLE_EXPORTED_ONLY) {
-		/* its debug file may have been installed since an earlier daemon looked for it */
+		/* an earlier daemon found no debug file; it may have been installed since */
 		names_unref(s, n);
 		return false;
 	}
-	(void)futimens(fd, NULL); /* marked as used: pruned later than others */
+	(void)futimens(fd, NULL); /* the time of its last use, by which tables are pruned */
 	c->names = n;
 	c->state = READY;
 	return true;
 }
 
-/* Another content has the same table: its file gets one more name, and @temp is removed. */
+/* Another content has an equal table: that file gets one more name, and @temp is removed. */
 static bool contents_share(struct content *c, const struct names *n, const char *temp)
 {
 	struct symbols *s = c->owner;

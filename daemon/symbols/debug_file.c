@@ -18,15 +18,15 @@
 
 #define DEBUG_DIR "/usr/lib/debug"
 
-/* Conditions for the debug file. */
+/* What identifies the debug file of a library. */
 struct wanted {
 	uint8_t id[BUILD_ID_MAX];
 	size_t id_len;
-	char link[NAME_MAX + 1]; /* "" = no link */
+	char link[NAME_MAX + 1]; /* .gnu_debuglink; "" = none */
 	uint32_t crc;
 };
 
-/* .gnu_debuglink: a file name, NUL, zeros up to a multiple of four, the checksum. */
+/* Reads .gnu_debuglink: a file name, NUL, zeros up to a multiple of four, the checksum. */
 static void read_link(Elf *elf, struct wanted *w)
 {
 	const Elf_Data *data = section_named(elf, ".gnu_debuglink");
@@ -65,7 +65,7 @@ static bool has_crc(int fd, off_t size, uint32_t crc)
 	return same;
 }
 
-/* A device or a pipe of the container is not opened, because that may have effects, or block. */
+/* Opens regular files only: opening a container's device or pipe may have effects, or block. */
 static int open_regular(int root_fd, uint64_t resolve, const char *path, struct stat *ret)
 {
 	struct open_how how = {
@@ -110,7 +110,7 @@ static int by_build_id(int root_fd, uint64_t resolve, const struct wanted *w)
 	return debug_file_try(root_fd, resolve, path, w);
 }
 
-/* Beside the library, in .debug beside it, and in the same place below /usr/lib/debug. */
+/* Searches beside the library, in .debug beside it, and in the same place below /usr/lib/debug. */
 static int by_link(int root_fd, uint64_t resolve, const char *library, const struct wanted *w)
 {
 	static const struct {
@@ -139,7 +139,8 @@ int debug_file_open(Elf *elf, const struct debug_places *places)
 
 	w.id_len = section_build_id(elf, w.id);
 	read_link(elf, &w);
-	/* a file system mounted into a container may be a server that blocks its readers */
+	/* no crossing of mounts: a file system mounted in a container may be a server that
+	 * blocks readers */
 	fd = by_build_id(places->target_fd, RESOLVE_NO_XDEV, &w);
 	if (fd < 0)
 		fd = by_link(places->target_fd, RESOLVE_NO_XDEV, places->path, &w);

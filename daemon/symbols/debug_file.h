@@ -1,9 +1,8 @@
 /*
- * Finds the symbols that distributions split off from a library: a file of its own, named after the
- * build-id or by .gnu_debuglink, in the container or on the host. It is opened with the same
- * precautions as any file of a container: below the given root only, regular files only, of a
- * bounded size; and it is used only if its build-id (or, if the library has none, its checksum)
- * matches.
+ * Finds the file that has the symbols which a distribution has split off from a library, by its
+ * build-id or its .gnu_debuglink, in the container or on the host. Like any file of a container it
+ * is opened below the given root only, and only if it is a regular file of a bounded size. It is
+ * used only if its build-id matches, or, for libraries without one, its checksum.
  */
 #pragma once
 
@@ -13,8 +12,8 @@
 
 struct debug_places {
 	int target_fd, host_fd; /* root directories, -1 = none */
-	const char *path; /* of the library in the target's root, or NULL */
+	const char *path; /* of the library in the target's root; NULL = unknown */
 };
 
-/* An fd, or -ENOENT. */
+/* Returns an fd, or -ENOENT. */
 int debug_file_open(Elf *elf, const struct debug_places *places);

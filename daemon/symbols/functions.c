@@ -7,8 +7,8 @@
 #include <time.h>
 
 #define NAME_BYTES_MAX 200
-/* A few bytes of a hostile name demangle into gigabytes: longer names, and all names once this much
- * time has passed, are not demangled. */
+/* A hostile name of a few bytes can demangle into gigabytes: names longer than this are not
+ * demangled, nor are any after this time. */
 #define MANGLED_BYTES_MAX 2048
 #define DEMANGLE_S_MAX	  3
 #define VDSO_PREFIX	  "__vdso_"
@@ -29,7 +29,7 @@ void functions_segments(struct functions *f, Elf *elf)
 			f->n_loads++;
 }
 
-/* Samples have offsets in the file, symbols addresses in memory. */
+/* Converts an address in memory, as symbols have, to an offset in the file, as samples have. */
 static bool file_offset(const struct functions *f, uint64_t address, uint64_t *ret)
 {
 	for (int i = 0; i < f->n_loads; i++) {
@@ -62,7 +62,7 @@ static int functions_add(struct functions *f, const struct function *one)
 	return 0;
 }
 
-/* The limit of a symbol without a size: the end of its section. */
+/* The size of a symbol that has none: up to the end of its section. */
 static uint32_t size_to_section_end(Elf *elf, const GElf_Sym *s)
 {
 	Elf_Scn *section = elf_getscn(elf, s->st_shndx);
@@ -164,8 +164,8 @@ static bool is_vdso(const char *name)
 	return strncmp(name, VDSO_PREFIX, sizeof(VDSO_PREFIX) - 1) == 0;
 }
 
-/* Of several names for one offset the preferred one comes first: with a size, public, not the name
- * of the libc function that calls it, short. */
+/* Sorts by offset; of several names the best comes first: one with a size, a public one, not
+ * that of the libc function that calls it, a short one. */
 static int by_offset(const void *a, const void *b)
 {
 	const struct function *x = a, *y = b;
@@ -188,14 +188,14 @@ static int by_offset(const void *a, const void *b)
 
 static char *functions_demangle(const char *name)
 {
-	/* without the prefix it would read C's "i" as the type int */
+	/* only mangled names: "i" is a name in C, and the type int to the demangler */
 	if (strncmp(name, "_Z", 2) != 0 || strnlen(name, MANGLED_BYTES_MAX) == MANGLED_BYTES_MAX ||
 	    clock() > DEMANGLE_S_MAX * CLOCKS_PER_SEC)
 		return NULL;
 	return __cxa_demangle(name, NULL, NULL, NULL);
 }
 
-/* The demangled name; characters that a terminal or a page would interpret are replaced. */
+/* Writes the demangled name, with "?" for characters that a terminal or a page would interpret. */
 static size_t clean_name(const char *name, char *buf)
 {
 	char *plain = functions_demangle(name);
@@ -241,7 +241,7 @@ static int add_name(struct names *to, const char *name)
 	return to->len > TABLE_BYTES_MAX ? -EFBIG : 0;
 }
 
-/* The header and entries as they are written; the names follow. */
+/* Makes the header and the entries; the names follow them in the table. */
 static struct table_header *make_entries(const struct functions *f, size_t n, struct names *names,
 					 size_t *ret_len)
 {
@@ -269,7 +269,7 @@ int functions_table(struct functions *f, uint32_t flags, uint8_t **ret, size_t *
 	uint8_t *bytes = NULL;
 
 	if (h && names.len == 0)
-		names.len = 1; /* one NUL */
+		names.len = 1; /* just a NUL */
 	if (h && len + names.len <= TABLE_BYTES_MAX)
 		bytes = realloc(h, len + names.len);
 	if (!bytes) {

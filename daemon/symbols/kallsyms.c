@@ -1,6 +1,6 @@
 /*
- * See kallsyms.h. While the file is read all of it is in memory, some 5 MB; a fifth of that is
- * kept: addresses as two-byte offsets from the first of their run, and packed names.
+ * See kallsyms.h. While it is read the whole file is in memory, some 5 MB. A fifth of that remains:
+ * addresses as offsets of two bytes from the first one of their run, and packed names.
  */
 #include "daemon/symbols/kallsyms.h"
 
@@ -10,21 +10,21 @@
 
 struct run {
 	uint64_t address;
-	uint32_t first; /* its symbols' number */
+	uint32_t first; /* number of its first symbol */
 };
 
 struct kallsyms {
-	uint16_t *offsets; /* of symbols, by number, in the order of their addresses */
-	struct run *runs; /* and the end of the last one as an extra entry */
+	uint16_t *offsets; /* by symbol, sorted by address */
+	struct run *runs; /* the last one is the end */
 	uint32_t n_runs;
-	struct packed_names *names; /* by the same numbers */
+	struct packed_names *names; /* by symbol */
 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
 struct symbol {
 	uint64_t address;
-	uint32_t name; /* in names */
+	uint32_t name; /* position in names */
 };
 
 struct listing {
@@ -63,7 +63,8 @@ static bool kallsyms_reserve(struct listing *l)
 	return true;
 }
 
-/* "ffffffff81000000 T _text\t[module]"; *ret_name is not terminated, its length is returned. */
+/* Parses "ffffffff81000000 T _text\t[module]". Returns the length of the name, which is not
+ * terminated. */
 static size_t kallsyms_parse(const char *line, uint64_t *ret_address, const char **ret_name)
 {
 	char *end;
@@ -98,7 +99,7 @@ static int kallsyms_compare(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* Sorted, with one name for each address: the last in the file. */
+/* Sorts by address and keeps one name for each address: the last one in the file. */
 static void kallsyms_sort(struct listing *l)
 {
 	uint32_t n = 0;
@@ -123,7 +124,7 @@ static int kallsyms_list(FILE *from, struct listing *l)
 	while (fgets(line, sizeof(line), from)) {
 		bool is_line = begins;
 
-		begins = strchr(line, '\n'); /* the rest of a line that is too long */
+		begins = strchr(line, '\n'); /* skips the rest of a line that is too long */
 		len = is_line ? kallsyms_parse(line, &address, &name) : 0;
 		hidden |= len && !address;
 		if (len && address && !kallsyms_add(l, address, name, len))
@@ -211,7 +212,7 @@ struct kallsyms *kallsyms_free(struct kallsyms *k)
 
 /* ---- lookup ---------------------------------------------------------------------------------- */
 
-/* The last run that begins at or before @address; NULL = all begin after it. */
+/* The last run that begins at or before @address; NULL = there is none. */
 static const struct run *run_of(const struct kallsyms *k, uint64_t address)
 {
 	uint32_t low = 0, high = k->n_runs;
@@ -227,7 +228,7 @@ static const struct run *run_of(const struct kallsyms *k, uint64_t address)
 	return low ? &k->runs[low - 1] : NULL;
 }
 
-/* The last symbol of @run at or before @offset: the first one is at 0. */
+/* The last symbol of @run at or before @offset; every run has one at 0. */
 static uint32_t symbol_in(const struct kallsyms *k, const struct run *run, uint64_t offset)
 {
 	uint32_t low = run->first + 1, high = run[1].first;

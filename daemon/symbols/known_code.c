@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-#define CLONE3_BYTES_MAX 96 /* from the system call to the end of the new thread's code */
+#define CLONE3_BYTES_MAX 96 /* bytes from the system call to the new thread's exit */
 
 struct code {
 	const uint8_t *bytes;
 	size_t len;
 };
 
-/* The position in the code after the system call where the new thread ends: call *%rdx; %rax to
+/* The position behind the system call at which the new thread has ended: call *%rdx; %rax to
  * %rdi; exit. */
 static size_t thread_end(const uint8_t *p, size_t len)
 {

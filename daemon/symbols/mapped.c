@@ -11,7 +11,7 @@
 
 #define VDSO_BYTES_MAX (1u << 20)
 
-/* All of it, including the section headers at the end; the kernel's file is trusted. */
+/* The size with the section headers at the end; the kernel's library is trusted. */
 static size_t vdso_bytes(const uint8_t *p)
 {
 	const Elf64_Ehdr *h = (const void *)p;

@@ -11,7 +11,7 @@
 #define DECODER_BYTES_MAX (128u << 20)
 #define FIRST_BYTES	  (1u << 20)
 
-/* Grows @ret until everything is decompressed: the length in the file is not trusted. */
+/* Decompresses everything, growing @ret: the length that the file states is not trusted. */
 static int mini_debug_decompress(lzma_stream *s, uint8_t **ret, size_t *ret_len)
 {
 	size_t cap = 0;

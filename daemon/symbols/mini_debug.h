@@ -1,5 +1,5 @@
-/* .gnu_debugdata: Fedora and its kin keep the symbols of private functions in every library, as a
- * small ELF file compressed by xz. */
+/* .gnu_debugdata: a small ELF file, compressed by xz, in which Fedora and its relatives keep the
+ * symbols of each library's private functions. */
 #pragma once
 
 #include <libelf.h>
@@ -8,5 +8,6 @@
 
 #define MINI_DEBUG_BYTES_MAX (64u << 20)
 
-/* malloc'ed. 0, -ENOENT: it has none, -EBADMSG: no xz, or larger than the maximum, -ENOMEM. */
+/* Reads it into malloc'ed memory. 0, -ENOENT: the library has none; -EBADMSG: not xz, or too
+ * large; -ENOMEM. */
 int mini_debug_read(Elf *elf, uint8_t **ret, size_t *ret_len);

@@ -1,8 +1,8 @@
 /*
  * The order in which files are opened. Each tenant has a queue of the files that its processes map,
- * and one open request at a time; tenants take turns. After an answer a tenant's next request waits
- * nineteen times as long as the answer took: paths that are slow on purpose occupy the opener for a
- * twentieth of the time, and ordinary ones are opened at hundreds per second.
+ * and one file at a time is being opened for it; tenants take turns. After an answer the tenant
+ * rests for nineteen times as long as the answer took: so paths that are slow on purpose occupy the
+ * opener for a twentieth of the time, while others are opened at hundreds per second.
  */
 #include "daemon/symbols/symbols_priv.h"
 
@@ -13,7 +13,7 @@
 
 #define REST_FACTOR    19u
 #define FILE_BYTES_MAX ((off_t)1 << 30)
-#define RETRY_NS       (50 * NS_PER_MS) /* retry delay when the opener has no room */
+#define RETRY_NS       (50 * NS_PER_MS) /* before the next try when the opener has no room */
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
@@ -53,14 +53,14 @@ static struct opening *free_opening(struct symbols *s)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* When this tenant's next file may be opened. */
+/* Sets the moment from which the tenant's next file may be opened. */
 static void openings_rest(struct tenant *t, uint64_t took_ns)
 {
 	t->opening = false;
 	t->open_from_mono_ns = clock_mono_ns() + REST_FACTOR * took_ns;
 }
 
-/* The vDSO is our own, and opened at once. */
+/* The vDSO is this process's own and is opened at once. */
 static void open_vdso(struct file *f)
 {
 	struct tenant *t = f->process->tenant;
@@ -71,7 +71,7 @@ static void open_vdso(struct file *f)
 	openings_rest(t, clock_mono_ns() - t->asked_mono_ns);
 }
 
-/* Takes the first file of @t out of its queue and asks for it. False = the opener has no room
+/* Asks for the tenant's first file and takes it out of the queue. false = the opener has no room
  * now. */
 static bool openings_ask(struct symbols *s, struct opening *o, struct tenant *t)
 {
@@ -93,13 +93,14 @@ static bool openings_ask(struct symbols *s, struct opening *o, struct tenant *t)
 	o->ticket = 0;
 	openings_rest(t, clock_mono_ns() - t->asked_mono_ns);
 	if (r == -EAGAIN)
-		openings_push(t, f); /* behind the tenant's other files */
+		openings_push(t, f); /* to the end of the queue */
 	else
 		file_opened(f, r, -1, -1, NULL);
 	return r != -EAGAIN;
 }
 
-/* The tenant that has waited longest; @ret_from: when the next one may have its turn. */
+/* The tenant that has waited longest; if none may have its turn yet, *ret_from is when the next
+ * one may. */
 static struct tenant *openings_next_tenant(struct symbols *s, uint64_t now, uint64_t *ret_from)
 {
 	struct tenant *next = NULL;
@@ -146,7 +147,7 @@ int openings_init(struct symbols *s)
 	return loop_timer_add(s->loop, UINT64_MAX, 0, openings_on_timer, s, &s->open_timer);
 }
 
-/* One frame contains many mappings: the next file is chosen once, after it. */
+/* Queues @f. The next file is chosen once after a frame, which has many mappings. */
 void file_want(struct symbols *s, struct file *f)
 {
 	struct tenant *t = f->process->tenant;
@@ -190,7 +191,7 @@ void symbols_opened(struct symbols *s, uint64_t ticket, int result, int file_fd,
 	if (result == 0 && (!S_ISREG(st->st_mode) || st->st_size > FILE_BYTES_MAX))
 		result = -EINVAL;
 	if (f->begin != o->begin)
-		openings_push(f->process->tenant, f); /* mapped again meanwhile */
+		openings_push(f->process->tenant, f); /* it was mapped again meanwhile */
 	else
 		file_opened(f, result, TAKE_FD(file), TAKE_FD(root), st);
 	loop_timer_set(s->open_timer, 0, 0);

@@ -9,24 +9,24 @@
 
 #define BLOCK_NAMES  64u
 #define BLOCK_BYTES  (BLOCK_NAMES * (PACKED_NAME_MAX + 1))
-#define RECENT_NAMES 2048u /* number of a kernel's names that a host needs again and again */
-/* a block is no larger than the window; the defaults would take five times the memory */
-#define WINDOW_BITS (-12) /* no header */
+#define RECENT_NAMES 2048u /* of which a host needs the same ones again and again */
+/* the window is as large as a block; zlib's defaults would take five times the memory */
+#define WINDOW_BITS (-12) /* negative: no header */
 #define MEM_LEVEL   6
 #define LEVEL	    5
 
 struct recent_name {
 	uint32_t number;
-	char *name; /* NULL = free */
+	char *name; /* NULL = this entry is free */
 };
 
 struct packed_names {
 	uint8_t *bytes;
-	uint32_t *ends; /* of the blocks, in bytes */
+	uint32_t *ends; /* where each block ends, bytes */
 	uint32_t n, len, cap;
 	z_stream inflater;
 	char block[BLOCK_BYTES];
-	struct recent_name recent[RECENT_NAMES]; /* by number modulo */
+	struct recent_name recent[RECENT_NAMES]; /* at the name's number modulo RECENT_NAMES */
 };
 
 static uint32_t count_blocks(const struct packed_names *p)
@@ -56,7 +56,7 @@ static bool packed_names_reserve(struct packed_names *p, size_t more)
 	return true;
 }
 
-/* Packs names from @first on, each with its NUL, into p->block. */
+/* Packs names from @first on, each with its NUL, until p->block is full. Returns their size. */
 static size_t fill_block(struct packed_names *p, packed_names_fn *name, void *userdata,
 			 uint32_t first)
 {

@@ -1,6 +1,6 @@
 /*
- * Very many names by number, deflated in blocks: they take a fifth of their size. Recently used
- * names are cached, others cost some microseconds.
+ * Keeps very many names by number, deflated in blocks, in a fifth of their size. Names that were
+ * used lately are cached; others cost some microseconds.
  */
 #pragma once
 
@@ -11,12 +11,12 @@
 
 struct packed_names;
 
-/* Name @i, borrowed until the next call; at most PACKED_NAME_MAX bytes long. */
+/* Returns name @i, valid until the next call, of at most PACKED_NAME_MAX bytes. */
 typedef const char *packed_names_fn(void *userdata, uint32_t i);
 
-/* 0 or -ENOMEM. @name is called for 0 to @n - 1, once each. */
+/* Packs the names 0 to @n - 1, for each of which @name is called once. 0 or -ENOMEM. */
 int packed_names_new(packed_names_fn *name, void *userdata, uint32_t n, struct packed_names **ret);
 struct packed_names *packed_names_free(struct packed_names *p);
 DEFINE_FREEP(struct packed_names, packed_names_free);
-/* Valid until the next call; NULL = there is none, or no memory. */
+/* Name @i, valid until the next call; NULL = there is none, or no memory. */
 const char *packed_names_get(struct packed_names *p, uint32_t i);

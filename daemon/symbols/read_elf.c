@@ -9,8 +9,7 @@
 #include "daemon/symbols/known_code.h"
 #include "daemon/symbols/mini_debug.h"
 
-/* The file itself and other places with its symbols. Names point into them until the table is
- * made. */
+/* The file and others that have its symbols. Names point into them until the table is made. */
 struct files {
 	Elf *elf, *debug, *mini;
 	int debug_fd;

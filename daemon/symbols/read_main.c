@@ -1,8 +1,9 @@
 /*
- * kindling-symbols [PATH]: an ELF file on stdin, a symbol table on stdout, exit status 0; any other
- * status on failure. Open directories as descriptors 3 and 4 are the roots of the container in
- * which the file is PATH, and of the host: its debug file is looked for there. Started by the
- * daemon; gives up its rights before anything else, because all of these files are untrusted.
+ * kindling-symbols [PATH]: reads an ELF file from stdin and writes a symbol table to stdout; exit
+ * status 0, any other on failure. If descriptors 3 and 4 are open they are the root directories of
+ * the container, in which the file is PATH, and of the host: there the debug file is searched.
+ * kindlingd starts it; it gives up its rights before it reads, because all of these files are
+ * untrusted.
  *
  * Stdin may be a descriptor that only names the file (O_PATH): closing an open file of a foreign
  * file system may block, so only this process opens it.
@@ -24,8 +25,8 @@ static int if_open(int fd)
 	return fcntl(fd, F_GETFD) < 0 ? -1 : fd;
 }
 
-/* While there are rights to do so: only the container's user may be allowed to read it. Opening
- * anything but a regular file may have effects. */
+/* Opens the file while this process still has rights: maybe only the container's user may read
+ * it. Only a regular file: opening anything else may have effects. */
 static int open_input(void)
 {
 	struct stat st;

@@ -1,5 +1,5 @@
-/* See read_rights.h. No namespaces of its own: the filter forbids socket(2), shmget(2) and the
- * like, so there is no network and no IPC to separate from. */
+/* See read_rights.h. No namespaces are needed: the filter forbids socket(2), shmget(2) and the
+ * like, so there is neither network nor IPC. */
 #include "daemon/symbols/read_rights.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "daemon/ground/mem.h"
 #include "daemon/symbols/table.h"
 
-/* The system calls of libelf, liblzma, the demangler, qsort(3) and debug_file.c; memory for them;
- * and exit. */
+/* The system calls that libelf, liblzma, the demangler, qsort(3) and debug_file.c need, and
+ * those for memory and exit. */
 static const int calls[] = {
 #ifdef SYS_open
 	SYS_open,	  SYS_stat,
@@ -37,7 +37,8 @@ static void set_limits(void)
 		read_rights_limit(RLIMIT_AS, (rlim_t)2 << 30); /* files are mapped */
 		read_rights_limit(RLIMIT_DATA, (rlim_t)96 << 20);
 		read_rights_limit(RLIMIT_NOFILE, 16);
-		/* no process is left that could change the table after the daemon has checked it */
+		/* no process may remain that could change the table after the daemon has checked
+		 * it */
 		read_rights_limit(RLIMIT_NPROC, 0);
 		read_rights_limit(RLIMIT_CPU, 6);
 	} else { /* ASan reserves terabytes of addresses, its leak check starts a thread */
@@ -49,13 +50,13 @@ static void set_limits(void)
 
 bool read_give_up_rights(void)
 {
-	/* nobody waits for names: other work comes first */
+	/* names are not urgent: other work comes first */
 	(void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 });
 	(void)setpriority(PRIO_PROCESS, 0, 19);
 	set_limits();
 	if (confine_user(CONFINE_SYMBOLS, 0) < 0)
 		return false;
-	/* an error instead of a kill: a libc or a sort continues without other calls */
+	/* an error, not a kill: libc and qsort do without a forbidden call */
 	return CONFINE_SANITIZED ||
 	       confine_calls(calls, ARRAY_SIZE(calls), SECCOMP_RET_ERRNO | ENOSYS) == 0;
 }

@@ -1,7 +1,7 @@
 /*
- * See symbols.h: processes and the files that they map. A file is identified by its device, inode,
- * size and times, and by the tenant of the process: in a file system of its own a container can
- * give a file any number and time, but only for itself.
+ * See symbols.h: processes and the files that they map. A file is identified by device, inode, size
+ * and times together with the tenant of its process: a container can give files in a file system of
+ * its own any of these, but only deceives itself.
  */
 #include "daemon/symbols/symbols_priv.h"
 
@@ -19,10 +19,10 @@
 #define PROCESSES_MAX	  2048
 #define TENANTS_MAX	  2048
 #define PATH_BYTES_MAX	  1023
-/* each holds two open files */
+/* each keeps two descriptors open */
 #define TENANT_WAITING_MAX 128
 #define WAITING_MAX	   1024
-#define KEEP_NS		   (120 * NS_PER_S) /* data of a process is kept for this time after its end */
+#define KEEP_NS		   (120 * NS_PER_S) /* processes are remembered for this time after their end */
 #define GIVE_BACK_S	   10
 
 /* ---- tenants --------------------------------------------------------------------------------- */
@@ -33,8 +33,8 @@ static bool symbols_is_idle(const struct tenant *t, uint64_t now)
 	       t->open_from_mono_ns <= now;
 }
 
-/* A tenant without a process is kept until its budget is full: otherwise a new one would start with
- * a full budget. */
+/* Frees tenants without processes once their budget is full. Earlier, a tenant that came back
+ * would begin with a full budget. */
 static void sweep_tenants(struct symbols *s, uint64_t now)
 {
 	struct tenant **at = &s->tenants;
@@ -160,7 +160,7 @@ static void symbols_on_second(void *userdata)
 	struct symbols *s = userdata;
 	uint64_t now = clock_mono_ns();
 
-	if (++s->seconds % GIVE_BACK_S == 0) /* the caller of single lookups does not do that */
+	if (++s->seconds % GIVE_BACK_S == 0) /* who looks up single names does not do it */
 		symbols_give_back(s);
 
 	for (unsigned i = 0; i < PROCESSES_HASH; i++)
@@ -220,7 +220,7 @@ static void make_key(char buf[KEY_SIZE], const char *tenant, const struct stat *
 		 (unsigned long)st->st_ctim.tv_nsec);
 }
 
-/* Its file is kept until a child may read it. False = too many wait. */
+/* Keeps the file open until a child may read it. false = too many wait. */
 static bool queue_input(struct content *c, int *file_fd, int *root_fd, const char *path)
 {
 	struct symbols *s = c->owner;
@@ -237,11 +237,11 @@ static bool queue_input(struct content *c, int *file_fd, int *root_fd, const cha
 	return true;
 }
 
-/* The content of the opened file, with a reference; NULL = there is no room for it. */
+/* The opened file's content, with a reference; NULL = there is no room. */
 static struct content *content_of(struct file *f, int *file_fd, int *root_fd, const struct stat *st)
 {
 	struct tenant *t = f->process->tenant;
-	/* the vDSO is the daemon's own, the same for all processes */
+	/* the vDSO is this process's own, the same for all processes */
 	bool vdso = strcmp(f->path, MAPPED_VDSO) == 0;
 	struct content *c;
 	char key[KEY_SIZE];
@@ -273,10 +273,10 @@ void file_opened(struct file *f, int result, int file_fd, int root_fd, const str
 		f->content = c;
 		children_start(s);
 	} else if (f->content) {
-		f->begin = 0; /* same as the last mapping; requested again with the next mapping
-				 frame */
+		f->begin =
+			0; /* as last mapped; it is asked for again with the next mapping frame */
 	} else {
-		forget_file(f); /* and requested again */
+		forget_file(f); /* it will be asked for again */
 	}
 }
 
@@ -321,8 +321,8 @@ const char *symbols_lookup(struct symbols *s, int pid, uint64_t start_time, cons
 
 /* ---- life cycle ------------------------------------------------------------------------------ */
 
-/* The root of the host, where its debug files are; the daemon's own if it cannot see that. The
- * number is beyond a child's own descriptors. */
+/* Opens the host's root, which has its debug files, or, if this process cannot see it, its own.
+ * The descriptor's number is above those that a child uses. */
 static int open_host_root(void)
 {
 	CLEANUP(fd_closep) int fd = open("/proc/1/root", O_PATH | O_DIRECTORY | O_CLOEXEC);

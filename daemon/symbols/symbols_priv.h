@@ -1,7 +1,7 @@
 /*
- * Inside the symbols room: symbols.c (processes and their files), openings.c (the order in which
- * files are opened), contents.c (one content, however many processes map it, and its table),
- * children.c (the processes that read them, and their cost).
+ * Shared by the files of the symbols room: symbols.c (processes and their files), openings.c (the
+ * order in which files are opened), contents.c (contents, each of which many processes may map, and
+ * their tables), children.c (the processes that read them, and what these cost).
  */
 #pragma once
 
@@ -11,39 +11,41 @@
 #include "daemon/symbols/symbols.h"
 #include "daemon/symbols/table.h"
 
-#define KEY_SIZE	200 /* "<tenant>_<device>-<inode>-...", a file's name */
+#define KEY_SIZE	200 /* "<tenant>_<device>-<inode>-...", the name of a table's file */
 #define FILE_BUCKETS	64
 #define CONTENT_BUCKETS 1024
 #define PROCESSES_HASH	256
-#define ROOT_FD		3 /* of a child: roots of the container and of the host */
+#define ROOT_FD		3 /* a child's descriptors of the roots of the container and of the host */
 #define HOST_FD		4
-#define OPENINGS_MAX	4 /* files that are being opened, each of a different tenant */
+#define OPENINGS_MAX	4 /* files being opened, each for another tenant */
 
 enum content_state { WANTED, READING, READY, NONE };
 
-/* Owned by the room while it has objects, or has used CPU time. */
+/* Exists while a process, or CPU time that it has used, belongs to it. */
 struct tenant {
 	struct tenant *next;
 	char name[TENANT_SIZE];
 	unsigned files, contents, waiting;
-	bool reading; /* one of its children has not ended */
-	int64_t cpu_ns; /* CPU time that its children may still use */
-	uint64_t filled_mono_ns, started_mono_ns; /* cpu_ns; its last child */
-	struct file *wanted, **wanted_end; /* files to be opened, in the order of requests */
-	bool opening; /* one of its files */
-	uint64_t asked_mono_ns, open_from_mono_ns; /* time of its last request; not before */
+	bool reading; /* its child has not ended */
+	int64_t cpu_ns; /* that its children may still use */
+	uint64_t filled_mono_ns,
+		started_mono_ns; /* when cpu_ns was last refilled; when its last child began */
+	struct file *wanted, **wanted_end; /* queue of files to be opened */
+	bool opening; /* one of its files is being opened */
+	uint64_t asked_mono_ns,
+		open_from_mono_ns; /* when its last file was asked for; the next one not before */
 };
 
-/* A mapped table; equal ones are mapped once. */
+/* A mapped table; tables with equal bytes are mapped once. */
 struct names {
 	struct names *next;
 	unsigned refs;
 	void *bytes;
 	size_t len;
 	uint64_t hash; /* of the bytes */
-	ino_t ino; /* in the directory of tables */
+	ino_t ino; /* of its file */
 	struct table table;
-	bool looked_at; /* since its pages were last given back */
+	bool looked_at; /* its pages were used since they were last dropped */
 };
 
 struct content {
@@ -51,37 +53,39 @@ struct content {
 	struct symbols *owner;
 	struct tenant *tenant;
 	char key[KEY_SIZE];
-	unsigned refs; /* of files */
+	unsigned refs; /* by files */
 	enum content_state state;
-	int file_fd, root_fd; /* WANTED: the file, and the root of the container it is in; O_PATH */
-	char *path; /* there */
-	struct child *child; /* READING */
-	struct names *names; /* READY */
+	int file_fd,
+		root_fd; /* WANTED: the file, and its container's root directory; both O_PATH */
+	char *path; /* of the file below root_fd */
+	struct child *child; /* while READING */
+	struct names *names; /* if READY */
 };
 
 struct file {
-	struct file *next; /* in its bucket */
+	struct file *next; /* the next one in its bucket */
 	struct process *process;
 	uint32_t hash; /* of the path */
 	uint64_t begin, end;
 	char *path;
-	struct content *content; /* NULL = not opened yet; while the file is opened again, that of
-				    the previous mapping */
-	struct file *next_wanted, **wanted_at; /* of its tenant; NULL = it is not */
+	struct content *content; /* NULL = not opened yet; while it is opened again, that of the
+				    mapping before */
+	struct file *next_wanted,
+		**wanted_at; /* in the tenant's queue; wanted_at NULL = it is not */
 };
 
 struct opening {
 	uint64_t ticket; /* 0 = free */
 	struct file *file;
-	uint64_t begin; /* that was asked for */
+	uint64_t begin; /* of the mapping that was asked for */
 };
 
 struct process {
-	struct process *next; /* in its bucket */
+	struct process *next; /* the next one in its bucket */
 	struct symbols *owner;
 	int pid;
 	uint64_t start_time;
-	uint64_t ended_mono_ns; /* 0 = it lives */
+	uint64_t ended_mono_ns; /* 0 = it is alive */
 	struct tenant *tenant;
 	struct file *files[FILE_BUCKETS]; /* by path */
 	unsigned n_files;
@@ -106,33 +110,33 @@ struct symbols {
 	struct symbols_counts counts;
 };
 
-/* symbols.c. The answer for @f, which may be freed: an error, or its file; takes both descriptors;
- * st_dev and the like of @st are its key. */
+/* symbols.c: the answer for @f, which may be freed: an error, or its file. Takes both
+ * descriptors. @st makes the key of its content. */
 void file_opened(struct file *f, int result, int file_fd, int root_fd, const struct stat *st);
 
 /* openings.c */
 int openings_init(struct symbols *s);
-/* Puts it into the queue. */
+/* Puts it into the tenant's queue. */
 void file_want(struct symbols *s, struct file *f);
-/* Removes it from the queue; cancels an open request. */
+/* Takes it out of the queue; cancels an opening. */
 void file_unwant(struct symbols *s, struct file *f);
 
-/* contents.c. The content with this key, with a reference; NULL without memory. */
+/* contents.c: the content with this key, with a reference; NULL without memory. */
 struct content *content_ref(struct symbols *s, struct tenant *t, const char *key);
 void content_unref(struct content *c);
-/* Its table is on disk already. */
+/* Is there a table for it on disk? Then it is mapped. */
 bool content_open(struct content *c);
-/* A child has written the table into @fd, the file @temp; false = it is invalid. */
+/* A child has written a table into @fd, which is the file @temp. false = it is invalid. */
 bool content_read(struct content *c, int fd, const char *temp);
 void content_forget_input(struct content *c);
-/* The name at @offset; @c is READY. */
+/* The name at @offset; only if @c is READY. */
 const char *content_find(struct content *c, uint64_t offset);
 
 /* children.c */
 void children_find_program(struct symbols *s);
-/* Starts children that may run; to be called again when time has passed. */
+/* Starts children that may start; to be called again as time passes. */
 void children_start(struct symbols *s);
-/* Nobody waits for it any more. */
+/* Nobody waits for the child any more: kills it. */
 void child_abandon(struct child *c);
 void children_free(struct symbols *s);
 /* Sets a new tenant's budget, or adds what has refilled since the last call. */

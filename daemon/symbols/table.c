@@ -40,8 +40,8 @@ const char *table_find(const struct table *t, uint64_t offset)
 	}
 	if (low == 0)
 		return NULL;
-	/* the end is included: it is the return address after a call that never returns and is the
-	 * last instruction */
+	/* the end counts as inside: after a call that never returns, as the function's last
+	 * instruction, it is the return address */
 	if (offset - t->entries[low - 1].offset > t->entries[low - 1].size)
 		return NULL;
 	return t->names + t->entries[low - 1].name;

@@ -1,6 +1,6 @@
 /*
- * A table of symbols in its format on disk and in memory: header, entries sorted by offset, names.
- * kindling-symbols writes it from an untrusted ELF file, so it is checked before it is used.
+ * A symbol table, the same on disk and in memory: header, entries sorted by offset, names.
+ * kindling-symbols makes it from an untrusted ELF file, so it is checked before use.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #define TABLE_MAGIC	  0x3262617453444e4bull /* "KNDStab2" */
 #define TABLE_BYTES_MAX	  (32u << 20)
 #define TABLE_ENTRIES_MAX (1u << 20)
-/* flag: its private symbols were stripped and not found elsewhere */
+/* flag: the private symbols were stripped, and not found elsewhere */
 #define TABLE_EXPORTED_ONLY 1u
 
 struct table_header {
@@ -22,9 +22,9 @@ struct table_header {
 };
 
 struct table_entry {
-	uint64_t offset; /* in the file */
+	uint64_t offset; /* in the mapped file */
 	uint32_t size;
-	uint32_t name; /* in the names */
+	uint32_t name; /* position in the names */
 };
 
 struct table {
@@ -33,6 +33,6 @@ struct table {
 	uint32_t n_entries, flags;
 };
 
-/* 0, or -EBADMSG: every name must be inside and terminated, entries must be sorted. */
+/* Checks that entries are sorted and every name is inside and terminated. 0 or -EBADMSG. */
 int table_check(const void *bytes, size_t len, struct table *ret);
 const char *table_find(const struct table *t, uint64_t offset);

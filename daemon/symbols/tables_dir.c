@@ -45,7 +45,7 @@ void tables_dir_sweep(int dfd)
 		closedir(d);
 }
 
-/* "<tenant>_": the part of the names that identifies tenants. */
+/* The length of "<tenant>_", the beginning of a table's name. */
 static size_t tenant_len(const char *name)
 {
 	return strcspn(name, "_");
@@ -59,7 +59,7 @@ static int by_tenant(const struct entry *x, const struct entry *y)
 	return r ? r : n < m ? -1 : n > m;
 }
 
-/* By tenant, and in the order of removal. */
+/* Sorts by tenant, and each tenant's tables in the order of their removal. */
 static int by_use(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
@@ -76,7 +76,7 @@ static int by_use(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* A table with several names counts in part for each. */
+/* The bytes that a table counts for: one with several names is divided among them. */
 static uint64_t charge_of(const struct stat *st)
 {
 	uint64_t bytes = (uint64_t)st->st_blocks * 512 / (st->st_nlink ? st->st_nlink : 1);
@@ -124,7 +124,7 @@ static void read_entries(int dfd, const struct tables_use *use, struct entries *
 		if (e->d_name[0] == '.' || !tables_dir_ends_with(e->d_name, ".sym") ||
 		    fstatat(dfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		/* from an earlier version, which named tables by the files' build-ids */
+		/* a name without "_" is an earlier version's, which used the build-id */
 		if (!strchr(e->d_name, '_') || strlen(e->d_name) >= sizeof(to->all->name) ||
 		    to->n >= TABLES_MAX || !add_entry(to, e->d_name, &st, use))
 			(void)unlinkat(dfd, e->d_name, 0);
@@ -133,7 +133,7 @@ static void read_entries(int dfd, const struct tables_use *use, struct entries *
 		closedir(d);
 }
 
-/* The tables of one tenant, in the order of removal. */
+/* One tenant's tables, in the order of their removal. */
 struct share {
 	size_t next, end;
 	uint64_t bytes;
@@ -189,7 +189,8 @@ void tables_dir_prune(int dfd, uint64_t max, const struct tables_use *use, uint6
 	struct entries e = { 0 };
 
 	read_entries(dfd, use, &e);
-	/* after a removal shared tables count more for the remaining names: computed again */
+	/* removing a name makes a shared table count more for its other names: so it is added up
+	 * again */
 	for (int round = 0; round < 3 && e.bytes > max; round++) {
 		remove_down_to(dfd, &e, max - max / 8, use);
 		e.n = 0;
