@@ -1,24 +1,25 @@
-/* A profile and its baseline, as diff.c combines them and the writers show them. */
+/* A profile compared with a baseline: diff.c makes it, and the formats show it. */
 #pragma once
 
 #include "daemon/report/formats.h"
 
 struct against_method {
 	const char *name;
-	uint64_t self, total, base_self, base_total; /* unscaled, without the factor */
+	uint64_t self, total, base_self,
+		base_total; /* as they are: the baseline's are not multiplied by the factor */
 };
 
 struct against {
 	const char *title; /* of the baseline */
 	const char *by; /* "time" or "total" */
-	double factor; /* of the baseline's weights */
+	double factor; /* by which the baseline's weights are multiplied */
 	uint64_t begin_real_ns, end_real_ns, samples, weight; /* of the baseline */
-	uint64_t *row_samples, *row_weights; /* the baseline's weights, by row of the profile */
-	struct against_method *methods; /* the largest difference in self time first */
+	uint64_t *row_samples, *row_weights; /* by row of the profile */
+	struct against_method *methods; /* largest difference of self time first */
 	uint32_t n_methods;
 };
 
-/* The increase of a method's weight, or of the whole, in the unit of the event. */
+/* How much the weight of a method, or of everything, has grown, in the event's unit. */
 static inline double against_grown(const struct against *a, uint64_t now, uint64_t base)
 {
 	return (double)now - a->factor * (double)base;

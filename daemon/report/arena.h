@@ -1,4 +1,4 @@
-/* Memory for thousands of small objects that are freed together: all messages of one file. */
+/* Memory for thousands of small objects that are freed together, such as all messages of a file. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,10 +8,11 @@ struct arena_block;
 
 struct arena {
 	struct arena_block *blocks;
-	bool failed; /* an allocation has failed: nothing of it may be used */
+	bool failed; /* an allocation has failed: the objects may be incomplete, and must not be
+			used */
 };
 
-/* @len zeroed bytes, for any type; NULL without memory. */
+/* Returns @len zeroed bytes, aligned for any type; NULL without memory. */
 void *arena_take(struct arena *a, size_t len);
 void *arena_copy(struct arena *a, const void *bytes, size_t len);
 void arena_free(struct arena *a);

@@ -1,6 +1,7 @@
-/* One line for each stack: root first (reversed: leaf first), ';' between frames, weight in ns (for
- * allocations: bytes) last. Frames that print the same (lines, offsets) are merged. If there are
- * several JVMs, each is a frame below its stacks. */
+/* One line for each stack: the frames, root first (reversed: leaf first), separated by ';', and
+ * the weight, in ns or for allocations in bytes. Frames whose names print the same, although
+ * their lines or offsets differ, are merged. If there are several JVMs, the first frame is the
+ * JVM. */
 #include "daemon/report/formats.h"
 
 #include <stdio.h>
@@ -24,7 +25,6 @@ static void collapsed_put_name(struct text_out *t, const char *name)
 			   1);
 }
 
-/* The JVM or thread of the stack, if they are kept apart. */
 const char *thread_number(const struct profile_thread *t, char buf[THREAD_NUMBER_MAX])
 {
 	buf[0] = '\0';
@@ -35,6 +35,7 @@ const char *thread_number(const struct profile_thread *t, char buf[THREAD_NUMBER
 	return buf;
 }
 
+/* Writes the stack's JVM and thread as its first frames, if these are kept apart. */
 static void collapsed_put_owner(struct text_out *t, const struct profile *p,
 				const struct profile_row *r, const struct report_options *o,
 				bool several)

@@ -1,4 +1,4 @@
-/* See diff.h: merges two profiles into one, whose rows have two weights. */
+/* See diff.h: merges two profiles into one whose rows have two weights. */
 #include "daemon/report/diff.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "daemon/report/methods.h"
 
 struct diff {
-	struct profile *all; /* stacks of both; weights of the current profile */
+	struct profile *all; /* the stacks of both, with the weights of the current one */
 	struct against against;
 	char title[600], base_title[512];
 };
@@ -32,7 +32,7 @@ bool report_diff_by_name(const char *name, enum report_diff_by *ret)
 
 /* ---- combining both -------------------------------------------------------------------------- */
 
-/* The name of a method, without the kind and the line of its frames. */
+/* A method as a frame without kind and line, so that it is the same however it ran. */
 static struct profile_frame diff_frame(struct profile *to, const struct profile *from,
 				       const struct profile_frame *f)
 {
@@ -51,7 +51,7 @@ static struct profile_frame diff_frame(struct profile *to, const struct profile 
 static uint32_t diff_thread(struct profile *to, const struct profile *from, uint32_t thread,
 			    bool threads)
 {
-	/* one process for both, with the name from the title */
+	/* one process stands for both; the title names them */
 	const struct profile_process q = { .name = profile_string(to, "both") };
 	struct profile_thread t = { .process = profile_process(to, &q), .tid = WIRE_VIRTUAL_TID };
 
@@ -88,7 +88,7 @@ static int diff_add(struct profile *to, const struct profile *from, bool threads
 	return 0;
 }
 
-/* The header describes the current profile. */
+/* The head of the merged profile is the current one's. */
 static void diff_head(struct profile *all, const struct profile *now)
 {
 	all->begin_real_ns = now->begin_real_ns;
@@ -106,7 +106,7 @@ static void diff_head(struct profile *all, const struct profile *now)
 	}
 }
 
-/* Rows of the current profile come first; the rows after them exist only in the baseline. */
+/* Adds the rows of the current profile, then those that only the baseline has. */
 static int diff_rows(struct diff *d, const struct profile *base, const struct profile *now,
 		     bool threads)
 {
@@ -187,7 +187,7 @@ static int by_method_name(const void *a, const void *b)
 		      ((const struct report_method *)b)->name);
 }
 
-static const struct against *sorted_against; /* for by_growth(); single-threaded */
+static const struct against *sorted_against; /* for by_growth(); there is only one thread */
 
 static int by_growth(const void *a, const void *b)
 {
@@ -202,7 +202,7 @@ static int by_growth(const void *a, const void *b)
 	return p < q ? 1 : p > q ? -1 : strcmp(x->name, y->name);
 }
 
-/* Merges two tables by name. */
+/* Brings two tables of methods together by name. */
 static void diff_join(struct against *a, struct report_methods *now, struct report_methods *base)
 {
 	uint32_t i = 0, k = 0;
@@ -230,7 +230,7 @@ static void diff_join(struct against *a, struct report_methods *now, struct repo
 	qsort(a->methods, a->n_methods, sizeof(*a->methods), by_growth);
 }
 
-/* Exchanges the rows' weights with the baseline's; a second call restores them. */
+/* Exchanges the rows' weights and the baseline's; a second call undoes it. */
 static void diff_swap(struct diff *d)
 {
 	struct profile_row *rows = (struct profile_row *)(uintptr_t)d->all->rows;
@@ -245,7 +245,7 @@ static void diff_swap(struct diff *d)
 	}
 }
 
-/* Names belong to @index. */
+/* Fills in the methods; @index owns their names. */
 static int diff_methods(struct diff *d, const struct report_index *index)
 {
 	struct report_methods now = { 0 }, base = { 0 };

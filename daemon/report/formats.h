@@ -1,5 +1,5 @@
-/* The writers behind report_write(), one in each file. Each gets a profile that contains only what
- * the options select. */
+/* The formats behind report_write(), each in a file of its own. They get a profile that has only
+ * what the options select. */
 #pragma once
 
 #include "daemon/report/events.h"
@@ -10,25 +10,25 @@
 void write_collapsed(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_txt(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_json(struct text_out *t, const struct profile *p, const struct report_options *o);
-/* The profile without its tables of threads, frames, nodes and rows. */
+/* Writes everything but the tables of threads, frames, nodes and rows. */
 void write_json_head(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_html(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_speedscope(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_jfr(struct text_out *t, const struct profile *p, const struct report_options *o);
-/* @json: its JSON instead of protobuf */
+/* @json: writes JSON, not protobuf. */
 int write_otlp(const struct profile *p, bool json, char **ret, size_t *ret_len);
 int write_pprof(const struct profile *p, const struct report_options *o, char **ret,
 		size_t *ret_len);
 
-/* The part of @p that the options select, the caller's; NULL if that is all of it. Errors as for
- * report_write(). */
+/* Makes a profile of what the options select of @p, which the caller frees; NULL if that is all.
+ * Errors as for report_write(). */
 int report_part(const struct profile *p, const struct report_options *o, struct profile **ret);
 
 #define THREAD_NUMBER_MAX 24
-/* The suffix of a thread's name: " tid=4711", " virtual #53"; "" for the number shared by unnamed
- * virtual threads. */
+/* What follows a thread's name: " tid=4711", " virtual #53", or "" for the number that unnamed
+ * virtual threads share. */
 const char *thread_number(const struct profile_thread *t, char buf[THREAD_NUMBER_MAX]);
-/* Are JVMs to be shown separately: are there several, and are they not to be merged? */
+/* Are JVMs shown separately? Yes if there are several and the options do not merge them. */
 bool report_is_of_several(const struct profile *p, const struct report_options *o);
-/* "4711 org.shop.Main (shop/cart)", several joined, or the title of the options. */
+/* Writes "4711 org.shop.Main (shop/cart)", several of these, or the title in the options. */
 void report_title(const struct profile *p, const struct report_options *o, char *buf, size_t size);

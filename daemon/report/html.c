@@ -1,5 +1,6 @@
-/* The flame graph page: the template with the profile's JSON in place of "@PROFILE@". Names may be
- * hostile: text_json() escapes every "<" in them, and the page sets text, never markup. */
+/* The page with the flame graph: the template with the profile's JSON in the place of
+ * "@PROFILE@". Names may be hostile: so text_json() escapes every "<", and the page sets text,
+ * never markup. */
 #include "daemon/report/against.h"
 #include "daemon/report/formats.h"
 

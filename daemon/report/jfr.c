@@ -1,12 +1,13 @@
 /*
- * JDK Flight Recorder's format: one chunk that `jfr`, JDK Mission Control and others read.
+ * The format of JDK Flight Recorder: one chunk, which `jfr`, JDK Mission Control and other tools
+ * read.
  *
- * A profile has weights by thread and stack, and no moments. kindling.CpuTime contains exactly
- * that, one event for each row. Tools expect jdk.ExecutionSample: as many of them as there were
- * samples, each for the same CPU time (the setting "interval"), spread over the span. A remainder
- * below one interval is carried over to the next stack. Waits and allocations likewise:
- * kindling.WaitTime, kindling.OffCpuTime and kindling.Allocated are the rows; the JDK's own events
- * are as many as there were, with the mean of their row (the sum is exact).
+ * A profile has weights by thread and stack, but no moments. kindling.CpuTime has exactly that: one
+ * event for each row. Tools, however, expect jdk.ExecutionSample: so there are as many of these as
+ * there were samples, all for the same CPU time (the setting "interval"), spread over the span.
+ * What remains of a row, less than an interval, is added to the next one. Likewise
+ * kindling.WaitTime, kindling.OffCpuTime and kindling.Allocated are the rows, and of the JDK's own
+ * events there are as many as there were, each with the mean of its row, so that the sum is exact.
  */
 #include "daemon/report/formats.h"
 
@@ -17,7 +18,7 @@
 #include "daemon/core/labels.h"
 #include "daemon/report/jfr_priv.h"
 
-/* of jdk.ExecutionSample: for more samples the interval is longer */
+/* instances of jdk.ExecutionSample; if there were more samples, the interval is longer */
 #define SAMPLES_MAX	    2000000u
 #define DEFAULT_INTERVAL_NS 10000000ull
 
@@ -108,7 +109,7 @@ static void put_setting(struct jfr *j, enum jfr_type of, const char *name, const
 	jfr_end(j->t, at);
 }
 
-/* "label.service"; with several processes "4711.label.service". */
+/* The key of a label: "label.service", with several processes "4711.label.service". */
 static void jfr_put_labels(struct jfr *j, const struct profile_process *q)
 {
 	const char *labels = j->p->strings[q->labels];
@@ -121,7 +122,7 @@ static void jfr_put_labels(struct jfr *j, const struct profile_process *q)
 	}
 }
 
-/* The text in the headers of other formats. */
+/* Writes the summary that other formats have in their head. */
 static void jfr_put_summary(struct jfr *j, enum wire_event event)
 {
 	char sum[64], rate[REPORT_TEXT_MAX], absent[REPORT_TEXT_MAX], note[REPORT_TEXT_MAX];
@@ -170,8 +171,8 @@ static void put_cpu_time(struct jfr *j, const struct profile_row *r, uint64_t sp
 	jfr_end(j->t, at);
 }
 
-/* The @n-th moment: multiples of the golden ratio, modulo 1, are spread evenly, whatever their
- * number. */
+/* Moment @n of as many as there are: multiples of the golden ratio, modulo 1, are spread evenly
+ * whatever their number. */
 static uint64_t moment_ns(uint64_t n, uint64_t span_ns)
 {
 	uint64_t part = (n * 0x9e3779b97f4a7c15ull) >> 32;
@@ -191,7 +192,7 @@ static void put_execution_samples(struct jfr *j, const struct profile_row *r, ui
 	}
 }
 
-/* A wait that lasted @weight ns, or an allocation of that many bytes. */
+/* Writes a wait of @weight ns, or an allocation of @weight bytes. */
 static void jfr_put_one(struct jfr *j, const struct profile_row *r, uint64_t weight,
 			uint64_t after_ns)
 {
@@ -200,7 +201,7 @@ static void jfr_put_one(struct jfr *j, const struct profile_row *r, uint64_t wei
 		[WIRE_WAIT_WAIT] = JFR_MONITOR_WAIT,
 		[WIRE_WAIT_PARK] = JFR_THREAD_PARK,
 	};
-	/* the fields after the class: no previous owner, no timeout, no address */
+	/* how many fields follow the class: no previous owner, no timeout, no address */
 	static const int zeros[WIRE_WAIT_COUNT] = { 2, 4, 3 };
 	bool is_wait = r->event == WIRE_EVENT_LOCK;
 	size_t at = begin_event(j, is_wait ? waits[r->wait] : JFR_ALLOCATION, after_ns);
@@ -216,7 +217,7 @@ static void jfr_put_one(struct jfr *j, const struct profile_row *r, uint64_t wei
 	jfr_end(j->t, at);
 }
 
-/* The frame on top of an interval's stack, "sleep", "lock org.shop.Cache". */
+/* The frame on top of an interval's stack: "sleep", "lock org.shop.Cache". */
 static const char *jfr_reason_of(const struct jfr *j, const struct profile_row *r)
 {
 	const struct profile_frame *f = &j->p->frames[j->p->nodes[r->node].frame];
@@ -261,7 +262,7 @@ static void jfr_put_sum(struct jfr *j, const struct profile_row *r, uint64_t spa
 	jfr_end(j->t, at);
 }
 
-/* As many events as there were, at most the event's part of SAMPLES_MAX. */
+/* Writes as many events as there were, at most this event's share of SAMPLES_MAX. */
 static void put_each(struct jfr *j, const struct profile_row *r, uint64_t all, uint64_t span_ns)
 {
 	uint64_t n = all > SAMPLES_MAX ? r->samples * SAMPLES_MAX / all : r->samples,
@@ -299,7 +300,7 @@ static void jfr_put_rows(struct jfr *j, uint64_t interval_ns, uint64_t span_ns)
 	}
 }
 
-/* The CPU time of one jdk.ExecutionSample. */
+/* The CPU time that each jdk.ExecutionSample stands for, ns. */
 static uint64_t sample_interval_ns(const struct profile *p)
 {
 	uint64_t all_ns = 0, n = 0;
@@ -348,7 +349,7 @@ static void jfr_put_header(struct text_out *t, uint64_t pools_at, uint64_t types
 	put_big_endian(&h, p->end_real_ns - p->begin_real_ns, 8);
 	put_big_endian(&h, JFR_START_TICKS, 8);
 	put_big_endian(&h, 1000000000, 8); /* ticks per second */
-	put_big_endian(&h, 3, 4); /* finished; packed integers, the last chunk */
+	put_big_endian(&h, 3, 4); /* finished; packed integers, the file's last chunk */
 	if (h.failed || t->failed)
 		t->failed = true;
 	else

@@ -1,7 +1,7 @@
 /*
- * The constant pools of a JFR file: threads, classes, methods, stacks, symbols, each with a key by
- * which events and other pools refer to it. Keys are computed from the profile's own numbers, so
- * that no lookup is needed.
+ * The constant pools of a JFR file: threads, classes, methods, stacks and symbols. Events and other
+ * pools refer to an entry by its key, which is computed from the profile's own numbers, so that no
+ * lookup is needed.
  */
 #include "daemon/report/jfr_priv.h"
 
@@ -11,10 +11,10 @@
 #include "proto/wire.h"
 #include "daemon/ground/utf8.h"
 
-#define LINE_MAX_JFR 65535 /* some readers take more for another field */
+#define LINE_MAX_JFR 65535 /* some readers mistake larger ones for another field */
 
-/* Keys that async-profiler gives these types. Its converter knows no others: stubs and labels are
- * native for it, and their names are in brackets. */
+/* The keys that these types have in async-profiler, whose converter knows no others: for it
+ * stubs and labels are native, and have their names in brackets. */
 enum frame_type { INTERPRETED, COMPILED, INLINED, NATIVE, CPP, KERNEL, C1, FRAME_TYPES };
 static const char *const frame_types[FRAME_TYPES] = {
 	"Interpreted", "JIT compiled", "Inlined", "Native", "C++", "Kernel", "C1 compiled",
@@ -34,7 +34,8 @@ static const uint8_t frame_type_of[WIRE_KIND_COUNT] = {
 	[WIRE_KIND_CLASS] = NATIVE,
 };
 
-/* Keys of symbols: two fixed ones, strings, strings as names of classes, texts of frames. */
+/* The ranges of symbols' keys: two fixed ones, strings, strings as names of classes, texts of
+ * frames. */
 enum {
 	SYMBOL_EMPTY = 1,
 	SYMBOL_NO_ARGUMENTS,
@@ -44,7 +45,7 @@ enum {
 	SYMBOL_KINDLING,
 	SYMBOL_STRINGS
 };
-/* The class for frames without one: readers print "class.method". */
+/* Classes for frames that have none, because readers print "class.method". */
 enum { CLASS_NONE = 1, CLASS_KERNEL, CLASS_JVM, CLASS_KINDLING, CLASS_STRINGS };
 
 /* ---- methods --------------------------------------------------------------------------------- */
@@ -60,7 +61,7 @@ static bool is_method(const struct profile_frame *f)
 			return (a) < (b) ? -1 : 1; \
 	} while (0)
 
-/* A method has many frames: one for each line and kind. */
+/* Sorts frames by method: there is one for each line and kind. */
 static int by_method(const void *a, const void *b, void *frames)
 {
 	const struct profile_frame *x = (const struct profile_frame *)frames + *(const uint32_t *)a;
@@ -77,7 +78,7 @@ static int by_method(const void *a, const void *b, void *frames)
 	return 0;
 }
 
-/* The string with the name of the class on top of a row's stack, 0 = there is none. */
+/* The string with the name of the class on top of a row's stack; 0 = none. */
 static uint32_t class_string(const struct jfr *j, const struct profile_row *r)
 {
 	const struct profile_frame *f;
@@ -240,7 +241,8 @@ static uint64_t class_of_frame(const struct profile_frame *f)
 						: CLASS_NONE;
 }
 
-/* Keys: first frame + 1. The last one is for samples without a stack. */
+/* A method's key is the number of its first frame, + 1. The last one is for samples without a
+ * stack. */
 static void jfr_pools_put_methods(struct jfr *j)
 {
 	const struct profile *p = j->p;
@@ -274,7 +276,7 @@ static void jfr_pools_put_frame(struct jfr *j, uint64_t method, int32_t line, en
 	jfr_u64(j->t, type);
 }
 
-/* Keys: leaf node + 1, so that an empty stack has a key too. */
+/* A stack's key is the number of its leaf, + 1, so that the empty stack has one, too. */
 static void jfr_pools_put_stacks(struct jfr *j)
 {
 	const struct profile *p = j->p;
@@ -312,7 +314,7 @@ static void put_class_symbol(struct jfr *j, uint32_t string)
 	const char *text = j->p->strings[string], *file = strrchr(text, '/');
 	char name[2048];
 
-	/* a class has no slash in its name: this is the path of a library */
+	/* names of classes have no slash: this is the path of a library */
 	if (file) {
 		put_symbol(j, symbol_of_class(j, string), file + 1);
 		return;
@@ -321,13 +323,13 @@ static void put_class_symbol(struct jfr *j, uint32_t string)
 	for (char *c = name; *c; c++)
 		if (*c == '.')
 			*c = '/';
-	/* readers take "[v" in "[vdso]" for an array type, and JMC's parser throws */
+	/* readers take the "[v" of "[vdso]" for an array type, and JMC's parser fails */
 	if (name[0] == '[')
 		name[strcspn(name, "]")] = '\0';
 	put_symbol(j, symbol_of_class(j, string), name[0] == '[' ? name + 1 : name);
 }
 
-/* "Parker::park" for "Parker::park(bool, long)": readers append parentheses to every method. */
+/* "Parker::park(bool, long)" becomes "Parker::park": readers append parentheses to all methods. */
 static void cut_arguments(char *name)
 {
 	size_t len = strlen(name), at;
@@ -382,9 +384,9 @@ void jfr_put_pools(struct jfr *j)
 
 	jfr_u64(j->t, JFR_START_TICKS);
 	jfr_u64(j->t, 0); /* duration */
-	jfr_u64(j->t, 0); /* no pool before this one */
+	jfr_u64(j->t, 0); /* no earlier pool */
 	text_bytes(j->t, "\1", 1);
-	/* the JDK's reader rejects an empty pool */
+	/* the JDK's reader rejects empty pools */
 	jfr_u64(j->t, 5 + (j->p->n_threads ? 1 : 0) + (stacks ? 1 : 0));
 	put_enums(j);
 	if (j->p->n_threads)

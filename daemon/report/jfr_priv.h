@@ -4,7 +4,7 @@
 
 #include "daemon/report/formats.h"
 
-/* ticks are ns; not 0, which some readers take for "none" */
+/* ticks are ns; the start is not 0, which some readers take for "none" */
 #define JFR_START_TICKS 1000000000ull
 
 enum jfr_type {
@@ -48,10 +48,11 @@ enum jfr_type {
 	JFR_OFFCPU_TIME,
 };
 
-/* Seven bits per byte, at most nine bytes: the ninth has eight. */
+/* Writes seven bits in each byte; at most nine bytes, of which the ninth has eight bits. */
 void jfr_u64(struct text_out *t, uint64_t v);
 void jfr_string(struct text_out *t, const char *s);
-/* Every byte of a chunk is part of an event: its size comes first, filled in at the end. */
+/* A chunk consists of events. jfr_begin() leaves room for the event's size, which jfr_end()
+ * fills in. */
 size_t jfr_begin(struct text_out *t, enum jfr_type type);
 void jfr_end(struct text_out *t, size_t at);
 /* The metadata event: all types and their fields. */
@@ -60,19 +61,19 @@ void jfr_put_types(struct text_out *t, uint64_t start_ticks);
 struct jfr {
 	struct text_out *t;
 	const struct profile *p;
-	uint32_t *order; /* frames, sorted by method */
-	uint32_t *method; /* by frame: its method's first frame */
+	uint32_t *order; /* numbers of frames, sorted by method */
+	uint32_t *method; /* by frame: the first frame of its method */
 	uint8_t *string_used, *class_used; /* by string */
 	uint8_t *leaf_used; /* by node */
 	unsigned events; /* bits */
-	uint64_t carried_ns; /* CPU time not yet covered by a jdk.ExecutionSample */
-	uint64_t n; /* events that have a moment */
+	uint64_t carried_ns; /* CPU time for which no jdk.ExecutionSample was written yet */
+	uint64_t n; /* events written with moments */
 };
 
-/* Fills in values derived from the frames and rows; all arrays are allocated and zero. */
+/* Computes the fields above from frames and rows; the arrays are allocated and zeroed. */
 void jfr_number(struct jfr *j);
-/* A row's stack without the class on top of it, and that class's key; 0 = none. */
+/* The key of a row's stack without the class on top, and that class's key; 0 = none. */
 uint32_t jfr_stack_of(const struct jfr *j, const struct profile_row *r);
 uint64_t jfr_class_of(const struct jfr *j, const struct profile_row *r);
-/* Keys of threads and stacks: index + 1, leaf node + 1. */
+/* Writes the pools. The key of a thread is its number + 1, that of a stack its leaf + 1. */
 void jfr_put_pools(struct jfr *j);

@@ -1,7 +1,7 @@
 /*
  * The metadata event of a JFR file: every type that is used, with its fields in the order in which
- * they are written. Fields of the JDK's own events are in the order expected by readers that ignore
- * the metadata (such as async-profiler's converter).
+ * they are written. The JDK's own events have their fields in the order that readers expect which
+ * ignore metadata, such as async-profiler's converter.
  */
 #include "daemon/report/jfr_priv.h"
 
@@ -13,11 +13,11 @@
 #define FIELDS_MAX  10
 
 enum field_flags {
-	POOL = 1, /* the value is a key of a constant pool */
+	POOL = 1, /* the value is a key in a constant pool */
 	ARRAY = 2,
 	TICKS = 4, /* a moment */
 	NANOS = 8, /* a length of time */
-	TICKS_LONG = 16, /* the same, in ticks */
+	TICKS_LONG = 16, /* a length of time in ticks */
 };
 
 struct field {
@@ -30,8 +30,8 @@ struct field {
 struct type {
 	enum jfr_type id;
 	const char *name, *super, *label;
-	bool simple; /* one field, displayed as that type */
-	struct field fields[FIELDS_MAX]; /* up to an entry without a name */
+	bool simple; /* has one field, and is displayed as that field */
+	struct field fields[FIELDS_MAX]; /* ends with an entry without a name */
 };
 
 #define EVENT	   "jdk.jfr.Event"
@@ -256,11 +256,11 @@ static const struct type types[] = {
 		      { "summary", JFR_STRING, 0, "Summary" } } },
 };
 
-/* The tree of elements refers to strings by number, and the strings come first. */
+/* The tree of elements refers to strings by number; they are written before it. */
 struct tree {
 	struct text_out out;
 	const char *strings[STRINGS_MAX];
-	char numbers[STRINGS_MAX][8]; /* ids, as text */
+	char numbers[STRINGS_MAX][8]; /* the numbers as text */
 	unsigned n, n_numbers;
 };
 
@@ -280,7 +280,7 @@ static void jfr_types_name(struct tree *t, const char *s)
 	jfr_u64(&t->out, i);
 }
 
-/* "key", "value", ... NULL; then this number of children follows. */
+/* Writes an element. @attributes: "key", "value", ... NULL. Its @children elements follow. */
 static void jfr_types_element(struct tree *t, const char *what, const char *const *attributes,
 			      unsigned children)
 {
@@ -297,7 +297,7 @@ static void jfr_types_element(struct tree *t, const char *what, const char *cons
 
 static const char *jfr_types_number(struct tree *t, unsigned id)
 {
-	/* only new ones take a place: what has been named stays as it is */
+	/* a string that is known keeps its number; only a new one takes one */
 	char *s = t->numbers[t->n_numbers % STRINGS_MAX];
 
 	snprintf(s, sizeof(t->numbers[0]), "%u", id);

@@ -26,7 +26,7 @@ static void json_put_losses(struct text_out *t, const struct profile_accounts *b
 			    (unsigned long long)b->short_waits_ns);
 }
 
-/* The summary of the page, with the same words as in all formats. */
+/* Writes the summary in the words that all formats use. */
 static void put_words(struct text_out *t, const struct profile *p, enum wire_event event)
 {
 	const struct report_event *e = &report_events[event];
@@ -43,7 +43,7 @@ static void put_words(struct text_out *t, const struct profile *p, enum wire_eve
 	text_json(t, report_note_text(p, event, text, sizeof(text)));
 }
 
-/* The sums of the rows, for readers that do not add them up. */
+/* Writes the sums of the rows, for readers that do not add them up. */
 static void put_view(struct text_out *t, const struct report_view *v, enum wire_event event)
 {
 	const char *unit = report_events[event].unit;
@@ -57,7 +57,8 @@ static void put_view(struct text_out *t, const struct report_view *v, enum wire_
 	text_put(t, "}");
 }
 
-/* [samples, weight] left out by filters, for reading it back; "absent" has it in words. */
+/* Writes [samples, weight] of what filters left out, for reading it back; "absent" has sentences
+ * about it. */
 static void json_put_left_out(struct text_out *t, const struct profile *p, enum wire_event event)
 {
 	const struct profile_left_out *idle = &p->idle_left_out[event];
@@ -102,7 +103,8 @@ static void put_head(struct text_out *t, const struct profile *p, const struct r
 	json_put_losses(t, &p->accounts, event);
 }
 
-/* Up to its name. A virtual thread has an id, except for the entry of those without a name. */
+/* Writes a thread up to its name. Virtual threads have an id, except for the one entry that stands
+ * for all unnamed ones. */
 static void put_thread_number(struct text_out *t, const char *comma,
 			      const struct profile_thread *of)
 {
@@ -210,7 +212,7 @@ static void json_put_frame(struct text_out *t, const struct profile *p,
 	text_put(t, "}");
 }
 
-/* For each row how its thread waited, and which rows are waits for work. */
+/* Writes for each row how its thread waited, and which rows are waits for work. */
 static void json_put_waits(struct text_out *t, const struct profile *p)
 {
 	const char *comma = "";
@@ -252,7 +254,7 @@ void write_json_head(struct text_out *t, const struct profile *p, const struct r
 	text_put(t, "}");
 }
 
-/* [thread, node, samples, weight]; with a baseline also its samples and weight. */
+/* Writes rows as [thread, node, samples, weight], with a baseline also its samples and weight. */
 static void json_put_rows(struct text_out *t, const struct profile *p, const struct against *a)
 {
 	text_put(t, "],\"rows\":[");

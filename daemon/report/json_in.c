@@ -34,7 +34,7 @@ static bool json_is_ascii(char c, char first, char last)
 	return c >= first && c <= last;
 }
 
-/* The next character that is not a space; '\0' at the end. */
+/* The next character that is not a space; '\0' = the end. */
 static char json_peek(struct json_in *j)
 {
 	while (!j->failed && j->at < j->end &&
@@ -64,7 +64,7 @@ static void json_enter(struct json_in *j, char c, const char *otherwise)
 	j->fresh = true;
 }
 
-/* Is there another one before @close? */
+/* Does another element follow before @close? */
 static bool json_more(struct json_in *j, char close)
 {
 	if (json_peek(j) == close && !j->failed) {
@@ -150,7 +150,7 @@ static size_t json_utf8(uint32_t code, char *to)
 	return 4;
 }
 
-/* After "\u". Invalid characters (also NUL, which would end the text) become U+FFFD. */
+/* Reads what follows "\u". Invalid characters, and NUL, which would end the text, become U+FFFD. */
 static size_t json_unicode(struct json_in *j, char *to)
 {
 	uint32_t code = json_hex4(j), low;
@@ -168,7 +168,7 @@ static size_t json_unicode(struct json_in *j, char *to)
 	return json_utf8(code, to);
 }
 
-/* After a backslash. */
+/* Reads what follows a backslash. */
 static size_t json_escape(struct json_in *j, char *to)
 {
 	static const char from[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
@@ -292,7 +292,7 @@ static void json_skip_number(struct json_in *j)
 		json_fail(j, "no value");
 }
 
-/* As deep as json_enter() allows. */
+/* Skips a value, as deep as json_enter() allows. */
 void json_skip(struct json_in *j)
 {
 	char c = json_peek(j);

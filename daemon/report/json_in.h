@@ -1,7 +1,7 @@
 /*
- * Reads JSON once from front to back, without building a tree: a profile has millions of numbers,
- * of 64 bits. If the value asked for is not there the reading fails, with the position; from then
- * on every value is empty and loops end. Pure; trusts nothing.
+ * Reads JSON once from front to back and builds no tree: a profile has millions of numbers, of 64
+ * bits. If the expected value is not there, reading fails with the position; from then on all
+ * values are empty and loops end. Pure; trusts nothing.
  *
  *     json_object(j);
  *     while (json_key(j))
@@ -15,22 +15,22 @@
 #include <stdint.h>
 
 #define JSON_DEPTH_MAX 64
-#define JSON_TEXT_MAX  65536 /* bytes of a string; longer ones are refused */
+#define JSON_TEXT_MAX  65536 /* of a string; longer ones are an error */
 
 struct json_in {
 	const char *begin, *at, *end;
 	unsigned depth;
-	bool fresh; /* the innermost object or array has had no member yet */
+	bool fresh; /* the innermost object or array has had no element yet */
 	bool failed;
 	char why[160]; /* "no comma at byte 4711" */
 	char key[64]; /* the last key; longer ones are cut */
-	char *text; /* of the last string value; owned */
+	char *text; /* the last string value; owned */
 };
 
-/* @bytes are borrowed until json_deinit(). -ENOMEM. */
+/* @bytes are borrowed until json_deinit(). 0 or -ENOMEM. */
 int json_init(struct json_in *j, const char *bytes, size_t len);
 void json_deinit(struct json_in *j);
-/* Adds the position; only the first failure counts. */
+/* Reading has failed: keeps @what with the position. Only the first failure counts. */
 void json_fail(struct json_in *j, const char *what);
 
 void json_object(struct json_in *j); /* a "{" */
@@ -42,6 +42,6 @@ const char *json_text(struct json_in *j); /* valid until the next string */
 uint64_t json_u64(struct json_in *j);
 int64_t json_i64(struct json_in *j);
 bool json_bool(struct json_in *j);
-bool json_null(struct json_in *j); /* false, and nothing is read: it is not null */
-void json_skip(struct json_in *j); /* skips any value */
-void json_end(struct json_in *j); /* nothing follows the value */
+bool json_null(struct json_in *j); /* is the value null? Otherwise nothing is read */
+void json_skip(struct json_in *j); /* any value */
+void json_end(struct json_in *j); /* fails if anything follows the value */

@@ -1,4 +1,4 @@
-/* Methods by cost. Frames that print the same are one method. */
+/* Methods by cost. Frames whose names print the same are one method. */
 #include "daemon/report/methods.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static int by_self(const void *a, const void *b)
 	return methods_by_total(a, b);
 }
 
-/* Numbers the different printed names of frames. Returns how many; ids[frame] = number. */
+/* Numbers the different names of frames: ids[frame] = number. Returns how many there are. */
 static uint32_t number_names(const struct profile *p, char **names, uint32_t *ids)
 {
 	char **sorted = calloc(p->n_frames + 1, sizeof(*sorted));
@@ -57,8 +57,8 @@ static uint32_t number_names(const struct profile *p, char **names, uint32_t *id
 	return n;
 }
 
-/* Links nodes to their children: parents come before children, and each child before its later
- * siblings. */
+/* Links nodes to their children, which are listed in the order of their numbers. Parents precede
+ * children. */
 static void link_nodes(const struct profile *p, struct report_index *x)
 {
 	for (uint32_t i = p->n_nodes; i-- > 1;) {
@@ -112,7 +112,8 @@ static void methods_add(struct sum *to, uint64_t samples, uint64_t weight)
 	to->weight += weight;
 }
 
-/* For each node the weight that ends there and above: [0] is for samples without a stack. */
+/* Adds up for each node the weight of the stacks that end in it or pass through it; sums[0] is for
+ * samples without a stack. */
 static void sum_up(const struct profile *p, const struct report_index *x, uint32_t process,
 		   struct sum *sums, struct report_method *methods)
 {
@@ -131,8 +132,8 @@ static void sum_up(const struct profile *p, const struct report_index *x, uint32
 }
 
 /*
- * Depth first, without recursion: a method gets the weight of its nodes, except below another node
- * of the same method (recursion in Java).
+ * Walks the nodes depth first, without recursion. A method gets the weight of each of its nodes,
+ * except below another node of the same method (recursion in Java), which has it already.
  */
 static void count_methods(const struct profile *p, const struct report_index *x,
 			  const struct sum *sums, struct report_method *methods)
@@ -180,7 +181,7 @@ int report_methods(const struct profile *p, const struct report_index *x, uint32
 {
 	CLEANUP(freep) struct sum *sums = calloc(p->n_nodes + 1, sizeof(*sums));
 
-	ret->methods = calloc(x->n + 1, sizeof(*ret->methods)); /* the last entry: [no stack] */
+	ret->methods = calloc(x->n + 1, sizeof(*ret->methods)); /* the last one is [no stack] */
 	ret->n = 0;
 	if (!sums || !ret->methods) {
 		report_methods_free(ret);

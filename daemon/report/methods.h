@@ -3,7 +3,7 @@
 
 #include "daemon/report/report.h"
 
-/* For one profile and any number of tables: the names of its frames, the children of its nodes. */
+/* What all tables of one profile need: the names of its frames and the children of its nodes. */
 struct report_index {
 	char **names; /* by frame; owned */
 	uint32_t *ids; /* by frame: the number of its printed name */
@@ -17,18 +17,17 @@ DEFINE_FREEP(struct report_index, report_index_free);
 struct report_method {
 	const char *name; /* borrowed from the index */
 	uint64_t samples, total, self;
-	uint32_t below; /* private: how many of its frames are on the current path */
+	uint32_t below; /* private: its frames on the current path */
 };
 
 struct report_methods {
-	struct report_method *methods; /* by total or self, largest first */
+	struct report_method *methods; /* largest first, by total or self */
 	uint32_t n;
 };
 
 enum report_order { REPORT_BY_SELF, REPORT_BY_TOTAL };
 
-/* @process: index, or UINT32_MAX for all. Takes one walk over rows and nodes, without recursion. 0
- * or -ENOMEM. */
+/* @process: an index, or UINT32_MAX for all. Walks once over rows and nodes. 0 or -ENOMEM. */
 int report_methods(const struct profile *p, const struct report_index *x, uint32_t process,
 		   enum report_order order, struct report_methods *ret);
 void report_methods_free(struct report_methods *m);

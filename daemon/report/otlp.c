@@ -21,7 +21,7 @@
 #define PROFILE_ATTRIBUTES	9
 #define SAMPLE_ATTRIBUTES_MAX	6
 
-/* Names of each kind of event in OTLP. A period of 1 means that each event is reported. */
+/* What each kind of event is called in OTLP. A period of 1 means that each event is reported. */
 static const struct {
 	const char *type, *unit, *period_type;
 	bool periodic;
@@ -36,15 +36,15 @@ static const struct {
 struct otlp_writer {
 	const struct profile *p;
 	struct otlp_tables tables;
-	struct otlp_table samples; /* of the profile that is being written */
+	struct otlp_table samples; /* of the current profile */
 	int32_t *locations; /* by frame; 0 = none yet */
-	int32_t *chain; /* room for the deepest stack */
-	uint32_t *order; /* rows by process and event */
+	int32_t *chain; /* has room for the deepest stack */
+	uint32_t *order; /* rows, by process and event */
 	Otlp__ExportRequest out;
 	Otlp__ProfilesDictionary dictionary;
 };
 
-/* Defines an empty message of a type of the protocol; returns from the function without memory. */
+/* Makes an empty message of the protocol; returns from the calling function without memory. */
 #define OTLP_TAKE(w, ret, type)                                         \
 	do {                                                            \
 		(ret) = arena_take(&(w)->tables.arena, sizeof(*(ret))); \
@@ -205,7 +205,7 @@ static void otlp_profile_attributes(struct otlp_writer *w, Otlp__Profile *profil
 	profile->attribute_indices = indices;
 }
 
-/* From the @n rows that @rows lists, which are of one process and one event. */
+/* Makes a profile of the @n rows in @rows, which have the same process and event. */
 static void otlp_profile(struct otlp_writer *w, Otlp__Profile **ret, const uint32_t *rows,
 			 uint32_t n)
 {
@@ -258,7 +258,7 @@ static void otlp_resource_value(struct otlp_writer *w, Otlp__Resource *r, const 
 	r->attributes[r->n_attributes++] = a;
 }
 
-/* The name of a label in the conventions of OpenTelemetry; other labels keep their names. */
+/* A label's name in the conventions of OpenTelemetry, or its own. */
 static const char *otlp_label_key(const char *label)
 {
 	static const char *const names[][2] = {
@@ -280,7 +280,7 @@ static const char *otlp_label_key(const char *label)
 	return label;
 }
 
-/* The JVM's labels; without any the JVM's own names. */
+/* Adds the JVM's labels, or, if it has none, its names. */
 static void otlp_labels(struct otlp_writer *w, Otlp__Resource *r, const struct profile_process *q)
 {
 	const char *text = w->p->strings[q->labels], *pod = w->p->strings[q->pod];
@@ -344,7 +344,7 @@ static uint32_t otlp_process_of(const struct profile *p, uint32_t row)
 	return p->threads[p->rows[row].thread].process;
 }
 
-/* Groups rows by process and event, and keeps their order otherwise. */
+/* Sorts rows by process and event, and otherwise leaves their order. */
 static bool otlp_sort(struct otlp_writer *w)
 {
 	const struct profile *p = w->p;
@@ -362,7 +362,7 @@ static bool otlp_sort(struct otlp_writer *w)
 	return true;
 }
 
-/* Compares a row's process and event with those of the previous row. */
+/* Does row @i begin another process, or (@with_event) another event? */
 static bool otlp_is_next(const struct otlp_writer *w, uint32_t i, bool with_event)
 {
 	uint32_t a = w->order[i - 1], b = w->order[i];

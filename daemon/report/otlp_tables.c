@@ -8,7 +8,7 @@
 
 /* ---- any table ------------------------------------------------------------------------------- */
 
-static uint64_t otlp_seed; /* the targets choose the names */
+static uint64_t otlp_seed; /* random, because targets choose the names */
 
 static uint64_t otlp_hash(const uint8_t *bytes, size_t len)
 {
@@ -90,7 +90,7 @@ void otlp_table_deinit(struct otlp_table *t)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* Creates an empty message of a type of the protocol. */
+/* Makes an empty message of the protocol. */
 #define OTLP_NEW(t, ret, type)                                   \
 	do {                                                     \
 		(ret) = arena_take(&(t)->arena, sizeof(*(ret))); \
@@ -288,7 +288,8 @@ static bool otlp_table_init(struct otlp_table *t, void *empty)
 {
 	if (!empty || !otlp_table_grow(t))
 		return false;
-	t->keys[0] = (struct otlp_key){ "", 0, 0 }; /* no slot refers to it */
+	t->keys[0] =
+		(struct otlp_key){ "", 0, 0 }; /* entry 0, to which no slot of the index leads */
 	t->entries[0] = empty;
 	t->n = 1;
 	return true;

@@ -1,6 +1,6 @@
 /*
- * The tables of an OTLP request: equal entries are stored once, and only used entries are stored.
- * Index 0 of each is the empty entry that the protocol requires.
+ * The tables of an OTLP request. They contain only entries that are used, each once. Entry 0 of
+ * each is the empty one that the protocol requires.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 struct otlp_table {
 	struct otlp_key {
-		const void *bytes; /* the part of an entry that is compared */
+		const void *bytes; /* what identifies the entry */
 		size_t len;
 		uint64_t hash;
 	} * keys;
@@ -25,25 +25,25 @@ struct otlp_tables {
 	struct otlp_table strings, functions, mappings, locations, attributes, stacks, links;
 };
 
-/* false: no memory. _deinit() also frees a half-made table. */
+/* false: no memory. _deinit() also frees half-made tables. */
 bool otlp_tables_init(struct otlp_tables *t);
 void otlp_tables_deinit(struct otlp_tables *t);
-/* Index of the entry with this key; @ret_new: it was just created, and the caller sets its value. 0
- * without memory. */
+/* The index of the entry with this key, 0 without memory. *ret_new: it is new, and the caller
+ * must set its value. */
 int32_t otlp_table_index(struct otlp_table *table, struct arena *arena, const void *key, size_t len,
 			 bool *ret_new);
-/* Empties it, for the first use (zeroed before) or another one. */
+/* Empties a table, to use it for the first time (it must be zeroed) or again. */
 void otlp_table_clear(struct otlp_table *table);
 void otlp_table_deinit(struct otlp_table *table);
 
-/* Bytes that are not UTF-8 are left out. */
+/* The index of a string without its invalid UTF-8. */
 int32_t otlp_string(struct otlp_tables *t, const char *s);
 int32_t otlp_attribute(struct otlp_tables *t, const char *key, const char *value);
 int32_t otlp_number(struct otlp_tables *t, const char *key, int64_t value, const char *unit);
 int32_t otlp_mapping(struct otlp_tables *t, const char *filename);
 int32_t otlp_function(struct otlp_tables *t, const char *name, const char *system_name,
 		      const char *filename);
-/* @attribute: index, 0 = none. */
+/* @attribute: an index; 0 = none. */
 int32_t otlp_location(struct otlp_tables *t, int32_t function, int32_t mapping, uint64_t address,
 		      int64_t line, int32_t attribute);
 int32_t otlp_stack(struct otlp_tables *t, const int32_t *locations, size_t n); /* leaf first */

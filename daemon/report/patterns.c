@@ -1,5 +1,4 @@
-/* See patterns.h. The cost of a pattern is bounded, because anybody allowed on the socket may write
- * it. */
+/* See patterns.h. Anybody who may open the socket writes patterns, so their cost is bounded. */
 #include "daemon/report/patterns.h"
 
 #include <errno.h>
@@ -20,7 +19,7 @@ static int patterns_compile(const char *pattern, regex_t *ret)
 	return regcomp(ret, pattern, REG_EXTENDED | REG_NOSUB);
 }
 
-/* The position of the error: after the longest prefix that is valid by itself. */
+/* Where an error begins: behind the longest prefix that is valid by itself. */
 static size_t fine_until(const char *pattern)
 {
 	char part[PATTERN_BYTES_MAX + 1];
@@ -37,7 +36,7 @@ static size_t fine_until(const char *pattern)
 	return 0;
 }
 
-/* "\1" matches the text of an earlier group, which takes exponential time. */
+/* Does it have a "\1", the text of an earlier group? Matching that takes exponential time. */
 static bool has_back_reference(const char *pattern)
 {
 	for (const char *s = pattern; (s = strchr(s, '\\')) && s[1]; s += 2)
@@ -46,7 +45,7 @@ static bool has_back_reference(const char *pattern)
 	return false;
 }
 
-/* The largest number of repetitions that "{2,5}" at @s asks for. */
+/* The larger number of "{2,5}" at @s. */
 static uint64_t bound_at(const char *s)
 {
 	const char *comma = s + 1 + strspn(s + 1, "0123456789");
@@ -57,8 +56,8 @@ static uint64_t bound_at(const char *s)
 	return n ? n : 1;
 }
 
-/* The repetition factor of the operator at @s: "(a)+" is "(a)(a)*", and "a+++" is eight times a.
- * @before: the character before it. */
+/* By how much the operator at @s multiplies what precedes it: "(a)+" is "(a)(a)*", and "a+++"
+ * has eight times the a. @before: the character before the operator. */
 static uint64_t patterns_times_at(const char *s, char before)
 {
 	uint64_t n = 1;
@@ -70,7 +69,8 @@ static uint64_t patterns_times_at(const char *s, char before)
 	return n > PATTERN_PLACES_MAX ? PATTERN_PLACES_MAX + 1 : n;
 }
 
-/* "(a{9}){9}" is 81 times a */
+/* Is it longer than PATTERN_PLACES_MAX when all repetitions are multiplied? "(a{9}){9}" has 81
+ * times the a. */
 static bool has_too_many_places(const char *pattern)
 {
 	uint64_t places = strlen(pattern);
@@ -122,7 +122,8 @@ bool report_pattern_is_fine(const char *pattern, char *why, size_t why_size)
 struct matcher {
 	const char *pattern;
 	regex_t regex;
-	uint64_t begin_ns, compiled_ns; /* CPU time of this thread */
+	uint64_t begin_ns, compiled_ns; /* CPU time of this thread: at the begin, and when the
+					   pattern was last compiled */
 };
 
 static uint64_t patterns_cpu_ns(void)
@@ -133,8 +134,8 @@ static uint64_t patterns_cpu_ns(void)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* The matcher's cache grows with the names that it has seen: now and then the pattern is compiled
- * anew. 0 or -errno. */
+/* Matches one name. The matcher's cache grows with every new name, so the pattern is compiled
+ * again from time to time. 0 or -errno. */
 static int patterns_match(struct matcher *m, const char *name, bool *ret)
 {
 	uint64_t now = patterns_cpu_ns();
@@ -144,14 +145,14 @@ static int patterns_match(struct matcher *m, const char *name, bool *ret)
 	if (now - m->compiled_ns > FORGET_NS) {
 		regfree(&m->regex);
 		if (patterns_compile(m->pattern, &m->regex) != 0)
-			return -ENOMEM; /* so that regfree() is harmless */
+			return -ENOMEM; /* after which regfree() does nothing */
 		m->compiled_ns = now;
 	}
 	*ret = regexec(&m->regex, name, 0, NULL, 0) == 0;
 	return 0;
 }
 
-/* [n_frames] is for samples without a stack. */
+/* Which frames match; ret[n_frames] is for samples without a stack. */
 static int match_frames(const struct profile *p, const char *pattern, bool *ret)
 {
 	struct matcher m = { .pattern = pattern, .begin_ns = patterns_cpu_ns() };
@@ -172,7 +173,8 @@ static int match_frames(const struct profile *p, const char *pattern, bool *ret)
 	return r;
 }
 
-/* Does the stack that ends in a node have a matching frame? Parents come first. [0]: no stack. */
+/* Which nodes have a matching frame in their stack; ret[0] is for samples without a stack.
+ * Parents precede children. */
 static int match_nodes(const struct profile *p, const char *pattern, bool *ret)
 {
 	CLEANUP(freep) bool *frames = calloc(p->n_frames + 1, sizeof(*frames));
@@ -189,7 +191,7 @@ static int match_nodes(const struct profile *p, const char *pattern, bool *ret)
 	return 0;
 }
 
-/* Keeps those of @rows whose stack has, or does not have, a matching frame. */
+/* Clears those of @rows whose stack has no matching frame, or, if @has is false, has one. */
 static int patterns_keep(const struct profile *p, const char *pattern, bool has, bool *rows)
 {
 	CLEANUP(freep) bool *nodes = NULL;

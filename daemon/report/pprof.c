@@ -20,7 +20,7 @@
 #define LABELS_MAX    9
 #define SPAN_ID_CHARS 16
 
-/* Fixed strings come first in the string table, followed by the profile's own. */
+/* The string table begins with these; the profile's own strings follow. */
 enum {
 	S_EMPTY,
 	S_COUNT,
@@ -108,7 +108,7 @@ struct writer {
 	unsigned events; /* bits */
 	int64_t comments[2 * WIRE_EVENT_COUNT];
 	char comment_texts[WIRE_EVENT_COUNT][3 * REPORT_TEXT_MAX];
-	uint64_t *mappings; /* by string id of the module: mapping id */
+	uint64_t *mappings; /* by the module's string: id of its mapping */
 };
 
 static Pprof__ValueType *value_type(struct writer *w, int64_t type, int64_t unit)
@@ -154,7 +154,7 @@ static char *pprof_frame_text(struct writer *w, const struct profile_frame *f, b
 	return copy;
 }
 
-/* Readers take the first mapping for the main program. */
+/* Writes the first mapping, which readers take for the program. */
 static void put_program(struct writer *w)
 {
 	Pprof__Mapping *m = arena_take(&w->arena, sizeof(*m));
@@ -164,13 +164,13 @@ static void put_program(struct writer *w)
 	pprof__mapping__init(m);
 	m->filename =
 		w->p->n_processes == 1 ? (int64_t)(S_FIXED + w->p->processes[0].name) : S_PROGRAMS;
-	m->has_functions = true; /* no symbols need to be looked up */
+	m->has_functions = true; /* readers need not look for symbols */
 	m->id = w->out.n_mapping + 1;
 	w->out.mapping[w->out.n_mapping++] = m;
 }
 
-/* One mapping for each module, and the program's for frames in none. Offsets are those of the file,
- * so the file is "mapped" at 0. */
+/* The mapping of a frame's module, or the program's. Offsets are those in the file, so the file
+ * is "mapped" at 0. */
 static uint64_t mapping_of(struct writer *w, const struct profile_frame *f)
 {
 	Pprof__Mapping *m;
@@ -184,13 +184,13 @@ static uint64_t mapping_of(struct writer *w, const struct profile_frame *f)
 		return 0;
 	pprof__mapping__init(m);
 	m->filename = (int64_t)(S_FIXED + f->module);
-	m->has_functions = true; /* no symbols need to be looked up */
+	m->has_functions = true; /* readers need not look for symbols */
 	m->id = w->out.n_mapping + 1;
 	w->out.mapping[w->out.n_mapping++] = m;
 	return w->mappings[f->module] = m->id;
 }
 
-/* The location of samples without a stack: a sample needs one, or readers leave it out. */
+/* Writes the location of samples without a stack: readers leave out samples without a location. */
 static void put_no_stack(struct writer *w)
 {
 	Pprof__Function *fn = arena_take(&w->arena, sizeof(*fn));
@@ -223,7 +223,7 @@ static void put_comment(struct writer *w, enum wire_event event)
 	report_absent_text(w->p, event, absent, sizeof(absent));
 	report_note_text(w->p, event, note, sizeof(note));
 	for (char *c = strchr(absent, '\n'); c; c = strchr(c, '\n'))
-		*c = c[1] ? ',' : '\0'; /* one comment for each line */
+		*c = c[1] ? ',' : '\0'; /* each line becomes a comment */
 	snprintf(w->comment_texts[event], sizeof(w->comment_texts[event]),
 		 "kindling: %s, %s%s; %llu %s taken = %llu delivered + %llu dropped "
 		 "(%.3f %s dropped)%s%s%s%s",
@@ -235,8 +235,8 @@ static void put_comment(struct writer *w, enum wire_event event)
 	w->out.comment = w->comments;
 }
 
-/* Counters, processes and spans, for which the format has no field, like the head of a json
- * file. */
+/* Makes a comment of what the format has no field for: counters, processes and spans, as in the
+ * head of a json file. */
 static char *put_head_comment(struct writer *w, enum wire_event event)
 {
 	const struct report_options o = { .events = 1u << event };
@@ -280,8 +280,8 @@ static void put_fixed_strings(struct writer *w)
 	put_comments(w);
 }
 
-/* Location and function i + 1 belong to frame i. String table: fixed strings, the profile's, then
- * two for each frame. */
+/* Frame i has location and function i + 1. The string table gets two strings for each frame,
+ * behind those of the profile. */
 static void pprof_put_frames(struct writer *w)
 {
 	const struct profile *p = w->p;
@@ -330,7 +330,7 @@ static void pprof_put_frames(struct writer *w)
 	put_no_stack(w);
 }
 
-/* Two values for each event in the profile; only those of the row's event are not 0. */
+/* Writes two values for each event of the profile; only those of the row's event are not 0. */
 static bool put_values(struct writer *w, Pprof__Sample *s, const struct profile_row *r)
 {
 	unsigned before = w->events & ((1u << r->event) - 1);
@@ -359,7 +359,7 @@ static void pprof_put_labels(struct writer *w, Pprof__Sample *s, const struct pr
 		s->label[s->n_label++] = pprof_label(w, S_VIRTUAL_ID, 0, t->tid - WIRE_VIRTUAL_TID);
 	s->label[s->n_label++] = pprof_label(w, S_PID, 0, q->pid);
 	s->label[s->n_label++] = pprof_label(w, S_PROCESS, S_FIXED + q->name, 0);
-	if (r->node) /* of the leaf frame: `go tool pprof -tags`, -tagfocus kind=interpreted */
+	if (r->node) /* the leaf's kind: for `go tool pprof -tags` and -tagfocus kind=interpreted */
 		s->label[s->n_label++] = pprof_label(
 			w, S_KIND, S_KINDS + p->frames[p->nodes[r->node].frame].kind, 0);
 	if (r->event == WIRE_EVENT_LOCK)

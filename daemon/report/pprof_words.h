@@ -3,8 +3,8 @@
 
 #include "proto/wire.h"
 
-/* Prefix of JSON for which the format has no field: an event's counters, its processes. `go tool
- * pprof` does not show comments that begin with "#". */
+/* The prefix of comments with JSON that the format has no field for: an event's counters, its
+ * processes. `go tool pprof` does not show comments that begin with "#". */
 #define PPROF_COMMENT "#kindling "
 
 struct pprof_words {

@@ -1,9 +1,9 @@
-/* See protojson.h. Fields are read from the descriptor that protoc-c writes beside the types. */
+/* See protojson.h. The fields of a message are found by the descriptors that protoc-c writes. */
 #include "daemon/report/protojson.h"
 
 #include <string.h>
 
-/* "string_table" is "stringTable" in JSON. */
+/* Writes a field's name for JSON: "string_table" becomes "stringTable". */
 static void protojson_key(struct text_out *t, const char *name)
 {
 	text_put(t, "\"");
@@ -28,7 +28,7 @@ static void protojson_hex(struct text_out *t, const ProtobufCBinaryData *bytes)
 	text_put(t, "\"");
 }
 
-/* Numbers of 64 bits become strings: JavaScript's numbers have 53 bits. */
+/* Writes a value. Numbers of 64 bits become strings, because those of JavaScript have 53 bits. */
 static void protojson_value(struct text_out *t, const ProtobufCFieldDescriptor *f, const void *at)
 {
 	switch (f->type) {
@@ -79,7 +79,7 @@ static size_t protojson_size(const ProtobufCFieldDescriptor *f)
 	}
 }
 
-/* Does it differ from the default that readers assume for a missing field? */
+/* Does the field differ from the default, which readers assume for a missing one? */
 static bool protojson_is_set(const ProtobufCFieldDescriptor *f, const char *m)
 {
 	static const char zeros[sizeof(ProtobufCBinaryData)];

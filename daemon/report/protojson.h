@@ -1,8 +1,10 @@
-/* A protobuf message as JSON, by the mapping of proto3 with OTLP's changes: bytes are hex. */
+/* Writes a protobuf message as JSON, by proto3's mapping with OTLP's change that bytes are
+ * hexadecimal. */
 #pragma once
 
 #include <protobuf-c/protobuf-c.h>
 #include "daemon/report/text_out.h"
 
-/* Messages, strings, bytes, booleans and numbers; no enums, no maps. */
+/* The message may have messages, strings, bytes, booleans and numbers, but neither enums nor
+ * maps. */
 void protojson_write(struct text_out *t, const ProtobufCMessage *m);

@@ -1,4 +1,4 @@
-/* See read.h: the formats that can be read, and the conversion of names back to frames. */
+/* See read.h: the formats that can be read, and how printed names become frames again. */
 #include "daemon/report/readers.h"
 
 #include <errno.h>
@@ -86,7 +86,7 @@ int read_kind_mark(char *name)
 	return -1;
 }
 
-/* The dot before a method's name, NULL if it is not a method. */
+/* The dot before a method's name; NULL = the name is not a method's. */
 static char *read_dot(char *name)
 {
 	char *dot = strrchr(name, '.');
@@ -94,8 +94,8 @@ static char *read_dot(char *name)
 	return dot && dot > name && dot[1] ? dot : NULL;
 }
 
-/* Names of other programs, or without marks. ".so" in brackets: a library's functions without
- * names. */
+/* The kind of a frame in another program's file, or without a mark, judged by its name. ".so" in
+ * brackets is a library's function without a name. */
 static int read_kind_guess(char *name)
 {
 	const char *dot = read_dot(name);

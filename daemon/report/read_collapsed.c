@@ -1,7 +1,7 @@
 /*
- * One line for each stack, root first, its number last. "[NAME pid=4711]" and "[NAME tid=8]" at the
- * beginning, as written by kindling and async-profiler, are the JVM and the thread. The number of
- * samples is not in the file: it is 0, unless the numbers count samples.
+ * One line for each stack: the frames, root first, and a number. A first frame "[NAME pid=4711]" is
+ * the JVM, "[NAME tid=8]" the thread, as kindling and async-profiler write them. The file does not
+ * have numbers of samples: so these are 0, unless the weights are said to count samples.
  */
 #include "daemon/report/readers.h"
 
@@ -17,11 +17,11 @@ struct collapsed {
 	struct report_reading *r;
 	struct profile *p;
 	const char *place; /* for errors: "line 12" */
-	uint32_t process; /* for lines without a name; UINT32_MAX = not created yet */
+	uint32_t process; /* of lines that name no JVM; UINT32_MAX = not made yet */
 	bool has_thread; /* this line has named its thread */
 };
 
-/* The number after "WORD=" at the end of "[NAME WORD=4711]", and NAME; false: no such text. */
+/* Splits "[NAME WORD=4711]" into NAME and the number; false: the frame is not of this form. */
 static bool collapsed_owner(char *frame, const char *word, uint32_t *ret)
 {
 	size_t len = strlen(frame);
@@ -49,7 +49,7 @@ static uint32_t collapsed_process(struct collapsed *c, const char *name, uint32_
 	return profile_process(c->p, &q);
 }
 
-/* A frame that names the JVM or thread of the stack: true, and it is stored in @t. */
+/* Is the frame the stack's JVM or thread? Then it is stored in @t. */
 static bool collapsed_takes(struct collapsed *c, char *frame, struct profile_thread *t)
 {
 	uint32_t n;
@@ -60,7 +60,7 @@ static bool collapsed_takes(struct collapsed *c, char *frame, struct profile_thr
 	}
 	if (c->has_thread)
 		return false;
-	if (strcmp(frame, "[]") == 0) { /* all unnamed virtual threads */
+	if (strcmp(frame, "[]") == 0) { /* stands for all unnamed virtual threads */
 		t->tid = WIRE_VIRTUAL_TID;
 		frame[1] = '\0';
 	} else if (collapsed_owner(frame, "tid=", &n) && n < WIRE_VIRTUAL_TID) {
@@ -98,7 +98,7 @@ static uint32_t collapsed_stack(struct collapsed *c, char *stack, struct profile
 	return node;
 }
 
-/* "a;b 12" */
+/* Reads a line such as "a;b 12". */
 static int collapsed_line(struct collapsed *c, char *line)
 {
 	uint64_t interval = c->r->interval, n;

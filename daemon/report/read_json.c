@@ -1,5 +1,5 @@
 /*
- * Reads the output of write_json(), whatever the order of its keys: tables are kept as they come;
+ * Reads what write_json() writes, whatever the order of the keys: tables are kept as they come, and
  * ids are checked and resolved at the end.
  */
 #include "daemon/report/readers.h"
@@ -44,10 +44,10 @@ struct json_reader {
 	struct profile_left_out left_out[3]; /* idle, threads, stacks */
 	uint64_t interval;
 	uint64_t short_waits, short_waits_ns, overflow;
-	int event; /* -1 = not said */
+	int event; /* -1 = the file did not name it */
 };
 
-/* Room for one more element of @size bytes, zeroed; NULL: no memory, and the reading has failed. */
+/* Appends a zeroed element of @size bytes; NULL = no memory, and reading has failed. */
 static void *json_add(struct json_reader *j, struct json_table *t, size_t size)
 {
 	size_t cap = t->cap ? 2 * t->cap : 64;
@@ -69,7 +69,7 @@ static void *json_add(struct json_reader *j, struct json_table *t, size_t size)
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* "taken_ns", "taken_bytes": with the unit of any event. */
+/* Is the key @key with the unit of some event, "taken_ns" or "taken_bytes"? */
 static bool json_is_weight(const struct json_in *in, const char *key)
 {
 	size_t len = strlen(key);
@@ -142,7 +142,7 @@ static uint32_t json_string(struct json_reader *j)
 	return profile_string(j->p, json_text(&j->in));
 }
 
-/* {"service":"shop"}: stored as one text, as in labels.h. */
+/* Reads {"service":"shop"}; stored as a text, see labels.h. */
 static uint32_t json_labels(struct json_reader *j)
 {
 	struct json_in *in = &j->in;
@@ -215,7 +215,7 @@ static void json_process(struct json_reader *j)
 		json_fail(in, "no room for more processes");
 		return;
 	}
-	/* the event may come later: until then stored at the first one */
+	/* the event may be named later: until then the counters are those of the first event */
 	profile_add_cpu(j->p, *id, cpu_ns);
 	((struct profile_process *)(uintptr_t)j->p->processes)[*id].accounts =
 		(struct profile_accounts){ .of[0] = losses,
@@ -279,7 +279,8 @@ static void json_frame(struct json_reader *j)
 	}
 	if (kind < 0)
 		kind = WIRE_KIND_UNKNOWN;
-	if (!f.method && !f.module && *name) { /* written by hand, or by another program */
+	if (!f.method && !f.module &&
+	    *name) { /* a file that was written by hand, or by another program */
 		named = read_frame_name(j->p, name, kind);
 		f.class_name = named.class_name;
 		f.method = named.method;
@@ -304,7 +305,7 @@ static void json_node(struct json_reader *j)
 		frame = json_i64(in);
 	while (json_item(in))
 		json_skip(in);
-	/* parents come first; only the root has no frame */
+	/* parents come first, and only the root has no frame */
 	if (!to || in->failed)
 		return;
 	if (j->nodes.n > 1 && (parent >= j->nodes.n - 1 || frame < 0 || frame >= UINT32_MAX))
@@ -523,7 +524,8 @@ static int json_rows(struct json_reader *j, const uint32_t *threads, const uint3
 	return 0;
 }
 
-/* Counters of processes are stored at the first event until the event's name is known. */
+/* Moves the counters of processes, which were stored at the first event, to the event that the
+ * file named. */
 static void json_accounts(struct json_reader *j)
 {
 	struct profile_process *q = (struct profile_process *)(uintptr_t)j->p->processes;

@@ -1,8 +1,7 @@
 /*
- * The format of `go tool pprof`, gzipped or not. A file written by kindling is restored completely:
- * comments have the data for which the format has no field (write_pprof()). From other programs'
- * files the types with the same meaning are read: CPU time, waits, allocated bytes, wall-clock
- * time.
+ * The format of `go tool pprof`, gzipped or not. A file that kindling wrote is restored completely,
+ * because its comments have what the format has no field for (write_pprof()). Of other programs'
+ * files those types are read that mean the same: CPU time, waits, allocated bytes, wall-clock time.
  */
 #include "daemon/report/readers.h"
 
@@ -18,15 +17,16 @@
 
 #define DEPTH_MAX 65536
 
-/* Memory of the unpacked messages: at most READ_MEMORY_MAX, however small the messages are. */
+/* The memory of unpacked messages, at most READ_MEMORY_MAX however small the packed ones are. */
 struct pprof_memory {
 	size_t left;
 };
 
-/* Index of an event's values in each sample; -1 = none. */
+/* Which values of a sample are an event's; -1 = none. */
 struct pprof_column {
 	int samples, weight;
-	int64_t factor; /* for a count: ns or bytes of each sample; 0 = it is a weight */
+	int64_t factor; /* of values that only count: ns or bytes that each stands for; 0 = they are
+			   weights */
 };
 
 struct pprof_location {
@@ -43,7 +43,7 @@ struct pprof_reader {
 	Pprof__Function **functions; /* by id */
 	Pprof__Mapping **mappings; /* by id */
 	unsigned events; /* bits */
-	bool told; /* the file has the counters */
+	bool told; /* a comment has the counters */
 };
 
 /* ---- unpacking ------------------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ static void pprof_free(void *userdata, void *at)
 	free(p - 16);
 }
 
-/* Into @ret, at most READ_BYTES_MAX; uncompressed data is copied. */
+/* Unpacks into @ret, at most READ_BYTES_MAX; copies what is not packed. */
 static int pprof_inflate(struct report_reading *r, const char *bytes, size_t len, uint8_t **ret,
 			 size_t *ret_len)
 {
@@ -197,7 +197,7 @@ static int pprof_unit_is(const struct pprof_reader *x, const Pprof__ValueType *t
 	return strcmp(pprof_text(x, t->unit), e == WIRE_EVENT_ALLOC ? "bytes" : "nanoseconds") == 0;
 }
 
-/* For files that only count: "samples/count" with a period of CPU time. */
+/* For files that only count samples: "samples/count" with a period of CPU time. */
 static void pprof_counts(struct pprof_reader *x)
 {
 	const Pprof__ValueType *t = x->in->period_type;
@@ -247,8 +247,9 @@ static int pprof_columns(struct pprof_reader *x)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* "java.lang.Thread.run()V [c2]" after the name "java.lang.Thread.run": returns the kind, and the
- * text between in @signature; -1: not written by kindling. */
+/* The kind of a frame, told by its system name: "java.lang.Thread.run()V [c2]" for the name
+ * "java.lang.Thread.run". What is between the two goes to @signature. -1: kindling did not write
+ * it. */
 static int pprof_kind(const char *name, const char *system, char *signature, size_t size)
 {
 	size_t len = strlen(name), n = strlen(system);
@@ -280,7 +281,7 @@ static uint32_t pprof_frame(struct pprof_reader *x, const Pprof__Location *l,
 	kind = fn ? pprof_kind(name, pprof_text(x, fn->system_name), signature, sizeof(signature))
 		  : WIRE_KIND_NATIVE;
 	f = read_frame_name(x->p, name, kind >= 0 ? kind : mark);
-	/* the first mapping is the program */
+	/* the first mapping is the program, not a library */
 	if (m && x->in->n_mapping && m != x->in->mapping[0] && f.kind != WIRE_KIND_SYNTHETIC)
 		f.module = pprof_string(x, m->filename);
 	if (fn && (!m || m == x->in->mapping[0] || fn->filename != m->filename))
@@ -292,7 +293,8 @@ static uint32_t pprof_frame(struct pprof_reader *x, const Pprof__Location *l,
 	return profile_intern_frame(x->p, &f);
 }
 
-/* The last line of a location is the caller into which the others were inlined. */
+/* Adds a location's frames. The first line is inlined into the next, and so on; the last one is
+ * the caller. */
 static uint32_t pprof_push(struct pprof_reader *x, uint32_t node, const Pprof__Location *l)
 {
 	if (!l->n_line)
@@ -382,7 +384,8 @@ static struct pprof_labels pprof_labels(struct pprof_reader *x, const Pprof__Sam
 	return l;
 }
 
-/* The process named in the comments, or a new one. Without labels it is the file's process. */
+/* The sample's process: one that the comments name, a new one, or, if it has no labels, the
+ * file's only one. */
 static uint32_t pprof_process(struct pprof_reader *x, const struct pprof_labels *l)
 {
 	struct profile_process q = { .pid = l->pid < 0 ? 0 : (uint32_t)l->pid };
@@ -414,7 +417,7 @@ static uint32_t pprof_thread(struct pprof_reader *x, const struct pprof_labels *
 	return profile_thread(x->p, &t);
 }
 
-/* Column @column of a sample; 0 if it has none. */
+/* A sample's value in a column; 0 if there is no such column. */
 static int pprof_value(struct pprof_reader *x, const Pprof__Sample *s, int column, size_t number,
 		       uint64_t *ret)
 {
@@ -470,7 +473,7 @@ static int pprof_sample(struct pprof_reader *x, const Pprof__Sample *s, size_t n
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Restores what write_pprof() stored in a comment: an event's counters, processes, spans. */
+/* Restores what write_pprof() stored in a comment: an event's counters, processes and spans. */
 static int pprof_comment(struct pprof_reader *x, const char *json)
 {
 	struct report_reading r = { .event = -1 };

@@ -1,4 +1,4 @@
-/* Formats by name, and names that all formats share. */
+/* Finds formats by name, and names frames for all formats. */
 #include "daemon/report/report.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ const char *report_format_name(enum report_format format)
 	return formats[format].name;
 }
 
-/* The names that @wanted accepts; "a, b or c". */
+/* Lists the formats that @wanted accepts: "a, b or c". */
 static const char *list_formats(bool (*wanted)(int format), bool suffixes, const char *last,
 				char *buf, size_t size)
 {
@@ -115,8 +115,8 @@ static const char *report_base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* A library's functions without names are merged: an offset for each would hide the total time of
- * the library. */
+/* Names a library's function that has no name: without the offset, because one name for each
+ * offset would hide how much time the library takes. */
 static int report_unnamed(const char *module, char *buf, size_t size)
 {
 	const char *name = report_base_name(module);

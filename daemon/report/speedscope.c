@@ -1,8 +1,8 @@
 /*
- * The file format of https://www.speedscope.app: frames, and "sampled" profiles of stacks (root
- * first) and weights. One profile for each kind of event, or for each of its threads, the heaviest
- * first. Frames that print the same are merged, because its table of methods is by frame; if there
- * are several JVMs, each is a frame below its stacks.
+ * The format of https://www.speedscope.app: frames, and profiles of the type "sampled", which are
+ * stacks (root first) and weights. There is a profile for each kind of event, or for each event and
+ * thread, the heaviest first. Frames whose names print the same are merged, because speedscope
+ * lists methods by frame. If there are several JVMs, the first frame is the JVM.
  */
 #include "daemon/report/formats.h"
 #include "daemon/report/methods.h"
@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A row and the number of its profile. */
+/* A row of the profile, and the speedscope profile that it goes to. */
 struct part {
-	uint64_t weight; /* of the whole profile */
-	uint32_t number; /* of the profile: event, or event and thread */
+	uint64_t weight; /* of all rows of that profile */
+	uint32_t number; /* number of that profile: the event, or the event and the thread */
 	uint32_t row;
 };
 
@@ -22,8 +22,8 @@ struct speedscope {
 	const struct profile *p;
 	const struct report_options *o;
 	struct report_index *index;
-	struct part *parts; /* by profile, the heaviest first; then in the order of rows */
-	uint32_t *chain; /* room for the deepest stack */
+	struct part *parts; /* by profile, the heaviest first, then in the order of rows */
+	uint32_t *chain; /* has room for the deepest stack */
 	bool several;
 };
 
@@ -74,7 +74,8 @@ static void speedscope_frame(struct speedscope *s, const char *name, uint32_t fi
 	text_put(s->t, "}");
 }
 
-/* Methods by the number of their name, then JVMs, then the frame for empty stacks. */
+/* Writes the frames: methods by the number of their name, JVMs, and the one for samples without
+ * a stack. */
 static bool speedscope_frames(struct speedscope *s)
 {
 	const struct profile *p = s->p;
@@ -120,7 +121,7 @@ static void speedscope_stack(struct speedscope *s, const struct profile_row *r)
 	text_put(s->t, "]");
 }
 
-/* "CPU", "CPU of main tid=8": the entries in its menu of profiles */
+/* Writes a profile's name for speedscope's menu: "CPU", "CPU of main tid=8". */
 static void speedscope_name(struct speedscope *s, const struct profile_row *r)
 {
 	const struct profile_thread *thread = &s->p->threads[r->thread];
@@ -134,7 +135,7 @@ static void speedscope_name(struct speedscope *s, const struct profile_row *r)
 	text_json(s->t, name);
 }
 
-/* Writes the profile whose rows are parts @from to @to. */
+/* Writes a profile, whose rows are the parts from @from to @to. */
 static void speedscope_profile(struct speedscope *s, uint32_t from, uint32_t to)
 {
 	const struct profile_row *rows = s->p->rows, *r = &rows[s->parts[from].row];
@@ -157,7 +158,7 @@ static void speedscope_profile(struct speedscope *s, uint32_t from, uint32_t to)
 	text_put(s->t, "]}");
 }
 
-/* speedscope opens no file without a profile. */
+/* Writes an empty profile, because speedscope opens no file without any. */
 static void speedscope_nothing(struct speedscope *s)
 {
 	enum wire_event event = report_event_of(s->o->events);
@@ -185,7 +186,7 @@ static void speedscope_profiles(struct speedscope *s)
 	text_put(s->t, "]");
 }
 
-/* The summary is part of the name, because the header has no other field for it. */
+/* Writes the head. The summary is in the name, because there is no other field for it. */
 static void speedscope_head(struct speedscope *s)
 {
 	char title[512], name[512 + REPORT_TEXT_MAX + 100], rate[REPORT_TEXT_MAX];

@@ -65,7 +65,7 @@ void text_json(struct text_out *t, const char *s)
 		unsigned char c = (unsigned char)*s;
 
 		n = utf8_character(s, left, &code);
-		if (n == 0) { /* incomplete characters, as where text was cut */
+		if (n == 0) { /* an incomplete character, where text was cut */
 			n = 1;
 			continue;
 		}

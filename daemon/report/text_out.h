@@ -1,5 +1,5 @@
-/* A growing buffer for output; after a failure all additions are ignored and text_take() returns
- * -ENOMEM. */
+/* A buffer for output that grows. After a failure everything added is ignored, and text_take()
+ * returns -ENOMEM. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,6 +15,7 @@ struct text_out {
 void text_put(struct text_out *t, const char *s);
 void text_bytes(struct text_out *t, const void *p, size_t len);
 void text_printf(struct text_out *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A JSON string with its quotes; "<" is escaped too, so that it can be inside a script element. */
+/* Adds a JSON string with its quotes. "<" is escaped, too, so that it can be in a script
+ * element. */
 void text_json(struct text_out *t, const char *s);
 int text_take(struct text_out *t, char **ret, size_t *ret_len);

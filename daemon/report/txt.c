@@ -140,8 +140,8 @@ void write_txt(struct text_out *t, const struct profile *p, const struct report_
 
 /* ---- differences ----------------------------------------------------------------------------- */
 
-/* "2026-11-21 14:00:00 to 14:05:00, 12.310 s of CPU, 1231 samples" for the baseline, and the
- * factor. */
+/* Writes what the baseline is, "2026-11-21 14:00:00 to 14:05:00, 12.310 s of CPU, 1231 samples",
+ * and its factor. */
 static void put_baseline(struct text_out *t, const struct report_event *e, uint64_t now,
 			 const struct against *a)
 {

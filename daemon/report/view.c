@@ -37,7 +37,7 @@ const char *report_sum_text(const struct profile *p, enum wire_event event, char
 	return buf;
 }
 
-/* "3 samples", "1 wait" */
+/* Writes "3 samples" or "1 wait". */
 static size_t view_put_count(char *buf, size_t size, uint64_t n, enum wire_event event)
 {
 	const char *samples = report_events[event].samples;
@@ -65,7 +65,7 @@ const char *report_rate_text(const struct profile *p, enum wire_event event, cha
 	return buf;
 }
 
-/* "12 samples of other threads, 0.120 s in all, not shown"; @size is always large enough */
+/* Writes "12 samples of other threads, 0.120 s in all, not shown"; @size is always enough. */
 static size_t view_put_left_out(char *buf, size_t size, enum wire_event event,
 				const struct profile_left_out *out, const char *of, const char *how)
 {
