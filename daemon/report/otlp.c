@@ -1,10 +1,10 @@
 /*
  * The request of an OTLP client: an ExportProfilesServiceRequest of opentelemetry-proto 1.11, as
- * protobuf or as the JSON that the protocol defines for it (protojson.h). One resource for each
- * JVM, with one profile for each kind of event. A sample's link has the ids of its trace and span;
- * ids that a link cannot have (SkyWalking's, a trace id alone) are attributes. A sample's value is
- * its weight, because intervals change; the numbers of samples and of losses are attributes of the
- * profile.
+ * protobuf or as the JSON that the protocol defines for it (protojson.h). Each JVM is a resource
+ * with one profile for each kind of event. A sample's link has the ids of its trace and span; ids
+ * that a link cannot have (SkyWalking's, a trace id alone) are attributes. The value of a sample is
+ * its weight, because intervals change; attributes of the profile have the numbers of samples and
+ * of losses.
  */
 #include "daemon/report/formats.h"
 
@@ -115,7 +115,8 @@ static size_t otlp_sample_attributes(struct otlp_writer *w, const struct profile
 	return n;
 }
 
-/* Index of the link, or 0 and up to two more attributes. */
+/* The index of the sample's link. 0 = it has none; ids that a link cannot have become attributes,
+ * up to two. */
 static int32_t otlp_trace(struct otlp_writer *w, const struct profile_row *r, int32_t *attributes,
 			  size_t *n)
 {
@@ -135,7 +136,7 @@ static int32_t otlp_trace(struct otlp_writer *w, const struct profile_row *r, in
 	return link;
 }
 
-/* Rows that differ only in what OTLP's frames do not show become one sample. */
+/* Adds a row. Rows that differ only in what OTLP's frames do not have become one sample. */
 static void otlp_sample(struct otlp_writer *w, Otlp__Profile *profile, const struct profile_row *r)
 {
 	int32_t id[2 + SAMPLE_ATTRIBUTES_MAX] = { otlp_stack_of(w, r) };

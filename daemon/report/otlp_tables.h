@@ -21,7 +21,7 @@ struct otlp_table {
 };
 
 struct otlp_tables {
-	struct arena arena; /* of all entries; failed: an index may be wrong */
+	struct arena arena; /* of all entries; if it has failed, indexes may be wrong */
 	struct otlp_table strings, functions, mappings, locations, attributes, stacks, links;
 };
 
@@ -47,8 +47,8 @@ int32_t otlp_function(struct otlp_tables *t, const char *name, const char *syste
 int32_t otlp_location(struct otlp_tables *t, int32_t function, int32_t mapping, uint64_t address,
 		      int64_t line, int32_t attribute);
 int32_t otlp_stack(struct otlp_tables *t, const int32_t *locations, size_t n); /* leaf first */
-/* For ids in hex, 16 or 32 digits and 16 digits; 0 = they are no such ids, which a link cannot
- * have. */
+/* The index of a link. The ids are hexadecimal: 16 or 32 digits, and 16 digits; 0 = a link cannot
+ * have these ids. */
 int32_t otlp_link(struct otlp_tables *t, const char *trace_id, const char *span_id);
-/* @d borrows the tables. */
+/* Fills in @d, which borrows the tables' entries. */
 void otlp_dictionary(struct otlp_tables *t, Otlp__ProfilesDictionary *d);

@@ -1,8 +1,9 @@
 /*
- * The format of `go tool pprof`: gzipped protobuf. Each kind of event has two values, named as in
- * Go's own profiles: samples/count and cpu/nanoseconds, contentions/count and delay/nanoseconds,
- * alloc_objects/count (samples: their objects are not counted) and alloc_space/bytes. Labels
- * trace_id and span_id say in which trace a sample was taken, where the profile has ids.
+ * The format of `go tool pprof`: gzipped protobuf. Each kind of event has two values, with the
+ * names that they have in Go's own profiles: samples/count and cpu/nanoseconds, contentions/count
+ * and delay/nanoseconds, alloc_objects/count (which are samples here: objects are not counted) and
+ * alloc_space/bytes. If the profile has trace ids, the labels trace_id and span_id of a sample say
+ * in which trace it was taken.
  */
 #include "daemon/report/formats.h"
 

@@ -40,7 +40,7 @@ struct json_reader {
 	struct json_table waits; /* uint8_t, by row */
 	struct json_table idle; /* uint64_t, rows */
 	struct json_table spans, row_spans; /* uint64_t: of the profile, of the file */
-	struct profile_losses losses; /* of the whole */
+	struct profile_losses losses; /* of the whole profile */
 	struct profile_left_out left_out[3]; /* idle, threads, stacks */
 	uint64_t interval;
 	uint64_t short_waits, short_waits_ns, overflow;

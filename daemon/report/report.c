@@ -11,9 +11,9 @@
 
 static const struct {
 	const char *name, *suffix, *content_type;
-	bool several; /* types of events in one file */
-	bool reverses; /* supports leaf first */
-	bool ids; /* has a place for trace ids */
+	bool several; /* one file can hold several events */
+	bool reverses; /* can show the leaf first */
+	bool ids; /* has a field for trace ids */
 } formats[REPORT_FORMAT_COUNT] = {
 	[REPORT_HTML] = { "html", ".html", "text/html; charset=utf-8", .reverses = true },
 	[REPORT_COLLAPSED] = { "collapsed", ".collapsed", "text/plain; charset=utf-8",

@@ -27,12 +27,12 @@ const char *report_format_list(bool suffixes, char *buf, size_t size);
 const char *report_content_type(enum report_format format);
 
 struct report_options {
-	const char *title; /* NULL = made from the processes in the profile */
-	bool threads; /* collapsed/html/speedscope: keep threads apart */
-	bool merge; /* merge several JVMs */
-	bool annotate; /* collapsed/pprof: add report_kind_mark() to frames */
-	bool no_labels; /* pprof: no labels on samples but span_id, because some servers make a
-			 * series of each */
+	const char *title; /* NULL = made of the profile's processes */
+	bool threads; /* collapsed, html, speedscope: threads are kept apart */
+	bool merge; /* several JVMs are merged */
+	bool annotate; /* collapsed, pprof: frames get their report_kind_mark() */
+	bool no_labels; /* pprof: samples get no labels, of which some servers make series, but
+			 * span_id */
 	unsigned events; /* bits 1 << enum wire_event; 0 = CPU. Several if report_takes() allows */
 	bool idle; /* waits for work, too */
 	bool reverse; /* collapsed, html: the leaf first, and its callers below it */
