@@ -21,8 +21,10 @@ static const struct usage_row options[] = {
 	OPTION_TEXT(0, "to", "TIME", struct arguments, to, "up to this moment (default: now)"),
 	OPTION_TEXT('t', "thread", "WORD", struct arguments, thread,
 		    "only threads whose names contain it"),
-	OPTION_TEXT(0, "trace", "ID", struct arguments, trace,
-		    "only events of the trace with this id"),
+	OPTION_TEXT(
+		0, "trace", "ID", struct arguments, trace,
+		"the threads that worked for the trace with this id, and those that held its locks; what "
+		"they did besides is dimmed"),
 	OPTION_HELP,
 	USAGE_ROWS_END,
 };

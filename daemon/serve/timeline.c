@@ -136,6 +136,15 @@ static uint32_t timeline_thread(struct drawing *d, uint32_t tid)
 	return a->n_threads + d->n_open_threads;
 }
 
+/* Does the thread belong to the trace that was asked for? */
+static bool timeline_is_around(const struct drawing *d, uint32_t tid)
+{
+	for (uint32_t i = 0; i < d->answer.n_threads; i++)
+		if (d->answer.threads[i].tid == tid && d->answer.around[i + 1])
+			return true;
+	return false;
+}
+
 /* A wait in progress, drawn until the end of the span. */
 static bool open_wait_text(struct drawing *d, const struct locks *l, const struct locks_open *w,
 			   bool first)
@@ -147,7 +156,8 @@ static bool open_wait_text(struct drawing *d, const struct locks *l, const struc
 			 (w->flags & WIRE_LOCK_TIMED ? TIMELINE_TIMED : 0);
 	uint32_t thread;
 
-	if (begin_ns >= q->to_ns || q->trace || (q->thread && !strstr(name, q->thread)))
+	if (begin_ns >= q->to_ns || (q->thread && !strstr(name, q->thread)) ||
+	    (d->answer.around && !timeline_is_around(d, w->tid)))
 		return false;
 	d->open.events++;
 	d->open.ns += q->to_ns - begin_ns;
@@ -376,6 +386,7 @@ enum MHD_Result serve_timeline(struct request *r)
 	q->to_ns &= ~1023ull;
 	q->thread = argument(r, "thread");
 	q->trace = argument(r, "trace");
+	q->around = true;
 	if (timeline_draw(&d) < 0 || text_take(&d.out, &body, &len) < 0)
 		return answer_error(r, 503, "no memory");
 	return answer_bytes(r, 200, "application/json", body, len);

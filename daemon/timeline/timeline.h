@@ -98,6 +98,8 @@ struct timeline_question {
 	uint64_t from_ns, to_ns;
 	const char *thread; /* a part of the thread's name; NULL = all threads */
 	const char *trace; /* id of a trace; NULL = all events */
+	bool around; /* with @trace: all events of the threads that had an event of the trace in
+		      * this time, and of those that held a lock for which it waited */
 };
 
 /* A thread in an answer. Threads of one number may have had several names: then there are
@@ -132,6 +134,7 @@ struct timeline_answer {
 	struct timeline_row *rows; /* in the order of their arrival */
 	uint32_t n_rows;
 	struct timeline_thread *threads; /* the answer owns their names */
+	bool *around; /* timeline_question.around: by thread; [0] is that of no thread */
 	uint32_t n_threads;
 	const struct profile **parts; /* one profile for each part; borrowed from the timeline */
 	uint32_t n_parts;

@@ -106,6 +106,8 @@ static bool row_is_asked_for(const struct querying *x, const struct profile *p,
 		name = x->threads->strings[x->threads->threads[r->thread - 1].name];
 	if (x->q->thread && !strstr(name, x->q->thread))
 		return false;
+	if (x->answer->around)
+		return x->answer->around[r->thread];
 	return !x->q->trace || strcmp(p->strings[r->trace], x->q->trace) == 0;
 }
 
@@ -227,9 +229,62 @@ static int take_threads(struct querying *x)
 	return 0;
 }
 
+/* ---- the threads of a trace ------------------------------------------------------------------ */
+
+static void query_put_around(struct querying *x, const struct profile *p, uint32_t trace,
+			     uint32_t thread, uint32_t owner)
+{
+	bool *around = x->answer->around;
+
+	if (!trace || strcmp(p->strings[trace], x->q->trace) != 0)
+		return;
+	around[query_mapped(x, thread)] = true;
+	around[query_mapped(x, owner)] = true;
+	around[0] = false;
+}
+
+static void query_look_around(struct querying *x, const struct timeline_chunk *c)
+{
+	const struct timeline_question *q = x->q;
+
+	for (uint32_t i = 0; i < c->n_ticks; i++) {
+		const struct timeline_tick *k = &c->ticks[i];
+
+		if (k->at_ns >= q->from_ns && k->at_ns < q->to_ns)
+			query_put_around(x, c->profile, k->trace, k->thread, 0);
+	}
+	for (uint32_t i = 0; i < c->n_intervals; i++) {
+		const struct timeline_interval *v = &c->intervals[i];
+
+		if (v->end_ns > q->from_ns && v->end_ns - v->length_ns < q->to_ns)
+			query_put_around(x, c->profile, v->trace, v->thread, v->owner);
+	}
+}
+
 static bool chunk_is_inside(const struct timeline_chunk *c, const struct timeline_question *q)
 {
 	return c->last_ns >= q->from_ns && c->first_ns < q->to_ns;
+}
+
+/* Before any row: a thread's first event of the trace may come after its others. */
+static int query_find_around(struct querying *x, const struct timeline *t)
+{
+	size_t n = 1;
+	int r = 0;
+
+	for (const struct timeline_chunk *c = t->oldest; c; c = c->next)
+		n += c->profile->n_threads;
+	x->answer->around = calloc(n, sizeof(*x->answer->around));
+	if (!x->answer->around)
+		return -ENOMEM;
+	for (const struct timeline_chunk *c = t->oldest; c && r == 0; c = c->next) {
+		if (!chunk_is_inside(c, x->q))
+			continue;
+		r = query_map_threads(x, c->profile);
+		if (r == 0)
+			query_look_around(x, c);
+	}
+	return r;
 }
 
 int timeline_query(const struct timeline *t, const struct timeline_question *q,
@@ -253,6 +308,8 @@ int timeline_query(const struct timeline *t, const struct timeline_question *q,
 	for (const struct timeline_chunk *c = t->oldest; c && r == 0; c = c->next)
 		if (chunk_is_inside(c, q))
 			number_named(&x, c->profile);
+	if (r == 0 && q->trace && q->around)
+		r = query_find_around(&x, t);
 	for (const struct timeline_chunk *c = t->oldest; c && r == 0; c = c->next)
 		if (chunk_is_inside(c, q))
 			r = query_put_chunk(&x, c);
@@ -270,6 +327,7 @@ void timeline_answer_free(struct timeline_answer *a)
 	for (uint32_t i = 0; i < a->n_threads; i++)
 		free((void *)(uintptr_t)a->threads[i].name);
 	free(a->threads);
+	free(a->around);
 	free(a->parts);
 	free(a->rows);
 	*a = (struct timeline_answer){ 0 };

@@ -71,7 +71,9 @@ class Traces(unittest.TestCase):
         self.assertIn("%032x" % NUMBER, self.daemon.cli("traces", str(self.jvm.pid)).stdout)
 
     def test_a_report_of_one_trace_has_nothing_else(self):
-        text = self.daemon.cli("report", str(self.jvm.pid), "--trace", "%032x" % NUMBER, "-o", "-", "--format", "collapsed").stdout
+        # on a busy machine a span may have waited and not been sampled yet
+        text = wait_for("a sample in the trace", lambda: self.daemon.cli(
+            "report", str(self.jvm.pid), "--trace", "%032x" % NUMBER, "-o", "-", "--format", "collapsed", check=False).stdout)
         judged = 0
         for line in text.splitlines():
             frames = [frame.split("(")[0] for frame in line.rpartition(" ")[0].split(";")]
@@ -79,6 +81,22 @@ class Traces(unittest.TestCase):
             self.assertIn(known, (NUMBER, None), line)
             judged += known is not None
         self.assertGreater(judged, 0, text)
+
+    def test_a_timeline_of_one_trace_has_all_that_its_threads_did(self):
+        path = os.path.join(self.folder, "t.json")
+        self.daemon.cli("timeline", str(self.jvm.pid), "--trace", "%032x" % NUMBER, "--last", "60s", "-o", path)
+        with open(path) as f:
+            answer = json.load(f)
+        own, around, others = 0, set(), 0
+        events = [event for kind in ("cpu", "lock") for event in answer[kind] if not event[6:] or not event[6] & 4]  # none in progress
+        for event in events:
+            if event[4] and answer["traces"][event[4] - 1][0] == "%032x" % NUMBER:
+                own += 1
+                around |= {event[0]} | ({event[8]} if len(event) > 5 else set())
+        for event in events:
+            self.assertIn(event[0], around)
+            others += not event[4] or answer["traces"][event[4] - 1][0] != "%032x" % NUMBER
+        self.assertGreater(min(own, others), 0, (own, others))
 
     def test_an_unknown_trace_is_an_error(self):
         done = self.daemon.cli("report", str(self.jvm.pid), "--trace", "nobody", "-o", "-", check=False)

@@ -17,6 +17,7 @@ addEventListener("load", async () => {
     for (let i = 0; i < d.length; i += 4) c.add(d.slice(i, i + 3).join());
     return c.size;
   };
+  seen.first = [view.from, view.to]; draw(); seen.spans = spansDrawn;
   const middle = row => AXIS + row.place * ROW - view.top + 2 + BAR / 2;
   const move = async (n, act) => { // frames in a second while something moves all the time
     const begin = performance.now(), before = frames;
@@ -34,6 +35,18 @@ addEventListener("load", async () => {
     seen.zoom = await move(60, i => zoom(i % 2 ? 0.8 : 1.25, SPAN / 2));
   }
   look(0, SPAN); scroll(0); draw();
+  const painted = (label, ns, list) => { // is the row's state at that time painted with that list of colours?
+    const row = rows.find(r => r.label === label), i = row.begin.findIndex((b, k) => b <= ns && ns < row.end[k]), k = devicePixelRatio;
+    const pixel = new Uint32Array(g.getContext("2d").getImageData(Math.round(x(ns) * k), Math.round(middle(row) * k), 1, 1).data.buffer)[0];
+    return pixel === list[row.state[i]];
+  };
+  if (P.asked.trace) {
+    look(9e8, 3e9); draw();
+    seen.painted = [painted("waiter", 2.4e9, paints.full), painted("owner", 1.015e9, paints.faint), painted("owner", 1.015e9, paints.full)];
+    g.dispatchEvent(new PointerEvent("pointermove", at(x(1.015e9), middle(rows.find(r => r.label === "owner")))));
+    seen.other_tip = $("tip").textContent;
+    look(0, SPAN); draw();
+  }
   // a wait under the pointer
   const row = rows.find(r => r.label === "waiter");
   if (row) {
@@ -211,6 +224,15 @@ def check_small(seen):
     assert seen["band"].startswith("All threads: gc"), seen["band"]
 
 
+def check_traced(seen):
+    # the trace and a quarter of it on each side
+    assert [round(ns / MS) for ns in seen["first"]] == [2000 - 201, 2800 + 201], seen["first"]
+    assert seen["spans"] == 2 and sorted(seen["rows"][:2]) == ["owner", "waiter"], seen
+    assert seen["painted"] == [True, True, False], seen["painted"]
+    assert "the trace was seen for 800 ms in 2 threads" in seen["facts"], seen["facts"]
+    assert "not of the trace" in seen["other_tip"] and "not of the trace" not in seen["tip"], (seen["other_tip"], seen["tip"])
+
+
 def check_wrong_sums(seen):
     assert "the page shows 80 CPU samples" in seen["bad"] and "of 81" in seen["bad"], seen["bad"]
     assert "had no room" in seen["bad"] and "5 waits (1 ms) found no room" in seen["bad"], seen["bad"]
@@ -226,6 +248,9 @@ def main():
         page = f.read()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         check_small(browse(chromium, page, small(), folder))
+        traced = small()
+        traced["asked"]["trace"] = "trace-of-it"
+        check_traced(browse(chromium, page, traced, folder))
         wrong = small()
         wrong["sums"]["cpu"]["events"] += 1
         wrong["no_room"]["lock"] = {"events": 5, "ns": MS}

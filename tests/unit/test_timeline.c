@@ -159,6 +159,35 @@ static void what_was_not_asked_for_is_counted(void **state)
 	timeline_answer_free(&a);
 }
 
+/* The trace's thread, the owner of a lock for which it waited, and nobody else. */
+static void around_a_trace_is_all_that_its_threads_did(void **state)
+{
+	const struct timeline_question q = {
+		.from_ns = t0, .to_ns = t0 + S, .trace = "t1", .around = true
+	};
+	struct timeline_event w = wait_of(11, "worker", t0 + 2 * MS, MS);
+	struct timeline_answer a;
+
+	(void)state;
+	sample(line, 11, "worker", t0);
+	sample(line, 12, "owner", t0 + MS);
+	sample(line, 13, "other", t0 + MS);
+	w.trace_id = "t1";
+	w.owner_tid = 12;
+	w.owner = "owner";
+	timeline_add(line, NULL, &w, t0 + 3 * MS);
+	w = wait_of(13, "other", t0, MS);
+	w.trace_id = "t2";
+	timeline_add(line, NULL, &w, t0 + 3 * MS);
+	assert_int_equal(timeline_query(line, &q, &a), 0);
+	assert_int_equal(a.n_rows, 3);
+	for (uint32_t i = 0; i < a.n_rows; i++)
+		assert_string_not_equal(name_of(&a, a.rows[i].thread), "other");
+	assert_int_equal(a.left_out[TIMELINE_CPU].events, 1);
+	assert_int_equal(a.left_out[TIMELINE_LOCK].events, 1);
+	timeline_answer_free(&a);
+}
+
 static void a_thread_keeps_one_row_when_its_name_comes_late(void **state)
 {
 	struct timeline_answer a;
@@ -260,6 +289,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(moments_on_the_edge_belong_to_one_span_only, begin,
 						end),
 		cmocka_unit_test_setup_teardown(what_was_not_asked_for_is_counted, begin, end),
+		cmocka_unit_test_setup_teardown(around_a_trace_is_all_that_its_threads_did, begin,
+						end),
 		cmocka_unit_test_setup_teardown(a_thread_keeps_one_row_when_its_name_comes_late,
 						begin, end),
 		cmocka_unit_test_setup_teardown(times_of_a_liar_stay_in_range, begin, end),
