@@ -1,4 +1,4 @@
-/* A library with a function that is private, for test_symbols.c: see daemon/symbols/CMakeLists.txt.
+/* A library with a function that is private, for test_symbols.c and others: see daemon/symbols/CMakeLists.txt.
  */
 int public_function(int x);
 

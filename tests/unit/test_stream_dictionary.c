@@ -1,0 +1,196 @@
+#include "tests/unit/fed_stream.h"
+#include <errno.h>
+
+static void a_stack_can_be_walked_to_its_root(void **state)
+{
+	struct wire_method m = { 1, 1, 2, 3, 0 };
+	struct stream *s = greeted_stream();
+	struct stream_frame frame;
+	struct fault f = { 0 };
+	struct wire_writer w;
+	uint32_t parent;
+
+	(void)state;
+	assert_int_equal(put_string(s, 1, "java/lang/Thread", &f), 0);
+	assert_int_equal(put_string(s, 2, "run", &f), 0);
+	assert_int_equal(put_string(s, 3, "()V", &f), 0);
+	wire_begin(&w, buf, WIRE_METHOD);
+	assert_true(wire_put_method(&w, &m));
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_C2, 1, 42, 0 }, &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ 2, 1, WIRE_KIND_STUB, 2, -1, 0 }, &f), 0);
+	assert_int_equal(put_sample(s, 2, &f), 0);
+	assert_int_equal(samples, 1);
+	assert_true(stream_node(s, last.node, &frame, &parent));
+	assert_string_equal(frame.method, "run");
+	assert_int_equal(parent, 1);
+	assert_true(stream_node(s, parent, &frame, &parent));
+	assert_string_equal(frame.class_name, "java.lang.Thread");
+	assert_int_equal(frame.line, 42);
+	assert_int_equal(parent, 0);
+	stream_free(s);
+}
+
+static void what_is_not_defined_cannot_be_used(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(put_sample(s, 1, &f), -EBADMSG);
+	s = stream_free(s);
+	s = greeted_stream();
+	memset(&f, 0, sizeof(f));
+	assert_int_equal(put_string(s, 1, "x", &f), 0);
+	/* frames of the kernel are the daemon's to add: no agent knows any */
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_KERNEL, 1, -1, 0 }, &f),
+			 -EBADMSG);
+	s = stream_free(s);
+	s = greeted_stream();
+	memset(&f, 0, sizeof(f));
+	assert_int_equal(put_string(s, 1, "x", &f), 0);
+	/* its own parent: a circle */
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 1, WIRE_KIND_STUB, 1, -1, 0 }, &f),
+			 -EBADMSG);
+	s = stream_free(s);
+	s = greeted_stream();
+	memset(&f, 0, sizeof(f));
+	assert_int_equal(put_string(s, 1, "x", &f), 0);
+	assert_int_equal(put_string(s, 1, "y", &f), -EBADMSG);
+	stream_free(s);
+}
+
+static void a_stream_has_a_memory_bound(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct fault f = { 0 };
+	char text[WIRE_STRING_MAX + 1];
+	uint32_t id = 1;
+	int r;
+
+	(void)state;
+	memset(text, 'x', WIRE_STRING_MAX);
+	text[WIRE_STRING_MAX] = '\0';
+	do {
+		r = put_string(s, id++, text, &f);
+	} while (r == 0 && id < 200000);
+	assert_int_equal(r, -ENOMEM);
+	assert_true(id < 40000);
+	stream_free(s);
+}
+
+static int put_thread_flags(struct stream *s, uint32_t tid, uint32_t flags, const char *name,
+			    struct fault *f)
+{
+	struct wire_thread record = { tid, flags, 0, str(name) };
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_THREAD);
+	assert_true(wire_put_thread(&w, &record));
+	return feed(s, &w, f);
+}
+
+static int put_thread(struct stream *s, uint32_t tid, const char *name, struct fault *f)
+{
+	return put_thread_flags(s, tid, WIRE_THREAD_JAVA, name, f);
+}
+
+static void names_of_threads_have_a_memory_bound_and_the_last_one_is_known(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct fault f = { 0 };
+	char name[WIRE_STRING_MAX + 1];
+	uint32_t known = 0;
+
+	(void)state;
+	memset(name, 0xff, WIRE_STRING_MAX); /* three bytes each when clean */
+	name[WIRE_STRING_MAX] = '\0';
+	for (uint32_t tid = 1; tid <= 4000; tid++) {
+		assert_int_equal(put_thread(s, tid << 17, name, &f), 0);
+		assert_int_equal(strlen(stream_thread_name(s, tid << 17)), 3 * WIRE_STRING_MAX);
+	}
+	for (uint32_t tid = 1; tid <= 4000; tid++)
+		known += *stream_thread_name(s, tid << 17) != '\0';
+	assert_in_range(known, 1, (8 << 20) / (3 * WIRE_STRING_MAX));
+	assert_int_equal(put_thread(s, 1, "a", &f), 0);
+	assert_int_equal(put_thread(s, 1, "renamed", &f), 0);
+	assert_string_equal(stream_thread_name(s, 1), "renamed");
+	/* samples of its last moments come after the word of its end */
+	assert_int_equal(put_thread_flags(s, 1, WIRE_THREAD_ENDED, "", &f), 0);
+	assert_string_equal(stream_thread_name(s, 1), "renamed");
+	assert_int_equal(put_thread(s, 1, "the next of that tid", &f), 0);
+	assert_string_equal(stream_thread_name(s, 1), "the next of that tid");
+	assert_string_equal(stream_thread_name(s, 77), "");
+	stream_free(s);
+}
+
+static void ids_far_apart_cost_their_sender_and_not_the_daemon(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(put_string(s, 1, "x", &f), 0);
+	assert_int_equal(
+		put_node(s, (struct wire_node){ WIRE_ID_MAX - 1, 0, WIRE_KIND_STUB, 1, -1, 0 }, &f),
+		-ENOMEM);
+	assert_non_null(strstr(f.what, "more than"));
+	stream_free(s);
+}
+
+static void a_reset_forgets_every_id(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct wire_writer w;
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(put_string(s, 1, "x", &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_STUB, 1, -1, 0 }, &f), 0);
+	wire_begin(&w, buf, WIRE_RESET);
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_int_equal(put_string(s, 1, "y", &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_STUB, 1, -1, 0 }, &f), 0);
+	assert_int_equal(put_sample(s, 1, &f), 0);
+	stream_free(s);
+}
+
+static void strange_names_end_no_stream(void **state)
+{
+	struct wire_method m = { 1, 1, 2, 3, 0 };
+	struct stream *s = greeted_stream();
+	struct stream_frame frame;
+	struct fault f = { 0 };
+	struct wire_writer w;
+	uint32_t parent;
+
+	(void)state;
+	/* the JVM's own encoding: NUL as C0 80, U+1F600 as two surrogates of three bytes each */
+	assert_int_equal(put_string(s, 1, "a/\xc0\x80$\xed\xa0\xbd\xed\xb8\x80", &f), 0);
+	assert_int_equal(put_string(s, 2, "<init>\n", &f), 0);
+	assert_int_equal(put_string(s, 3, "(La/b;)V", &f), 0);
+	wire_begin(&w, buf, WIRE_METHOD);
+	assert_true(wire_put_method(&w, &m));
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_C1, 1, -1, 0 }, &f), 0);
+	assert_true(stream_node(s, 1, &frame, &parent));
+	assert_memory_equal(frame.class_name, "a.\xef\xbf\xbd", 5);
+	assert_string_equal(frame.method, "<init>?");
+	assert_string_equal(frame.signature, "(La/b;)V");
+	stream_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_stack_can_be_walked_to_its_root),
+		cmocka_unit_test(what_is_not_defined_cannot_be_used),
+		cmocka_unit_test(a_stream_has_a_memory_bound),
+		cmocka_unit_test(names_of_threads_have_a_memory_bound_and_the_last_one_is_known),
+		cmocka_unit_test(ids_far_apart_cost_their_sender_and_not_the_daemon),
+		cmocka_unit_test(a_reset_forgets_every_id),
+		cmocka_unit_test(strange_names_end_no_stream),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
