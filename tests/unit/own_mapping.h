@@ -12,6 +12,7 @@ static inline bool mapping_of(const void *address, uint64_t *begin, uint64_t *en
 	FILE *f = fopen("/proc/self/maps", "r");
 	char line[1024];
 
+	*begin = *end = *offset = 0;
 	while (f && fgets(line, sizeof(line), f)) {
 		unsigned long long b, e, o;
 
