@@ -236,7 +236,10 @@ static __u8 class_of(struct task_struct *task, int nr)
 		class = class_of_descriptor(task);
 	else if (known)
 		class = known - 1;
-	if (class == OFFCPU_OTHER && BPF_CORE_READ_BITFIELD(task, in_iowait))
+	/* a file that is sent to a socket, a buffer that was swapped out: not what the call is for
+	 */
+	if (class != OFFCPU_FILE && class != OFFCPU_FSYNC &&
+	    BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return OFFCPU_DISK;
 	return class;
 }
@@ -356,12 +359,36 @@ static int is_open_to_signals(struct task_struct *task)
 	return t && !(task->flags & PF_EXITING) && !is_blocked(task, t->signo);
 }
 
+/*
+ * A thread may leave the CPU again on its way back to user mode, after its signal was sent: that is
+ * when Linux 6.18 lets it wait for its quota. The signal then tells of that time, too; unless it is
+ * one for CPU time alone.
+ */
+static int is_told_by_pending(struct task_struct *task)
+{
+	__u32 at = (__u32)task->pid & (SAMPLER_SLOTS - 1);
+	struct slot *slot = bpf_map_lookup_elem(&slots, &at);
+
+	return slot && slot->tid == (__u32)task->pid && slot->sent_off_ns;
+}
+
+static int has_pending(struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+	struct sampler_target *t = bpf_map_lookup_elem(&targets, &tgid);
+
+	return t && is_pending(task, t->signo);
+}
+
 /* Both return whether a signal will be sent, and set the stay in the kernel that it belongs to. */
 static int signal_by_task_work(struct task_struct *task, struct offcpu_thread *t, __u64 off_ns,
 			       __u64 now)
 {
-	enum put_off r = put_off(task, task->pid, 0, off_ns);
+	enum put_off r;
 
+	if (has_pending(task))
+		return is_told_by_pending(task);
+	r = put_off(task, task->pid, 0, off_ns);
 	if (r == PUT_OFF_ANEW)
 		t->stay_ns = now;
 	return r != PUT_OFF_NOT;

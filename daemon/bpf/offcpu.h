@@ -94,7 +94,8 @@ struct offcpu_record {
 	__u64 duration_ns; /* run queue included */
 	__u64 runqueue_ns;
 	/* end_ns of the first one since the thread was in user mode: all with one value have the
-	 * same stack of user mode, and the agent hears of the last only. 0 = no signal. */
+	 * same stack of user mode, and the agent hears of one: of the last before its signal was
+	 * sent. 0 = no signal. */
 	__u64 stay_ns;
 	__u32 waker_pid; /* in the first pid namespace; 0 = unknown, or the kernel */
 	__u32 waker_tid; /* in the first pid namespace */

@@ -69,6 +69,12 @@ static int is_blocked(struct task_struct *task, __u32 signo)
 	return BPF_CORE_READ(task, blocked.sig[0]) >> ((signo - 1) & 63) & 1;
 }
 
+/* A second signal of this number would be forgotten. */
+static __attribute__((unused)) int is_pending(struct task_struct *task, __u32 signo)
+{
+	return BPF_CORE_READ(task, pending.signal.sig[0]) >> ((signo - 1) & 63) & 1;
+}
+
 /* The number of the system call; -1 = the thread entered the kernel by an interrupt or a fault. */
 static int syscall_of(struct task_struct *task)
 {
@@ -115,6 +121,7 @@ struct slot {
 	/* what the pending signal stands for: one interval for each tick of @tid ... */
 	__u64 owed_ns;
 	__u64 off_ns; /* ... and its last time off the CPU; 0 = none */
+	__u64 sent_off_ns; /* that of the last signal that was sent */
 	__u32 tid;
 	__u32 unused;
 };
@@ -180,6 +187,7 @@ static int on_return(struct bpf_map *map, void *key, void *value)
 	/* a tick between the two lines is lost: some nanoseconds in many milliseconds */
 	slot->owed_ns = 0;
 	slot->off_ns = 0;
+	slot->sent_off_ns = off_ns;
 	if (t && c && (owed_ns || off_ns))
 		send_at_return(c, t, owed_ns, off_ns);
 	return 0;

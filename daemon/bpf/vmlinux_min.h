@@ -57,6 +57,10 @@ typedef struct {
 	unsigned long sig[1];
 } sigset_t;
 
+struct sigpending {
+	sigset_t signal;
+};
+
 struct sigaction {
 	void *sa_handler;
 };
@@ -141,6 +145,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct sighand_struct *sighand;
 	sigset_t blocked;
+	struct sigpending pending; /* the thread's own */
 	int exit_code;
 };
 

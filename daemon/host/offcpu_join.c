@@ -293,10 +293,10 @@ void offcpu_join_agent(struct offcpu_join *j, const struct stream_offcpu *o, uin
 		join_alone(j, o, now_ns);
 		return;
 	}
-	/* earlier intervals of the same stay in the kernel have no record of their own: pending
-	 * signals are merged into one */
+	/* other intervals of the same stay in the kernel, before and after, have no record of their
+	 * own: a signal that is pending stays the only one */
 	stay_ns = found->stay_ns;
-	for (struct join_item *i = found; i; i = next) {
+	for (struct join_item *i = *join_bucket(j, o->tid); i; i = next) {
 		next = i->right;
 		if (i != found && !(stay_ns && i->stay_ns == stay_ns && join_is_agents(i, o->tid)))
 			continue;

@@ -177,43 +177,12 @@ void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, c
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
-#define CALLS(X)                                                                                   \
-	X(read)                                                                                    \
-	X(write) X(readv) X(writev) X(pread64) X(pwrite64) X(preadv) X(pwritev) X(openat) X(       \
-		close) X(fsync) X(fdatasync) X(sync_file_range) X(ftruncate) X(fallocate)          \
-		X(sendfile) X(splice) X(copy_file_range) X(newfstatat) X(fstat) X(statx) X(        \
-			getdents64) X(renameat2) X(unlinkat) X(mkdirat) X(flock) X(fcntl) X(ioctl) \
-			X(futex) X(nanosleep) X(clock_nanosleep) X(ppoll) X(pselect6) X(           \
-				epoll_pwait) X(epoll_pwait2) X(epoll_ctl) X(accept) X(accept4)     \
-				X(connect) X(recvfrom) X(recvmsg) X(recvmmsg) X(sendto) X(         \
-					sendmsg) X(sendmmsg) X(shutdown) X(bind) X(listen)         \
-					X(setsockopt) X(mmap) X(munmap) X(mprotect) X(madvise) X(  \
-						mremap) X(brk) X(msync) X(mlock) X(wait4)          \
-						X(waitid) X(execve) X(clone) X(clone3) X(exit) X(  \
-							exit_group) X(sched_yield) X(membarrier)   \
-							X(rt_sigtimedwait) X(rt_sigsuspend) X(     \
-								io_uring_enter) X(io_getevents)    \
-								X(getrandom) X(msgrcv) X(msgsnd)   \
-									X(semtimedop)
-
 static const struct {
 	int nr;
 	const char *name;
 } calls[] = {
 #define X(name) { SYS_##name, #name },
-	CALLS(X)
-#ifdef SYS_poll
-		X(poll)
-#endif
-#ifdef SYS_select
-			X(select)
-#endif
-#ifdef SYS_epoll_wait
-				X(epoll_wait)
-#endif
-#ifdef SYS_pause
-					X(pause)
-#endif
+#include "syscall_names.h" /* X(read), X(write), ... of sys/syscall.h */
 #undef X
 };
 

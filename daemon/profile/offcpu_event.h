@@ -73,5 +73,5 @@ void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, c
  * futex". Returns @buf or a constant. */
 #define OFFCPU_TEXT_MAX 320
 const char *offcpu_event_text(const struct offcpu_event *e, char buf[OFFCPU_TEXT_MAX]);
-/* The name of a system call of this machine in which threads often wait; NULL = of any other. */
+/* The name of a system call of this machine; NULL = it is newer than the headers of the build. */
 const char *offcpu_syscall_name(int nr);

@@ -12,7 +12,12 @@
 
 unsigned target_asked_events(const struct target *t)
 {
-	return (t->priv->table->config->events | t->wanted_events) & target_allowed_events(t);
+	unsigned events = t->priv->table->config->events | t->wanted_events;
+
+	/* signals of times off the CPU are the engine's that samples the CPU */
+	if (events & 1u << WIRE_EVENT_OFFCPU)
+		events |= 1u << WIRE_EVENT_CPU;
+	return events & target_allowed_events(t);
 }
 
 static void target_session_begin_session(struct target *t)

@@ -109,6 +109,8 @@ static void the_text_has_the_lock_or_the_call(void **state)
 	assert_string_equal(offcpu_event_text(&e, buf_text), "other futex");
 	e.syscall_nr = 100000;
 	assert_string_equal(offcpu_event_text(&e, buf_text), "other");
+	assert_string_equal(offcpu_syscall_name(SYS_semtimedop), "semtimedop");
+	assert_string_equal(offcpu_syscall_name(SYS_quotactl), "quotactl"); /* seldom, but known */
 	assert_null(offcpu_syscall_name(-1));
 }
 

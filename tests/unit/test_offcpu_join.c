@@ -167,6 +167,18 @@ static void one_signal_tells_of_all_in_one_stay_in_the_kernel(void **state)
 	assert_int_equal(counts().joined, 3);
 }
 
+static void a_signal_that_was_pending_tells_of_what_came_after_it_was_sent(void **state)
+{
+	(void)state;
+	kernel(7, 10 * S, 3 * MS, 10 * S, true, OFFCPU_RUNQUEUE);
+	kernel(7, 11 * S, 80 * MS, 10 * S, true, OFFCPU_THROTTLED);
+	kernel(7, 12 * S, 4 * MS, 12 * S, true, OFFCPU_RUNQUEUE); /* of another stay */
+	agent(7, 11 * S, 3 * MS, WIRE_OFFCPU_RUNNABLE);
+	assert_int_equal(events, 2);
+	assert_int_equal(total_ns, 83 * MS);
+	assert_int_equal(counts().joined, 2);
+}
+
 static void a_silent_agent_is_waited_for_and_a_late_one_not_counted_twice(void **state)
 {
 	(void)state;
@@ -291,6 +303,9 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(one_signal_tells_of_all_in_one_stay_in_the_kernel,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_signal_that_was_pending_tells_of_what_came_after_it_was_sent, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			a_silent_agent_is_waited_for_and_a_late_one_not_counted_twice, setup,
 			teardown),

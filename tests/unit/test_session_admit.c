@@ -81,7 +81,11 @@ static void an_owner_asks_where_it_is_opt_in_and_takes_it_back(void **state)
 	assert_int_equal(target_asked_events(t), 1u << WIRE_EVENT_CPU);
 	t->wanted_events = 1u << WIRE_EVENT_WALL | 1u << WIRE_EVENT_ALLOC; /* a recording's */
 	assert_int_equal(target_asked_events(t), 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_ALLOC);
+	/* times off the CPU need the engine of CPU samples */
+	config.events = 1u << WIRE_EVENT_OFFCPU;
 	t->wanted_events = 0;
+	assert_int_equal(target_asked_events(t), 1u << WIRE_EVENT_CPU);
+	config.events = 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK;
 	assert_true(target_owners_note(t, note, sizeof(note)));
 	assert_string_equal(note, "a: cpu,alloc");
 	allowed_say(&t->jvm.allowed, "profile", "false", "b: ");

@@ -1,5 +1,6 @@
 import java.io.*;
 import java.net.*;
+import java.nio.MappedByteBuffer;
 import java.nio.channels.*;
 import java.util.*;
 import java.util.concurrent.*;
@@ -7,12 +8,19 @@ import java.util.concurrent.locks.*;
 
 /**
  * Threads that leave the CPU for reasons of the script, one kind each, and tell at the end of each time
- * where and how long by their own clock: "T name begin end" in CLOCK_MONOTONIC ns. OffCpuKnown ROUNDS PAUSE_MS.
+ * where and how long by their own clock: "T name begin end" in CLOCK_MONOTONIC ns.
+ *
+ *   OffCpuKnown ROUNDS PAUSE_MS LIBRARY FIFO [DIRECTORY]
+ *
+ * LIBRARY is undisturbed_jni.c's, DIRECTORY on a file system where each access takes the pause (slow_fs.c). First
+ * comes what waits; then, after SPIN, a thread that shall share its CPU; then, after QUOTA, one that shall have a part
+ * of one. Each begins with a line from outside, and ends with END.
  */
 public class OffCpuKnown {
     static final StringBuffer told = new StringBuffer();
     static int rounds;
     static long pauseNs;
+    static final long SPIN_NS = 20_000_000_000L; /* at most */
     static final CountDownLatch begin = new CountDownLatch(1);
 
     interface Body { void run(int round) throws Exception; }
@@ -40,6 +48,9 @@ public class OffCpuKnown {
         }
     }
 
+    static native void semaphore(long ns);
+    static native void pinned(Runnable r);
+
     static void nap() {
         try {
             Thread.sleep(pauseNs / 1_000_000);
@@ -66,6 +77,7 @@ public class OffCpuKnown {
     public static void main(String[] args) throws Exception {
         rounds = Integer.parseInt(args[0]);
         pauseNs = Long.parseLong(args[1]) * 1_000_000;
+        System.load(args[2]);
         List<Thread> all = new ArrayList<>();
 
         all.add(start("known-sleep", i -> Thread.sleep(pauseNs / 1_000_000)));
@@ -105,16 +117,18 @@ public class OffCpuKnown {
         lock.start();
         all.add(lock);
 
-        /* a pipe of the kernel: the reader reads what a child process echoes after the pause */
-        Process child = new ProcessBuilder("/bin/sh", "-c",
-                "while read line; do sleep " + pauseNs / 1e9 + "; echo $line; done").start();
-        OutputStream to = child.getOutputStream();
-        InputStream from = child.getInputStream();
+        /* a pipe of the kernel that has a name: a helper writes after the pause */
+        RandomAccessFile to = new RandomAccessFile(args[3], "rw");
+        InputStream from = new FileInputStream(args[3]);
+        SynchronousQueue<Integer> asks = new SynchronousQueue<>();
+        helper("feeder", i -> {
+            asks.take();
+            nap();
+            to.write(1);
+        });
         all.add(start("known-pipe", i -> {
-            to.write('x');
-            to.write('\n');
-            to.flush();
-            readAll(from, 2);
+            asks.put(i);
+            from.read();
         }));
 
         /* sockets: a reader that waits for the peer, one with a time limit, an accept */
@@ -144,29 +158,143 @@ public class OffCpuKnown {
 
         Selector selector = Selector.open();
         all.add(start("known-poll", i -> selector.select(pauseNs / 1_000_000)));
+        all.add(start("known-other", i -> semaphore(pauseNs)));
+        all.add(connects());
+        if (args.length > 4)
+            startFiles(all, args[4]);
+        if (hasVirtual())
+            all.add(startVirtual("known-vpark", i -> pinned(() -> LockSupport.parkNanos(pauseNs))));
 
-        System.out.println("READY");
+        say("READY");
+        begin.countDown();
+        end(all);
+        spin("SPIN", 2, rounds, "known-spin");
+        spin("QUOTA", 30, rounds / 3, "known-quota"); /* longer than a turn of another program */
+        System.in.read();
+        System.exit(0);
+    }
+
+    /* Waits for an answer. */
+    static void say(String word) throws IOException {
+        System.out.println(word);
         System.out.flush();
         System.in.read();
-        begin.countDown();
+    }
+
+    static void end(List<Thread> all) throws InterruptedException {
         for (Thread t : all)
             t.join();
         System.out.print(told);
         System.out.println("END");
         System.out.flush();
-        System.in.read();
-        child.destroy();
-        System.exit(0);
+        told.setLength(0);
+    }
+
+    /* A listener has room for two connections that nobody accepts; the third is tried again after a second, by when
+     * there is room. Every other one has a time limit, which makes the JDK poll. */
+    static Thread connects() {
+        SynchronousQueue<ServerSocket> full = new SynchronousQueue<>();
+        helper("acceptor", i -> {
+            if (i >= rounds / 8)
+                return;
+            ServerSocket s = full.take();
+            nap();
+            for (int n = 0; n < 2; n++)
+                s.accept().close();
+        });
+        Thread t = new Thread(() -> {
+            try {
+                begin.await();
+                for (int i = 0; i < rounds / 8; i++) {
+                    ServerSocket s = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+                    Socket[] fill = { new Socket(s.getInetAddress(), s.getLocalPort()),
+                                      new Socket(s.getInetAddress(), s.getLocalPort()) };
+                    Socket third = new Socket();
+                    full.put(s);
+                    long from = System.nanoTime();
+                    third.connect(s.getLocalSocketAddress(), i % 2 == 0 ? 0 : 60_000);
+                    tell("known-connect", from, System.nanoTime());
+                    third.close();
+                    for (Socket one : fill)
+                        one.close();
+                    s.close();
+                }
+            } catch (Exception e) {
+                System.out.println("FAILED known-connect " + e);
+            }
+        }, "known-connect");
+        t.start();
+        return t;
+    }
+
+    /* Reads and writes past the page cache; fsync; a page of a mapping that is not there yet; a file that is sent, of
+     * which the kernel waits for the page. */
+    static void startFiles(List<Thread> all, String directory) throws IOException {
+        byte[] one = new byte[1];
+        RandomAccessFile file = new RandomAccessFile(directory + "/file", "rw");
+        all.add(start("known-file", i -> {
+            if (i % 2 == 0)
+                file.read(one);
+            else
+                file.write(one);
+        }));
+        FileChannel synced = new RandomAccessFile(directory + "/synced", "rw").getChannel();
+        all.add(start("known-fsync", i -> synced.force(true)));
+
+        FileChannel cached = new RandomAccessFile(directory + "/cached", "r").getChannel();
+        MappedByteBuffer map = cached.map(FileChannel.MapMode.READ_ONLY, 0, cached.size() / 2);
+        all.add(start("known-fault", i -> map.get(i * 4096)));
+
+        ServerSocketChannel server = ServerSocketChannel.open().bind(
+                new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+        SocketChannel to = SocketChannel.open(server.getLocalAddress());
+        server.accept(); /* has room for what is sent */
+        all.add(start("known-disk", i -> cached.transferTo(cached.size() / 2 + i * 4096L, 4096, to)));
+    }
+
+    /* A thread that always runs, and tells of each time that it did not for @leastMs, @n times. It begins after an
+     * answer to @word. */
+    static void spin(String word, long leastMs, int n, String name) throws Exception {
+        CountDownLatch go = new CountDownLatch(1);
+        Thread t = new Thread(() -> spin(name, go, leastMs * 1_000_000, n), name);
+        t.start();
+        say(word);
+        go.countDown();
+        end(Arrays.asList(t));
+    }
+
+    static void spin(String name, CountDownLatch go, long leastNs, int n) {
+        try {
+            go.await();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+        long began = System.nanoTime(), before = began, now;
+        for (; n > 0 && before - began < SPIN_NS; before = now) {
+            now = System.nanoTime();
+            if (now - before <= leastNs)
+                continue;
+            tell(name, before, now);
+            n--;
+            now = System.nanoTime();
+        }
+    }
+
+    static boolean hasVirtual() {
+        String version = System.getProperty("java.specification.version");
+        return !version.startsWith("1.") && Integer.parseInt(version) >= 21;
+    }
+
+    static Thread startVirtual(String name, Body body) throws Exception {
+        return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, (Runnable) () -> {
+            Thread.currentThread().setName(name);
+            play(name, body);
+        });
     }
 
     static void enter(Object held) {
         synchronized (held) {
             held.hashCode();
         }
-    }
-
-    static void readAll(InputStream from, int n) throws IOException {
-        while (n > 0)
-            n -= from.read(new byte[n], 0, n);
     }
 }
