@@ -11,6 +11,7 @@
 
 #define NAME_BYTES 256
 #define OTEL	   "io/opentelemetry/"
+#define OTEL_KEY   OTEL "context/DefaultContextKey"
 #define SKYWALKING "org/apache/skywalking/apm/agent/core/context/"
 #define SPAN_KEY   "opentelemetry-trace-span-key"
 
@@ -121,13 +122,15 @@ static void trace_learn_name(JNIEnv *env, jclass of, char *ret)
 
 /* ---- OpenTelemetry ---- */
 
-/* "shaded/io/opentelemetry/context/X", "api/trace/Y" -> "Lshaded/io/opentelemetry/api/trace/Y;" */
-static void trace_learn_sibling(const char *name, const char *rest, char *ret)
+/* "io/opentelemetry/javaagent/shaded/io/opentelemetry/context/DefaultContextKey" ->
+ * "Lio/opentelemetry/javaagent/shaded/io/opentelemetry/api/trace/SpanContext;": the tracer's own
+ * copy of that type. @key_name ends with the name of the class of keys, which may be in other
+ * packages. */
+static void trace_learn_context_type(const char *key_name, char *ret)
 {
-	const char *at = strstr(name, OTEL);
-	int n = at ? (int)(at - name) : 0;
+	size_t n = strlen(key_name) - strlen(OTEL_KEY);
 
-	snprintf(ret, NAME_BYTES, "L%.*s" OTEL "%s;", n, name, rest);
+	snprintf(ret, NAME_BYTES, "L%.*s" OTEL "api/trace/SpanContext;", (int)n, key_name);
 }
 
 /* Learns the class of the object under a span key, and where it has its ids. */
@@ -139,7 +142,7 @@ static void trace_learn_span(JNIEnv *env, jobject span, const char *key_name)
 	jobject ids;
 
 	trace_learn_name(env, of, name);
-	trace_learn_sibling(key_name, "api/trace/SpanContext", type);
+	trace_learn_context_type(key_name, type);
 	at = trace_jdk_field(env, of, "context", type);
 	if (!at)
 		at = trace_jdk_field(env, of, "spanContext", type);
@@ -169,7 +172,7 @@ static void trace_learn_pair(JNIEnv *env, jobject key, jobject value)
 	jfieldID at;
 
 	trace_learn_name(env, of, name);
-	if (!trace_learn_ends(name, OTEL "context/DefaultContextKey"))
+	if (!trace_learn_ends(name, OTEL_KEY))
 		return;
 	at = trace_jdk_field(env, of, "name", "Ljava/lang/String;");
 	if (at)
