@@ -288,7 +288,7 @@ static void print_one(const cJSON *o)
 	if (strcmp(verdict, "ok") == 0)
 		puts(": can be profiled");
 	else if (strcmp(verdict, "no") == 0)
-		puts(": cannot be profiled as things are");
+		puts(": cannot be profiled at present");
 	else
 		puts(": not everything could be checked");
 	cJSON_ArrayForEach(c, json_get(o, "checks"))

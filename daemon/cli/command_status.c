@@ -399,7 +399,7 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 	if (denied > 0)
 		command_status_say(
 			to, width,
-			"%.0f process%s called java cannot be looked at, as the kernel does not let kindlingd read %s "
+			"%.0f process%s called java cannot be inspected, because the kernel does not let kindlingd read %s "
 			"memory map: it lacks CAP_SYS_PTRACE, or a security module forbids it",
 			denied, denied > 1 ? "es" : "", denied > 1 ? "their" : "its");
 	if (*history)

@@ -38,7 +38,7 @@ const struct usage usage_timeline = {
 	"thread; arrows go from a wait to the thread that held the lock, a click shows the stack. It needs no "
 	"network. kindlingd keeps such events for five minutes at most, in a part of its memory "
 	"(limits.memory); the page says since when they are complete.\n" CLI_TARGET_ABOUT
-	". Waits are there where events.lock is on.",
+	". It has waits if events.lock is on.",
 	options,
 	NULL,
 	"kindling timeline 4711 -o timeline.html\n"

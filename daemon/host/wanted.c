@@ -206,7 +206,7 @@ static void wanted_end(struct wanted_one *o, const char *why)
 	}
 	o->recording = recording_free(o->recording);
 	log_info("recording.end", "pid=%u samples=%" PRIu64 " why=%s", o->ask.pid,
-		 o->answer.samples, log_str(why ? why : "its time has passed"));
+		 o->answer.samples, log_str(why ? why : "its time is over"));
 }
 
 static void wanted_on_end(void *userdata)

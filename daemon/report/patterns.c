@@ -105,7 +105,7 @@ bool report_pattern_is_fine(const char *pattern, char *why, size_t why_size)
 		return patterns_refuse(why, why_size, pattern,
 				       "has a back-reference, which is not allowed");
 	if (has_too_many_places(pattern))
-		return patterns_refuse(why, why_size, pattern, "repeats too much, too often");
+		return patterns_refuse(why, why_size, pattern, "has too many repetitions");
 	r = patterns_compile(pattern, &regex);
 	if (r == 0) {
 		regfree(&regex);

@@ -318,7 +318,7 @@ static int pprof_stack(struct pprof_reader *x, const Pprof__Sample *s, size_t nu
 {
 	*ret = 0;
 	if (s->n_location_id > DEPTH_MAX)
-		return read_wrong(x->r, "sample %zu: a stack of %zu frames", number,
+		return read_wrong(x->r, "sample %zu: its stack has %zu frames, too many", number,
 				  s->n_location_id);
 	if (pprof_is_no_stack(x, s))
 		return 0;

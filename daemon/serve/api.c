@@ -65,8 +65,7 @@ enum MHD_Result api_answer_profile(struct request *r, const struct profile *p,
 	int e = report_write(p, format, options, &out, &len);
 
 	if (e == -ETIME)
-		return answer_error(r, 400,
-				    "this pattern takes too long for the names of these frames");
+		return answer_error(r, 400, "matching this pattern takes too long");
 	if (e < 0)
 		return answer_error(r, 500, "the report could not be written: %s", strerror(-e));
 	return answer_report(r, p, format, options, report_samples(p, options), out, len);

@@ -36,8 +36,10 @@ enum MHD_Result serve_control(struct request *r, const char *method, const char 
 	bool attach = strcmp(verb, "attach") == 0;
 
 	if (!attach && strcmp(verb, "detach") != 0)
-		return answer_error(r, 404, "kindlingd has no targets/%s, only attach and detach",
-				    verb);
+		return answer_error(
+			r, 404,
+			"there is no targets/%s; there are targets/attach and targets/detach",
+			verb);
 	if (strcmp(method, "POST") != 0)
 		return answer_error(r, 405, "%s takes POST", verb);
 	t = api_one_target(r, argument(r, "target"));

@@ -215,7 +215,7 @@ static int refuse_nobody(struct request *r)
 		}
 	(void)answer_error(
 		r, 404,
-		"no JVM of that time has the %s \"%.200s\"; kindling history says what there is",
+		"no JVM of that time has the %s \"%.200s\"; kindling history lists what there is",
 		key, word ? word : "");
 	return -ENOENT;
 }

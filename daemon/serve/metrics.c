@@ -203,7 +203,7 @@ static void metrics_put_symbols(struct metric_text *m, const struct symbols *sym
 	metrics_put_one(m, METRIC_GAUGE, "kindling_symbols_bytes", "bytes",
 			"Tables of names of native functions on disk.", c.table_bytes);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_symbols_refused", NULL,
-			"Mapped files beyond the bound of a process or a container, without names.",
+			"Mapped files without names, because a process or container maps too many.",
 			c.refused);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_symbols_failed", NULL,
 			"Mapped files whose symbols could not be read.", c.failed);
@@ -220,7 +220,7 @@ static void put_stuck(struct metric_text *m, const struct targets *targets)
 		"yet.",
 		n);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_receivers_given_up", NULL,
-			"Those given up since the start.", total);
+			"Receivers given up since the daemon started.", total);
 }
 
 static void put_looks(struct metric_text *m, const struct look *look)
@@ -232,7 +232,7 @@ static void put_looks(struct metric_text *m, const struct look *look)
 			"Reads of processes that hang, were given up, and have not ended yet.",
 			c.stuck);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_looks_given_up", NULL,
-			"Those given up since the start.", c.given_up);
+			"Reads of processes given up since the daemon started.", c.given_up);
 	metrics_put_one(
 		m, METRIC_COUNTER, "kindling_looks_refused", NULL,
 		"Reads of processes not made because others of the same container or user hang, "
@@ -267,7 +267,7 @@ static void put_memory(struct metric_text *m, struct host *host)
 	metrics_put_one(m, METRIC_GAUGE, "kindling_memory_used_bytes", "bytes",
 			"Memory of the daemon for data that JVMs send.", host_memory_used(host));
 	metrics_put_one(m, METRIC_GAUGE, "kindling_memory_limit_bytes", "bytes",
-			"How much of it limits.memory allows.", host_config(host)->memory_bytes);
+			"Limit of that memory, limits.memory.", host_config(host)->memory_bytes);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_memory_ended", NULL,
 			"Sessions ended because a JVM took more memory than limits.memory allows.",
 			host_memory_ended(host));
@@ -291,7 +291,8 @@ static void put_store(struct metric_text *m, struct host *host)
 	metrics_put_one(m, METRIC_GAUGE, "kindling_store_bytes", "bytes",
 			"Size of the history on disk.", c.bytes);
 	metrics_put_one(m, METRIC_GAUGE, "kindling_store_limit_bytes", "bytes",
-			"How much store.max_size allows.", host_config(host)->store_max_bytes);
+			"Limit of the size of the history, store.max_size.",
+			host_config(host)->store_max_bytes);
 }
 
 static void put_daemon(struct metric_text *m, struct serve *s)
@@ -304,7 +305,7 @@ static void put_daemon(struct metric_text *m, struct serve *s)
 	metrics_put_one(m, METRIC_GAUGE, "kindling_daemon_resident_bytes", "bytes",
 			"Resident memory of the daemon.", resident_bytes());
 	metric_family(m, METRIC_GAUGE, "kindling_daemon_uptime_seconds", "seconds",
-		      "Time since the daemon began.");
+		      "Time since the daemon started.");
 	metric_seconds(m, NULL, clock_mono_ns() - host_start_mono_ns(s->host));
 	put_memory(m, s->host);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_children_refused", NULL,

@@ -116,10 +116,10 @@ static bool recordings_wanted(struct request *r, struct recording_options *ret,
 	else if (types && !report_events_by_name(types, &ret->events))
 		(void)answer_error(
 			r, 400,
-			"the types must be of cpu, lock, alloc, wall and offcpu, not \"%s\"",
+			"the types must be among cpu, lock, alloc, wall and offcpu, not \"%s\"",
 			types);
 	else if (thread && strlen(thread) >= RECORDING_THREAD_MAX)
-		(void)answer_error(r, 400, "the word for thread names is longer than %d bytes",
+		(void)answer_error(r, 400, "the part of thread names is longer than %d bytes",
 				   RECORDING_THREAD_MAX - 1);
 	else
 		return true;
@@ -265,7 +265,7 @@ static enum MHD_Result recordings_result(struct request *r, const struct recordi
 	if (!api_report(r, e->events, &format, &options))
 		return MHD_YES;
 	if (options.events & ~e->events)
-		return answer_error(r, 400, "the recording is of %s only",
+		return answer_error(r, 400, "the recording has only %s",
 				    report_events_list(e->events, recorded, sizeof(recorded)));
 	if (recording_profile(e->recording, &p) < 0)
 		return answer_error(r, 503, "no memory");
@@ -294,7 +294,7 @@ enum MHD_Result serve_recordings(struct request *r, const char *method, const ch
 	if (rest[0] == '\0' || rest[1] == '\0')
 		return strcmp(method, "POST") == 0
 			       ? recordings_create(r)
-			       : answer_error(r, 405, "POST /v1/recordings makes one");
+			       : answer_error(r, 405, "POST /v1/recordings starts a recording");
 	id = strtoull(rest + 1, &end, 10);
 	for (e = r->serve->recordings; e && e->id != id; e = e->next)
 		;
@@ -310,7 +310,7 @@ enum MHD_Result serve_recordings(struct request *r, const char *method, const ch
 	if (strcmp(method, "DELETE") == 0 && strcmp(end, "/profile") == 0)
 		return recordings_discard(r, e);
 	if (strcmp(method, "GET") != 0)
-		return answer_error(r, 405, "a recording takes GET and DELETE");
+		return answer_error(r, 405, "a recording allows only GET and DELETE");
 	if (strcmp(end, "/profile") == 0)
 		return recordings_result(r, e);
 	return *end ? answer_error(r, 404, "a recording has no %s", end)

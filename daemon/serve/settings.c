@@ -25,7 +25,7 @@ enum MHD_Result serve_settings(struct request *r, const char *method, const char
 	char error[512];
 
 	if (strcmp(verb, "reload") != 0 || !r->serve->reload)
-		return answer_error(r, 404, "there is no settings/%s; there is reload", verb);
+		return answer_error(r, 404, "there is no settings/%s, only settings/reload", verb);
 	if (strcmp(method, "POST") != 0)
 		return answer_error(r, 405, "settings/reload takes POST");
 	if (!changes)

@@ -137,12 +137,12 @@ void sinks_metrics(struct metric_text *m, struct host *h)
 	sinks_put(m, list, "spooled", METRIC_GAUGE, "kindling_sink_spooled", NULL,
 		  "Those that wait.");
 	sinks_put(m, list, "unconfirmed", METRIC_GAUGE, "kindling_sink_unconfirmed", NULL,
-		  "Those that may have arrived.");
+		  "Samples that may have arrived: the answer is outstanding, or was lost.");
 	sinks_put_dropped(m, list);
 	sinks_put(m, list, "oldest_s", METRIC_GAUGE, "kindling_sink_oldest_seconds", "seconds",
-		  "Age of the oldest that waits.");
+		  "Age of the oldest profile that is not delivered yet.");
 	sinks_put(m, list, "bytes", METRIC_GAUGE, "kindling_sink_spool_bytes", "bytes",
-		  "Size of its spool.");
+		  "Size of the sink's spool.");
 	cJSON_Delete(list);
 }
 
@@ -174,7 +174,7 @@ enum MHD_Result serve_sinks(struct request *r, const char *method, const char *r
 	int e;
 
 	if (len == 0 || len >= sizeof(name) || strcmp(rest + len, "/test") != 0)
-		return answer_error(r, 404, "a sink has only NAME/test");
+		return answer_error(r, 404, "the only request about a sink is sinks/NAME/test");
 	if (strcmp(method, "POST") != 0)
 		return answer_error(r, 405, "sinks/NAME/test takes POST");
 	memcpy(name, rest, len);

@@ -103,7 +103,7 @@ static struct trace_seen *traces_of(struct traces *x, const struct timeline_row 
 	return &x->seen[known[r->trace] - 1];
 }
 
-/* Waits and time off the CPU are separate sums: a wait that the kernel measured as well is in both. */
+/* Waits and time off the CPU are separate sums: a wait that the kernel measured is in both. */
 static void traces_add(struct traces *x, const struct timeline_row *r)
 {
 	struct trace_seen *t = traces_of(x, r);

@@ -112,7 +112,7 @@ static int aws_asker_take(struct aws_asker *a, int r, struct metadata_answer *an
 			  const char *whose)
 {
 	if (r == 0 && (!answer->text || !aws_keys_parse(answer->text, answer->len, &a->asked))) {
-		snprintf(a->asked_why, sizeof(a->asked_why), "%s: has no keys", whose);
+		snprintf(a->asked_why, sizeof(a->asked_why), "%s: the answer has no keys", whose);
 		r = -ENODATA;
 	}
 	if (answer->text)

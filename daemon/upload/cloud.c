@@ -96,7 +96,7 @@ static int cloud_ask_ec2(const char *base, struct labels *ret, char *why, size_t
 	int r = metadata_ec2(base, (const char *const[2]){ path }, &document, why, why_size);
 
 	if (r == 0 && (!document.text || !cloud_parse_ec2(document.text, document.len, ret))) {
-		snprintf(why, why_size, "%s%s: is not an identity document", base, path);
+		snprintf(why, why_size, "%s%s: the answer is not an identity document", base, path);
 		r = -ENODATA;
 	}
 	free(document.text);
@@ -113,7 +113,7 @@ static int cloud_ask_ecs(const char *base, struct labels *ret, bool *ret_fargate
 	snprintf(url, sizeof(url), "%s/task", base);
 	r = metadata_request(url, NULL, NULL, &task, why, why_size);
 	if (r == 0 && (!task.text || !cloud_parse_ecs(task.text, task.len, ret, ret_fargate))) {
-		snprintf(why, why_size, "%s: is not a task of ECS", url);
+		snprintf(why, why_size, "%s: the answer does not describe a task of ECS", url);
 		r = -ENODATA;
 	}
 	free(task.text);

@@ -76,7 +76,7 @@ static int metadata_ec2_token(const char *base, char *header, size_t size, char 
 	r = metadata_request(url, "PUT", "X-aws-ec2-metadata-token-ttl-seconds: 60", &token, why,
 			     why_size);
 	if (r == 0 && (!token.text || strpbrk(token.text, "\r\n") || token.len > 500)) {
-		snprintf(why, why_size, "%s: is not a token", url);
+		snprintf(why, why_size, "%s: the answer is not a token", url);
 		r = -ENODATA;
 	}
 	if (r == 0)

@@ -313,7 +313,7 @@ static int s3_open(struct sink *s, char *why, size_t why_size)
 	r = s3_split(d, s->config->url);
 	if (r < 0)
 		snprintf(why, why_size,
-			 "url: %s: is scheme and host alone, as in http://127.0.0.1:7070",
+			 "url: %s: must be only a scheme and a host, as in http://127.0.0.1:7070",
 			 s->config->url);
 	return r;
 }

@@ -331,7 +331,7 @@ static void run_begin(struct skywalking_run *r)
 	if (t->why[0]) {
 		run_fail(r, t->why);
 	} else if (!t->events) {
-		run_fail(r, "the sink's `events` has none of the task's");
+		run_fail(r, "none of the task's events is in the sink's `events`");
 	} else {
 		log_info("sink.task", "sink=%s task=%s pid=%u seconds=%u", s->config->name,
 			 log_str(t->id), r->saved.pid, t->seconds);

@@ -227,7 +227,7 @@ class Doctor(unittest.TestCase):
                 self.assertIn(word, checks["daemon"]["finding"])
                 self.assertEqual(checks["signal"]["verdict"], "ok")
             out = daemon.cli("doctor", str(option.pid), check=False).stdout
-            self.assertRegex(out, r"^%d KnownShares: cannot be profiled as things are\n  ok       process " % option.pid)
+            self.assertRegex(out, r"^%d KnownShares: cannot be profiled at present\n  ok       process " % option.pid)
             self.assertRegex(out, r"\n  no       owner    .*. What to do: start the JVM without")
 
     def test_what_root_alone_may_see_is_said_to_be_unknown(self):
@@ -251,7 +251,7 @@ class Doctor(unittest.TestCase):
         self.assertIn("no JVM on this host is called 0", done.stderr)
         out = subprocess.run([BUILD + "/bin/kindling", "--socket", "/nowhere", "doctor", str(os.getpid())],
                              capture_output=True, text=True, timeout=60).stdout
-        self.assertTrue(out.startswith("%d: cannot be profiled as things are\n" % os.getpid()), out)
+        self.assertTrue(out.startswith("%d: cannot be profiled at present\n" % os.getpid()), out)
 
     def test_a_process_that_the_kernel_hides_from_the_daemon(self):
         with Daemon(wrap=("setpriv", "--bounding-set", "-sys_ptrace")) as daemon, Jvm(MAJOR) as jvm:

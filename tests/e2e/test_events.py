@@ -220,8 +220,8 @@ class Alone(unittest.TestCase):
             out = "/tmp/kindling-test-%d.txt" % os.getpid()
             record = subprocess.Popen([BUILD + "/bin/kindling", "--socket", "/nowhere", "record", str(jvm.pid), "-d", "4s",
                                        "-e", "lock", "-o", out], stderr=subprocess.PIPE, text=True)
-            time.sleep(2.5)
-            go(jvm)
+            while record.poll() is None:  # the first waits may come before the agent
+                go(jvm)
             err = record.communicate(timeout=60)[1]
             self.assertEqual(record.returncode, 0, err)
             with open(out) as f:

@@ -206,7 +206,7 @@ class Views(unittest.TestCase):
         self.assertEqual(len(both.comments), 4)  # of each event what it adds up to, in words and as the head of a json file
         # of one thread: what was recorded of the others is left out, and said
         made = json.loads(ask(self.daemon, "/v1/recordings?target=%d&seconds=60&thread=group-full" % self.jvm.pid, "POST"))
-        time.sleep(3)
+        wait_for("samples of the thread", lambda: json.loads(ask(self.daemon, "/v1/recordings/%d" % made["id"]))["samples"] > 50)
         ask(self.daemon, "/v1/recordings/%d" % made["id"], "DELETE")
         one = self.check("/v1/recordings/%d/profile?type=cpu" % made["id"], "recording of one")
         self.assertIn("of other threads", one["absent"])

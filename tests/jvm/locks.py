@@ -239,7 +239,7 @@ def deadlocks(major):
     those that the machine kept us waiting."""
     with Daemon("events:\n  lock:\n    min_wait: 1ms\n    monitors: always\n" + ONLY_MINE) as daemon, kindling.Jvm(major, "LockDeadlock") as jvm:
         daemon.wait_state(jvm.pid, "streaming", 60)
-        time.sleep(1)
+        wait_for("lock events", lambda: "lock" in daemon.target(jvm.pid)["events"])
         jvm.process.stdin.write("\n")
         jvm.process.stdin.flush()
         def said():

@@ -38,13 +38,16 @@ class Known:
                                    stdin=subprocess.PIPE, stdout=f, stderr=subprocess.STDOUT, cwd=directory)
         try:
             wait_for("READY", lambda: "READY" in open(out).read(), 60)
-            reader = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", str(SECONDS), *options, str(jvm.pid)],
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            time.sleep(3)
+            path = os.path.join(directory, "read")
+            with open(path, "w") as f:
+                reader = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", str(SECONDS), *options, str(jvm.pid)],
+                                          stdout=f, stderr=subprocess.STDOUT)
+            wait_for("lock events", lambda: " events 2 " in open(path, errors="replace").read())
+            time.sleep(2)  # threads are read for a while before they change, and after it
             jvm.stdin.write(b"\n")
             jvm.stdin.flush()
-            self.text = reader.communicate(timeout=120)[0].decode(errors="replace")
-            self.exact = reader.returncode == 0
+            self.exact = reader.wait(timeout=120) == 0
+            self.text = open(path, errors="replace").read()
         finally:
             jvm.kill()
             jvm.wait()

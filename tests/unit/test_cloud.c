@@ -148,12 +148,12 @@ static void who_is_no_metadata_service_gives_no_labels(void **state)
 	stub.token = ""; /* 404: version 1, or anything else that speaks HTTP */
 	refuse("/latest/api/token: The requested URL returned error: 404");
 	stub.token = "a\r\nX-Evil: b";
-	refuse("/latest/api/token: is not a token");
+	refuse("/latest/api/token: the answer is not a token");
 	stub.token = TOKEN;
 	stub.document = "<html>";
-	refuse("/latest/dynamic/instance-identity/document: is not an identity document");
+	refuse("/latest/dynamic/instance-identity/document: the answer is not an identity document");
 	stub.document = "{\"instanceId\":[1]}";
-	refuse("/latest/dynamic/instance-identity/document: is not an identity document");
+	refuse("/latest/dynamic/instance-identity/document: the answer is not an identity document");
 	memset(large, ' ', sizeof(large) - 1);
 	stub.document = large;
 	assert_int_equal(cloud_ask(NULL, url, &labels, why, sizeof(why)), -ENODATA);

@@ -165,11 +165,11 @@ static void a_wrong_pattern_is_said_with_the_place(void **state)
 			"\"[a-\"");
 	refused_pattern("", "\"\" is empty");
 	refused_pattern("(a)\\1", "\"(a)\\1\" has a back-reference, which is not allowed");
-	refused_pattern("((a{30}){30}){30}", "\"((a{30}){30}){30}\" repeats too much, too often");
-	refused_pattern("a+++++++++++", "\"a+++++++++++\" repeats too much, too often");
+	refused_pattern("((a{30}){30}){30}", "\"((a{30}){30}){30}\" has too many repetitions");
+	refused_pattern("a+++++++++++", "\"a+++++++++++\" has too many repetitions");
 	refused_pattern("((((((((((a+)+)+)+)+)+)+)+)+)+)+",
-			"\"((((((((((a+)+)+)+)+)+)+)+)+)+)+\" repeats too much, too often");
-	refused_pattern("a{1,30000}", "\"a{1,30000}\" repeats too much, too often");
+			"\"((((((((((a+)+)+)+)+)+)+)+)+)+)+\" has too many repetitions");
+	refused_pattern("a{1,30000}", "\"a{1,30000}\" has too many repetitions");
 	memset(longest, 'a', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
 	assert_false(report_pattern_is_fine(longest, why, sizeof(why)));
