@@ -54,6 +54,12 @@ const char *const wire_state_names[WIRE_STATE_COUNT] = {
 	[WIRE_STATE_TIMED_WAITING] = "timed_waiting",
 };
 
+const char *const wire_pause_names[WIRE_PAUSE_KIND_COUNT] = {
+	[WIRE_PAUSE_NONE] = "none",
+	[WIRE_PAUSE_SAFEPOINT] = "safepoint",
+	[WIRE_PAUSE_GC] = "gc",
+};
+
 const char *const wire_offcpu_names[WIRE_OFFCPU_STATUS_COUNT] = {
 	[WIRE_OFFCPU_NONE] = "none",
 	[WIRE_OFFCPU_RUNNABLE] = "runnable",

@@ -50,6 +50,7 @@ enum wire_type {
 	WIRE_NOTE, /* wire_fault: what the owner should know of one step; "" takes it back */
 	WIRE_STATE, /* base time, then records of wire_state */
 	WIRE_VIRTUAL, /* base time, then records of wire_virtual */
+	WIRE_PAUSE, /* base time, then records of wire_pause */
 
 	WIRE_START = 64, /* wire_start: begin a session, or change the running one */
 	WIRE_STOP, /* stop sampling, stay connected (START resumes) */
@@ -114,6 +115,14 @@ enum wire_offcpu_status {
 	WIRE_OFFCPU_BLOCKED_IN_VM, /* a safepoint, or a lock or operation of the JVM's own */
 	WIRE_OFFCPU_GC, /* the same, and a garbage collection was counted meanwhile */
 	WIRE_OFFCPU_STATUS_COUNT
+};
+
+/* Why no thread ran Java. The number goes over the wire: append only. */
+enum wire_pause_kind {
+	WIRE_PAUSE_NONE, /* no pause: from this number on they are told */
+	WIRE_PAUSE_SAFEPOINT, /* an operation of the JVM's that is no collection */
+	WIRE_PAUSE_GC, /* the threads stood still for a garbage collection */
+	WIRE_PAUSE_KIND_COUNT
 };
 
 /* What is collected, each with accounts of its own: X(ENUM, "name", "unit of its weights"). The
@@ -253,6 +262,7 @@ extern const char *const wire_event_names[WIRE_EVENT_COUNT];
 extern const char *const wire_wait_names[WIRE_WAIT_COUNT];
 extern const char *const wire_state_names[WIRE_STATE_COUNT];
 extern const char *const wire_offcpu_names[WIRE_OFFCPU_STATUS_COUNT];
+extern const char *const wire_pause_names[WIRE_PAUSE_KIND_COUNT];
 
 /* A string inside a decoded frame: borrowed from the frame's bytes, not NUL-terminated. */
 struct wire_str {
@@ -428,6 +438,19 @@ struct wire_virtual {
 	uint32_t mounted; /* of them: on a carrier now (running or pinned) */
 };
 
+/*
+ * PAUSE: one safepoint, all of it, by the JVM's own account. The JVM numbers them, so a number that
+ * never comes is one that nobody could see. No event, and not in the accounts.
+ */
+struct wire_pause {
+	uint64_t begin_ns; /* CLOCK_MONOTONIC: the threads were called to a stop */
+	uint64_t reach_ns; /* so long until the last had stopped */
+	uint64_t length_ns; /* from begin_ns until they were let go */
+	uint64_t number;
+	uint8_t kind; /* enum wire_pause_kind */
+	uint32_t operation_id; /* string, the JVM's word for what it was for; 0 = unknown */
+};
+
 struct wire_fault {
 	uint32_t code; /* errno value, or 0 */
 	struct wire_str step; /* short: "engine", "walker", "detach" */
@@ -501,6 +524,7 @@ bool wire_put_alloc(struct wire_writer *w, const struct wire_alloc *a);
 bool wire_put_offcpu(struct wire_writer *w, const struct wire_offcpu *o);
 bool wire_put_state(struct wire_writer *w, const struct wire_state *s);
 bool wire_put_virtual(struct wire_writer *w, const struct wire_virtual *v);
+bool wire_put_pause(struct wire_writer *w, const struct wire_pause *p);
 bool wire_put_ledger(struct wire_writer *w, const struct wire_ledger *l);
 bool wire_put_fault(struct wire_writer *w, const struct wire_fault *f); /* NOTE, FAULT, BYE */
 bool wire_put_start(struct wire_writer *w, const struct wire_start *s);
@@ -546,6 +570,7 @@ int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret);
 int wire_next_offcpu(struct wire_reader *r, struct wire_offcpu *ret);
 int wire_next_state(struct wire_reader *r, struct wire_state *ret);
 int wire_next_virtual(struct wire_reader *r, struct wire_virtual *ret);
+int wire_next_pause(struct wire_reader *r, struct wire_pause *ret);
 /* Whole-body frames: 0 or -EBADMSG. */
 int wire_get_hello(const struct wire_frame *f, struct wire_hello *ret);
 int wire_get_ledger(const struct wire_frame *f, struct wire_ledger *ret);

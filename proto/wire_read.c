@@ -296,6 +296,21 @@ int wire_next_virtual(struct wire_reader *r, struct wire_virtual *ret)
 	return 1;
 }
 
+int wire_next_pause(struct wire_reader *r, struct wire_pause *ret)
+{
+	int more = get_time(r, &ret->begin_ns);
+	uint32_t kind;
+
+	if (more <= 0)
+		return more;
+	if (get_u64(r, &ret->reach_ns) || get_u64(r, &ret->length_ns) ||
+	    get_u64(r, &ret->number) || get_max(r, WIRE_PAUSE_KIND_COUNT - 1, &kind) ||
+	    get_id(r, &ret->operation_id) || ret->reach_ns > ret->length_ns)
+		return -EBADMSG;
+	ret->kind = (uint8_t)kind;
+	return 1;
+}
+
 /* A (key, length, bytes) record; u64 values are a varint that fills the bytes exactly. */
 static int get_key(struct wire_reader *r, uint64_t *ret_key, struct wire_str *ret)
 {

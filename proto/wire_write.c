@@ -324,6 +324,19 @@ bool wire_put_virtual(struct wire_writer *w, const struct wire_virtual *v)
 	return add_timed(w, &r, v->mono_ns);
 }
 
+bool wire_put_pause(struct wire_writer *w, const struct wire_pause *p)
+{
+	struct record r;
+
+	rec_time(&r, w, p->begin_ns);
+	rec_u64(&r, p->reach_ns);
+	rec_u64(&r, p->length_ns);
+	rec_u64(&r, p->number);
+	rec_u64(&r, p->kind);
+	rec_u64(&r, p->operation_id);
+	return add_timed(w, &r, p->begin_ns);
+}
+
 static void rec_details(struct record *r, unsigned base, const uint64_t *values, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {

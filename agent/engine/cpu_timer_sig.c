@@ -15,6 +15,7 @@
 #include "agent/base/producer.h"
 #include "agent/engine/handler_cost.h"
 #include "agent/engine/host.h"
+#include "agent/engine/pauses.h"
 #include "agent/engine/slots.h"
 #include "agent/engine/wall.h"
 #include "agent/hotspot/thread_status.h"
@@ -193,6 +194,7 @@ void engine_sample_both_sig(struct ring_sample *head, struct ring_sample *also, 
 	bool timed = handler_is_timed_sig(n);
 	uint64_t begin_ns = timed ? clock_ns_sig(CLOCK_THREAD_CPUTIME_ID) : 0;
 
+	pauses_look_sig();
 	producer_take_sig(head);
 	if (also)
 		producer_take_sig(also);

@@ -40,6 +40,9 @@ void writer_thread(const struct wire_thread *thread);
 void writer_state(const struct wire_state *state);
 /* Queues a group of virtual threads; fills in its ids. @container, @class_name: "" = none. */
 void writer_virtual(struct wire_virtual *group, const char *container, const char *class_name);
+/* Queues a safepoint; fills in its id. @operation: "" = unknown. If it is dropped, the gap in the
+ * numbers tells. */
+void writer_pause(struct wire_pause *pause, const char *operation);
 /* There is no reader: drops everything pending and in the ring as drop.no_reader. */
 void writer_discard(void);
 void writer_free(void);

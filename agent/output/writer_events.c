@@ -248,3 +248,12 @@ void writer_virtual(struct wire_virtual *group, const char *container, const cha
 	if (!writer.torn)
 		(void)PUT(PENDING_VIRTUAL, wire_put_virtual, group);
 }
+
+void writer_pause(struct wire_pause *pause, const char *operation)
+{
+	if (writer.torn && writer_new_epoch() != WRITER_OK)
+		return;
+	pause->operation_id = operation[0] ? writer_string_id(operation) : 0;
+	if (!writer.torn)
+		(void)PUT(PENDING_PAUSE, wire_put_pause, pause);
+}

@@ -18,6 +18,7 @@ enum pending {
 	PENDING_THREAD,
 	PENDING_STATE,
 	PENDING_VIRTUAL,
+	PENDING_PAUSE, /* before OFFCPU, whose reason it may be */
 	PENDING_CPU,
 	PENDING_OFFCPU, /* before LOCK: a wait for a lock is in both, and the daemon joins them */
 	PENDING_LOCK,

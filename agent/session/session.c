@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include "agent/engine/cpu_timer.h"
 #include "agent/engine/handler_cost.h"
+#include "agent/engine/pauses.h"
 #include "agent/engine/wall.h"
 #include "agent/events/idle_waits.h"
 #include "agent/events/sources.h"
@@ -72,6 +73,7 @@ static struct {
 	bool stuck; /* a handler hangs, so its memory is never freed */
 	bool ledger_due;
 	bool sampled; /* the first samples of the session have come */
+	bool pauses_begun; /* or this JVM's safepoints cannot be read */
 	uint64_t next_waits_check_ns;
 	struct turn scan, names;
 	uint64_t taken_at_ledger;
@@ -99,6 +101,7 @@ static void stop_sampling(void)
 {
 	session.stuck |= !sources_end();
 	stop_engine();
+	pauses_end();
 }
 
 /* The reader is gone: nothing of the agent runs in the application until the next START. The next
@@ -227,6 +230,7 @@ static void start_sampling(int r, const char *step, const char *why)
 	}
 	session.state = RUNNING;
 	session.ledger_due = true;
+	session.pauses_begun = false;
 	trace_begin(&session.start);
 	rest_begin(now);
 	turn_done(&session.scan, now, SCAN_NS);
@@ -546,11 +550,48 @@ static enum writer_result look_around(uint64_t now)
 	return r;
 }
 
+/* ---- safepoints ---------------------------------------------------------------------------- */
+
+/* Not before the first samples are on their way: it reads libjvm's file. */
+static void session_begin_pauses(void)
+{
+	struct wire_pause from = { .begin_ns = mono_ns(), .kind = WIRE_PAUSE_NONE };
+	uint64_t begin_ns = thread_cpu_ns(0);
+
+	session.pauses_begun = true;
+	if (strcmp(walker_name(), "hotspot") == 0 && pauses_begin(&from.number))
+		writer_pause(&from, "");
+	agent.housekeeping_ns += thread_cpu_ns(0) - begin_ns;
+}
+
+/* Before the samples: a time off the CPU may have been such a pause. */
+static void session_tell_pauses(uint64_t now)
+{
+	struct safepoint s;
+
+	pauses_tick(now);
+	while (pauses_take(&s)) {
+		const char *operation = safepoints_operation(s.operation);
+		struct wire_pause record = {
+			.begin_ns = s.begin_ns,
+			.reach_ns = s.reached_ns - s.begin_ns,
+			.length_ns = s.end_ns - s.begin_ns,
+			.number = s.number,
+			.kind = safepoints_collects(operation) ? WIRE_PAUSE_GC
+							       : WIRE_PAUSE_SAFEPOINT,
+		};
+
+		writer_pause(&record, operation);
+	}
+}
+
 static void run_once(uint64_t now)
 {
 	uint64_t tail = agent.ring.tail;
-	enum writer_result r = writer_drain(UINT64_MAX);
+	enum writer_result r;
 
+	session_tell_pauses(now);
+	r = writer_drain(UINT64_MAX);
 	rest_batch(now, agent.ring.tail != tail);
 	session.sampled |= agent.ring.tail != tail;
 	if (r != WRITER_GONE) {
@@ -567,6 +608,8 @@ static void run_once(uint64_t now)
 		r = writer_flush();
 	if (session.sampled)
 		walker_catch_up();
+	if (r != WRITER_GONE && session.sampled && !session.pauses_begun)
+		session_begin_pauses();
 	if (r == WRITER_GONE || (writer_full_since() && now > writer_full_since() + LEASE_NS))
 		session_stop_streaming();
 }
@@ -632,6 +675,31 @@ static void take_time(bool woken)
 		session_gather();
 }
 
+/* Milliseconds to the next look for a safepoint, @ms at most (-1: no limit). */
+static int session_until_pause(uint64_t now, int ms)
+{
+	uint64_t next = pauses_next_ns();
+	int until;
+
+	if (session.state != RUNNING || next == UINT64_MAX)
+		return ms;
+	until = next > now ? (int)((next - now + NS_PER_MS - 1) / NS_PER_MS) : 0;
+	return ms < 0 || until < ms ? until : ms;
+}
+
+/* The thread has slept since @since, for less than the @ms in which nothing else is due: it looks for
+ * a safepoint and goes on sleeping. */
+static bool session_only_looks(uint64_t since, int ms)
+{
+	uint64_t now = mono_ns();
+
+	if (pauses_next_ns() > now || session.state != RUNNING ||
+	    (ms >= 0 && now >= since + (uint64_t)ms * NS_PER_MS))
+		return false;
+	pauses_tick(now);
+	return !pauses_are_many();
+}
+
 bool session_step(void)
 {
 	struct pollfd fds[3] = {
@@ -641,10 +709,12 @@ bool session_step(void)
 		 * would never sleep */
 		{ .fd = session.state == WAITING ? -1 : session.events_fd, .events = 0 },
 	};
-	uint64_t count;
+	uint64_t count, now = mono_ns();
+	int ms = sleep_ms(now), n;
 	bool woken;
 
-	if (poll(fds, 3, sleep_ms(mono_ns())) < 0)
+	n = poll(fds, 3, session_until_pause(now, ms));
+	if (n < 0 || (n == 0 && session_only_looks(now, ms)))
 		return true;
 	woken = fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0;
 	if (session.state == RUNNING)

@@ -119,14 +119,20 @@ static double command_timeline_events(const cJSON *json, const char *kind)
 /* Prints "timeline.html: 5,120 samples, 31 waits. Open it in a browser." */
 static void command_timeline_say(const char *output, const cJSON *json, int format)
 {
-	double lost = 0;
+	double lost = 0, unseen;
 	const cJSON *sum;
 
 	if (strcmp(output, "-") == 0)
 		return;
-	fprintf(stderr, "%s: %.0f CPU samples, %.0f waits, %.0f intervals off the CPU", output,
-		command_timeline_events(json, "cpu"), command_timeline_events(json, "lock"),
-		command_timeline_events(json, "offcpu"));
+	fprintf(stderr,
+		"%s: %.0f CPU samples, %.0f waits, %.0f intervals off the CPU, %.0f safepoints and GC pauses",
+		output, command_timeline_events(json, "cpu"), command_timeline_events(json, "lock"),
+		command_timeline_events(json, "offcpu"), command_timeline_events(json, "band"));
+	unseen = json_number_of(json_get(json, "pauses"), "unseen");
+	if (unseen > 0)
+		fprintf(stderr, " (of %.0f more safepoints nobody saw the times)", unseen);
+	else if (cJSON_IsFalse(json_get(json_get(json, "pauses"), "known")))
+		fputs(" (this JVM's cannot be read)", stderr);
 	cJSON_ArrayForEach(sum, json_get(json, "no_room")) lost += json_number_of(sum, "events");
 	if (lost > 0)
 		fprintf(stderr, "; %.0f events found no room in kindlingd's memory", lost);

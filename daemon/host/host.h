@@ -111,6 +111,8 @@ const struct kernel_frames *host_kernel_frames(struct host *h);
 const struct locks *host_locks(const struct target *t);
 /* The last minutes of @t, event by event; NULL = it has sent nothing yet, or has ended. */
 const struct timeline *host_timeline(const struct target *t);
+/* The safepoints of @t; NULL = it has sent nothing yet, or has ended. */
+const struct pauses *host_pauses(const struct target *t);
 /* Brings the kernel's times of all threads up to now; called once a second and before a
  * question. */
 void host_take_times(struct host *h);

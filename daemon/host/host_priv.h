@@ -12,6 +12,7 @@
 #include "daemon/host/host.h"
 #include "daemon/host/offcpu_join.h"
 #include "daemon/host/thread_ids.h"
+#include "daemon/timeline/pauses.h"
 
 struct host {
 	struct loop *loop; /* borrowed, and so is config */
@@ -69,6 +70,7 @@ struct host_entry {
 	struct live_source *source;
 	struct locks *locks; /* NULL = no memory */
 	struct timeline *timeline; /* NULL = no memory, or the target has ended */
+	struct pauses pauses; /* its last safepoints */
 	struct time_ledger *ledger; /* NULL = the kernel has no times of its threads */
 	struct offcpu_join *offcpu; /* NULL = no record has come yet, or no memory */
 	struct thread_ids

@@ -17,6 +17,13 @@ const struct timeline *host_timeline(const struct target *t)
 	return e ? e->timeline : NULL;
 }
 
+const struct pauses *host_pauses(const struct target *t)
+{
+	const struct host_entry *e = t->userdata;
+
+	return e ? &e->pauses : NULL;
+}
+
 void host_moment_sample(const struct host_entry *e, const struct target *t, enum timeline_kind kind,
 			const struct stream_sample *s, uint32_t tid)
 {
@@ -94,4 +101,30 @@ void host_moment_offcpu(const struct host_entry *e, const struct target *t,
 
 	if (e->timeline)
 		timeline_add(e->timeline, t->stream, &event, clock_real_ns());
+}
+
+static void moment_band(const struct host_entry *e, const struct target *t,
+			enum timeline_band band, uint64_t begin_ns, uint64_t length_ns,
+			const char *operation)
+{
+	const struct timeline_event event = {
+		.kind = TIMELINE_BAND,
+		.reason = (uint8_t)band,
+		.end_ns = begin_ns + length_ns + (uint64_t)t->real_minus_mono_ns,
+		.length_ns = length_ns,
+		.class_name = operation,
+		.syscall = -1,
+	};
+
+	if (e->timeline && length_ns)
+		timeline_add(e->timeline, t->stream, &event, clock_real_ns());
+}
+
+void host_moment_pause(const struct host_entry *e, const struct target *t,
+		       const struct wire_pause *w, const char *operation)
+{
+	uint64_t reach_ns = w->kind == WIRE_PAUSE_GC ? w->reach_ns : w->length_ns;
+
+	moment_band(e, t, TIMELINE_SAFEPOINT, w->begin_ns, reach_ns, operation);
+	moment_band(e, t, TIMELINE_GC, w->begin_ns + reach_ns, w->length_ns - reach_ns, operation);
 }

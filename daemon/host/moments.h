@@ -13,5 +13,9 @@ void host_moment_lock(const struct host_entry *e, const struct target *t,
  * goes to the virtual thread. */
 void host_moment_offcpu(const struct host_entry *e, const struct target *t,
 			const struct offcpu_event *event);
+/* Adds a safepoint as bands across all threads. A collection's band is the part in which all of them
+ * stood still, so bands never overlap. @operation: what it was for, in the JVM's word. */
+void host_moment_pause(const struct host_entry *e, const struct target *t,
+		       const struct wire_pause *w, const char *operation);
 /* Bytes that the settings leave to all timelines. */
 size_t host_moments_bytes(const struct config *c);

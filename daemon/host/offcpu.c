@@ -18,11 +18,33 @@
 /* ---- join -> profile, listeners ---------------------------------------------------------------
  */
 
+/* The JVM says of a thread only that it was blocked in the VM: at a safepoint, or by a lock or an
+ * operation of the JVM's own. Its safepoints tell which, where they can be read. */
+static enum offcpu_reason offcpu_by_pauses(const struct host_entry *entry,
+					   const struct offcpu_event *e)
+{
+	uint64_t ran_ns = e->end_ns - (e->runqueue_ns < e->duration_ns ? e->runqueue_ns : 0);
+
+	switch (entry ? pauses_during(&entry->pauses, e->end_ns - e->duration_ns, ran_ns)
+		      : PAUSES_UNKNOWN) {
+	case PAUSES_NONE:
+		return OFFCPU_REASON_OTHER;
+	case PAUSES_SAFEPOINT:
+		return OFFCPU_REASON_SAFEPOINT;
+	case PAUSES_GC:
+		return OFFCPU_REASON_GC;
+	default:
+		return e->reason;
+	}
+}
+
 static void offcpu_explain(void *userdata, struct offcpu_event *e)
 {
 	const struct target *t = userdata;
 
 	offcpu_event_explain(e, t->stream, stream_thread_name(t->stream, e->tid));
+	if (e->reason == OFFCPU_REASON_SAFEPOINT || e->reason == OFFCPU_REASON_GC)
+		e->reason = offcpu_by_pauses(t->userdata, e);
 }
 
 static void offcpu_to_profile(struct host *h, const struct host_entry *entry,

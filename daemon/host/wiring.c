@@ -155,6 +155,8 @@ static void wiring_on_hello(void *userdata, struct target *t)
 	}
 	if (e && e->locks)
 		locks_session(e->locks);
+	if (e)
+		pauses_forget(&e->pauses);
 	host_take_cpu(h, t);
 }
 
@@ -315,6 +317,14 @@ static void wiring_on_virtual(void *target, const struct stream_virtual *v)
 		locks_virtual(e->locks, v);
 }
 
+static void wiring_on_pause(void *target, const struct wire_pause *w, const char *operation)
+{
+	struct host_entry *e = wiring_entry_of(target);
+
+	if (e && pauses_add(&e->pauses, w))
+		host_moment_pause(e, target, w, operation);
+}
+
 /* ---- target <-> host engine ------------------------------------------------------------------ */
 
 struct kernel_stacks *host_stacks_of(void *userdata, pid_t pid)
@@ -459,6 +469,7 @@ const struct targets_ops host_target_calls = {
 		.on_thread = wiring_on_thread,
 		.on_state = wiring_on_thread_state,
 		.on_virtual = wiring_on_virtual,
+		.on_pause = wiring_on_pause,
 	},
 	.on_ledger = wiring_on_ledger,
 	.on_labels = on_labels,

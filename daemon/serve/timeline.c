@@ -8,6 +8,7 @@
 #include "daemon/ground/clock.h"
 #include "daemon/profile/class_text.h"
 #include "daemon/serve/serve_priv.h"
+#include "daemon/timeline/pauses.h"
 
 #define LAST_NS	     (30 * NS_PER_S)
 #define TABLES_BYTES (48ul << 20) /* for the names and stacks of one answer */
@@ -290,6 +291,19 @@ static void names_text(struct text_out *to, const char *name, const char *const 
 	text_put(to, "]");
 }
 
+/* What the bands leave out: all of them, or safepoints that nobody saw. */
+static void timeline_pauses_text(struct drawing *d)
+{
+	const struct pauses *p = host_pauses(d->target);
+	uint64_t shift_ns = (uint64_t)d->target->real_minus_mono_ns;
+
+	text_printf(&d->out, ",\"pauses\":{\"known\":%s,\"unseen\":%" PRIu64 "}",
+		    p && p->known ? "true" : "false",
+		    p ? pauses_unseen(p, d->question.from_ns - shift_ns,
+				      d->question.to_ns - shift_ns)
+		      : 0);
+}
+
 static void timeline_text(struct drawing *d)
 {
 	const struct timeline_question *q = &d->question;
@@ -316,6 +330,7 @@ static void timeline_text(struct drawing *d)
 	text_put(to, ",");
 	names_text(to, "band", timeline_band_names, TIMELINE_BAND_COUNT);
 	text_put(to, "}");
+	timeline_pauses_text(d);
 	for (int k = 0; k < TIMELINE_KIND_COUNT; k++)
 		events_text(d, (enum timeline_kind)k);
 	timeline_threads_text(d);

@@ -162,3 +162,12 @@ int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fa
 		s->ops.on_virtual(s->userdata, &v);
 	return 0;
 }
+
+int events_add_pause(struct stream *s, const struct wire_pause *w, struct fault *f)
+{
+	if (w->operation_id && !dictionary_has_string(s, w->operation_id))
+		return stream_events_undefined(f, "string", w->operation_id);
+	if (s->ops.on_pause)
+		s->ops.on_pause(s->userdata, w, dictionary_string(s, w->operation_id));
+	return 0;
+}

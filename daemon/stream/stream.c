@@ -157,6 +157,7 @@ RECORDS(alloc, wire_next_alloc, events_add_alloc)
 RECORDS(offcpu, wire_next_offcpu, events_add_offcpu)
 RECORDS(state, wire_next_state, events_add_state)
 RECORDS(virtual, wire_next_virtual, events_add_virtual)
+RECORDS(pause, wire_next_pause, events_add_pause)
 
 static int on_frame(struct stream *s, const struct wire_frame *frame, struct fault *f)
 {
@@ -199,6 +200,8 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 		return on_states(s, frame, f);
 	case WIRE_VIRTUAL:
 		return on_virtuals(s, frame, f);
+	case WIRE_PAUSE:
+		return on_pauses(s, frame, f);
 	case WIRE_LEDGER:
 		return accounts_on_ledger(s, frame, f);
 	case WIRE_NOTE:

@@ -120,6 +120,8 @@ struct stream_ops {
 	 * not counted as events */
 	void (*on_state)(void *userdata, const struct wire_state *w, const char *thread);
 	void (*on_virtual)(void *userdata, const struct stream_virtual *v);
+	/* a safepoint, as in struct wire_pause; not counted as an event. @operation: "" = unknown */
+	void (*on_pause)(void *userdata, const struct wire_pause *w, const char *operation);
 	/* a sentence for the user about @step ("lock"); "" withdraws it */
 	void (*on_note)(void *userdata, const char *step, const char *what);
 	/* a LEDGER frame has been decoded: stream_counts() is consistent now */

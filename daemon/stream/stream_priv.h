@@ -118,6 +118,7 @@ int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault 
 int events_add_offcpu(struct stream *s, const struct wire_offcpu *w, struct fault *f);
 int events_add_state(struct stream *s, const struct wire_state *w, struct fault *f);
 int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f);
+int events_add_pause(struct stream *s, const struct wire_pause *w, struct fault *f);
 
 /* claims.c: can the process have done this? */
 bool claims_believe(struct stream *s, enum wire_event event, uint64_t weight);

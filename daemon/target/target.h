@@ -94,7 +94,7 @@ struct targets_ops {
 	void (*on_reset)(void *userdata, struct target *t);
 	void (*on_sample)(void *userdata, struct target *t, const struct stream_sample *s);
 	/* Given to each target's stream as they are, with the target as userdata: on_mapping,
-	 * on_wall, on_lock, on_alloc, on_thread, on_state and on_virtual. The others are the
+	 * on_wall, on_lock, on_alloc, on_thread, on_state, on_virtual and on_pause. The others are the
 	 * table's own. */
 	struct stream_ops stream;
 	/* these may be NULL */

@@ -19,6 +19,7 @@ static void read_records(const struct wire_frame *f)
 	struct wire_offcpu offcpu;
 	struct wire_state state;
 	struct wire_virtual virtual;
+	struct wire_pause pause;
 	struct wire_hello hello;
 	struct wire_ledger ledger;
 	struct wire_fault fault;
@@ -59,6 +60,9 @@ static void read_records(const struct wire_frame *f)
 		;
 	wire_read(&r, f);
 	while (wire_next_virtual(&r, &virtual) > 0)
+		;
+	wire_read(&r, f);
+	while (wire_next_pause(&r, &pause) > 0)
 		;
 	(void)wire_get_hello(f, &hello);
 	(void)wire_get_ledger(f, &ledger);

@@ -73,6 +73,7 @@ void on_virtual(const struct wire_virtual *v);
 void on_alloc(const struct wire_alloc *a);
 void on_wall(const struct wire_sample *s);
 void on_offcpu(const struct wire_offcpu *o);
+void on_pause(const struct wire_pause *p);
 void on_sample(const struct wire_sample *s);
 
 /* reader_session.c */

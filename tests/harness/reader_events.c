@@ -134,6 +134,17 @@ void on_offcpu(const struct wire_offcpu *o)
 	printf("\n");
 }
 
+void on_pause(const struct wire_pause *p)
+{
+	if (p->operation_id && !in.strings[p->operation_id])
+		wrong("a pause for a string %u", p->operation_id);
+	else if (opt.lines)
+		printf("PAUSE %llu number %llu %s %s %llu ns, reached after %llu ns\n",
+		       (unsigned long long)p->begin_ns, (unsigned long long)p->number,
+		       wire_pause_names[p->kind], p->operation_id ? text(p->operation_id) : "-",
+		       (unsigned long long)p->length_ns, (unsigned long long)p->reach_ns);
+}
+
 /* ---- samples ---- */
 
 void on_sample(const struct wire_sample *s)

@@ -315,6 +315,9 @@ void on_frame(const struct wire_frame *f)
 	case WIRE_VIRTUAL:
 		EACH(wire_virtual, wire_next_virtual, on_virtual);
 		break;
+	case WIRE_PAUSE:
+		EACH(wire_pause, wire_next_pause, on_pause);
+		break;
 	case WIRE_WALL:
 		EACH(wire_sample, wire_next_sample, on_wall);
 		break;

@@ -47,12 +47,23 @@ static inline void on_virtual(void *userdata, const struct stream_virtual *v)
 	last_virtual = *v;
 }
 
+static struct wire_pause last_pause;
+static char last_operation[64];
+
+static inline void on_pause(void *userdata, const struct wire_pause *w, const char *operation)
+{
+	(void)userdata;
+	last_pause = *w;
+	snprintf(last_operation, sizeof(last_operation), "%s", operation);
+}
+
 static const struct stream_ops ops = {
 	.on_hello = on_hello,
 	.on_sample = on_sample,
 	.on_bye = on_bye,
 	.on_state = on_state,
 	.on_virtual = on_virtual,
+	.on_pause = on_pause,
 };
 
 static inline struct wire_str str(const char *s)

@@ -149,6 +149,28 @@ static void states_of_threads_are_told_with_names_and_stand_beside_the_accounts(
 	stream_free(s);
 }
 
+static void safepoints_are_told_with_what_they_were_for(void **state)
+{
+	struct wire_pause pause = { 5, 2, 9, 3, WIRE_PAUSE_GC, 1 };
+	struct stream *s = greeted_stream();
+	struct fault f = { 0 };
+	struct wire_writer w;
+
+	(void)state;
+	assert_int_equal(put_string(s, 1, "G1CollectFull", &f), 0);
+	wire_begin(&w, buf, WIRE_PAUSE);
+	assert_true(wire_put_pause(&w, &pause));
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_int_equal(last_pause.length_ns, 9);
+	assert_int_equal(last_pause.number, 3);
+	assert_string_equal(last_operation, "G1CollectFull");
+	pause.operation_id = 2; /* which nobody defined */
+	wire_begin(&w, buf, WIRE_PAUSE);
+	assert_true(wire_put_pause(&w, &pause));
+	assert_int_equal(feed(s, &w, &f), -EBADMSG);
+	stream_free(s);
+}
+
 static void frames_of_unknown_types_are_skipped(void **state)
 {
 	struct stream *s = greeted_stream();
@@ -178,6 +200,7 @@ int main(void)
 		cmocka_unit_test(a_later_hello_begins_anew_and_keeps_the_accounts),
 		cmocka_unit_test(
 			states_of_threads_are_told_with_names_and_stand_beside_the_accounts),
+		cmocka_unit_test(safepoints_are_told_with_what_they_were_for),
 		cmocka_unit_test(frames_of_unknown_types_are_skipped),
 	};
 

@@ -524,6 +524,44 @@ static void states_of_threads_come_back(void **state)
 	assert_int_equal(group_out.mounted, 7);
 }
 
+static void pauses_come_back(void **state)
+{
+	const struct wire_pause in[2] = {
+		{ 5000, 0, 0, 41, WIRE_PAUSE_NONE, 0 },
+		{ UINT64_MAX - 7, 3, UINT64_MAX, UINT64_MAX, WIRE_PAUSE_GC, WIRE_ID_MAX - 1 },
+	};
+	const struct wire_pause wrong[2] = {
+		{ .kind = WIRE_PAUSE_KIND_COUNT },
+		{ .reach_ns = 2, .length_ns = 1, .kind = WIRE_PAUSE_GC },
+	};
+	struct wire_pause out;
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_PAUSE);
+	for (int i = 0; i < 2; i++)
+		assert_true(wire_put_pause(&w, &in[i]));
+	f = finish(&w);
+	wire_read(&r, &f);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(wire_next_pause(&r, &out), 1);
+		assert_true(out.begin_ns == in[i].begin_ns && out.reach_ns == in[i].reach_ns);
+		assert_true(out.length_ns == in[i].length_ns && out.number == in[i].number);
+		assert_int_equal(out.kind, in[i].kind);
+		assert_int_equal(out.operation_id, in[i].operation_id);
+	}
+	assert_int_equal(wire_next_pause(&r, &out), 0);
+	for (int i = 0; i < 2; i++) {
+		wire_begin(&w, buf, WIRE_PAUSE);
+		assert_true(wire_put_pause(&w, &wrong[i]));
+		f = finish(&w);
+		wire_read(&r, &f);
+		assert_int_equal(wire_next_pause(&r, &out), -EBADMSG);
+	}
+}
+
 static void states_that_cannot_be_are_refused(void **state)
 {
 	struct wire_state thread = { .tid = 1, .state = WIRE_STATE_COUNT };
@@ -637,6 +675,7 @@ int main(void)
 		cmocka_unit_test(a_wait_of_an_unknown_kind_is_refused),
 		cmocka_unit_test(a_record_that_stands_for_no_wait_is_refused),
 		cmocka_unit_test(states_of_threads_come_back),
+		cmocka_unit_test(pauses_come_back),
 		cmocka_unit_test(states_that_cannot_be_are_refused),
 		cmocka_unit_test(what_a_newer_agent_adds_is_skipped),
 		cmocka_unit_test(bytes_that_are_no_frame_are_refused),

@@ -1,0 +1,90 @@
+/* See pauses.h. */
+#include "daemon/timeline/pauses.h"
+
+#include <string.h>
+
+void pauses_forget(struct pauses *p)
+{
+	memset(p, 0, sizeof(*p));
+}
+
+/* The @back-th from the newest; NULL = there is none. */
+static const struct pauses_one *pauses_at(const struct pauses *p, uint32_t back)
+{
+	uint32_t kept = p->n < PAUSES_MAX ? p->n : PAUSES_MAX;
+
+	return back < kept ? &p->list[(p->n - 1 - back) % PAUSES_MAX] : NULL;
+}
+
+bool pauses_add(struct pauses *p, const struct wire_pause *w)
+{
+	const struct pauses_one *last = pauses_at(p, 0);
+	uint64_t skipped;
+
+	if (w->kind == WIRE_PAUSE_NONE) {
+		pauses_forget(p);
+		p->known = true;
+		p->number = w->number;
+		p->since_ns = w->begin_ns;
+		return false;
+	}
+	if (!p->known || w->number <= p->number || w->length_ns > UINT64_MAX - w->begin_ns ||
+	    (last && w->begin_ns < last->end_ns))
+		return false;
+	skipped = w->number - p->number - 1;
+	p->list[p->n++ % PAUSES_MAX] = (struct pauses_one){
+		.begin_ns = w->begin_ns,
+		.end_ns = w->begin_ns + w->length_ns,
+		.unseen = skipped < UINT32_MAX ? (uint32_t)skipped : UINT32_MAX,
+		.collects = w->kind == WIRE_PAUSE_GC,
+	};
+	if (p->n == 2 * PAUSES_MAX)
+		p->n = PAUSES_MAX;
+	p->number = w->number;
+	p->seen++;
+	p->unseen += skipped;
+	return true;
+}
+
+static uint64_t pauses_common(const struct pauses_one *o, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t from = o->begin_ns > begin_ns ? o->begin_ns : begin_ns;
+	uint64_t to = o->end_ns < end_ns ? o->end_ns : end_ns;
+
+	return from < to ? to - from : 0;
+}
+
+enum pauses_answer pauses_during(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t of[2] = { 0 }, known_since = p->since_ns;
+	const struct pauses_one *o;
+	uint32_t back = 0;
+
+	if (!p->known || end_ns <= begin_ns)
+		return PAUSES_UNKNOWN;
+	for (; (o = pauses_at(p, back)) && o->end_ns > begin_ns; back++) {
+		of[o->collects] += pauses_common(o, begin_ns, end_ns);
+		if (o->unseen && known_since < o->begin_ns)
+			known_since = o->begin_ns;
+	}
+	if (2 * (of[0] + of[1]) > end_ns - begin_ns)
+		return of[1] >= of[0] ? PAUSES_GC : PAUSES_SAFEPOINT;
+	if (!o && p->n >= PAUSES_MAX) /* older ones have gone */
+		return PAUSES_UNKNOWN;
+	return known_since > begin_ns ? PAUSES_UNKNOWN : PAUSES_NONE;
+}
+
+uint64_t pauses_unseen(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns)
+{
+	const struct pauses_one *o;
+	uint64_t n = 0;
+
+	for (uint32_t back = 0; (o = pauses_at(p, back)); back++) {
+		const struct pauses_one *before = pauses_at(p, back + 1);
+		uint64_t since = before ? before->end_ns : p->since_ns;
+
+		if (o->begin_ns > begin_ns && since < end_ns)
+			n += o->unseen;
+	}
+	return n;
+}

@@ -1,0 +1,41 @@
+/*
+ * The last safepoints of one target: to tell whether a thread that was off the CPU stood still with
+ * all others, and how many safepoints nobody saw. Pure memory, bounded. Times are CLOCK_MONOTONIC.
+ * A target says what it wants: numbers that run backwards are left out.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "proto/wire.h"
+
+#define PAUSES_MAX 512u
+
+struct pauses {
+	bool known; /* the agent reads them */
+	uint64_t number; /* of the last */
+	uint64_t since_ns; /* nothing before is known */
+	uint64_t seen, unseen; /* since then; unseen: their numbers never came */
+	uint32_t n; /* of list[], round and round */
+	struct pauses_one {
+		uint64_t begin_ns, end_ns;
+		uint32_t unseen; /* between the one before and this one */
+		bool collects;
+	} list[PAUSES_MAX];
+};
+
+/* A session begins anew: other numbers. */
+void pauses_forget(struct pauses *p);
+/* false = it is no pause to be shown: where they begin, or it was told before. */
+bool pauses_add(struct pauses *p, const struct wire_pause *w);
+
+enum pauses_answer {
+	PAUSES_UNKNOWN, /* some of that time is not known */
+	PAUSES_NONE, /* for the most part there was none */
+	PAUSES_SAFEPOINT,
+	PAUSES_GC,
+};
+/* What the threads stood still for, for the greater part of that time. */
+enum pauses_answer pauses_during(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns);
+/* Safepoints that were not seen and may have been in that time. */
+uint64_t pauses_unseen(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns);

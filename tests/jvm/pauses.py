@@ -1,0 +1,181 @@
+"""Safepoints and GC pauses against the JVM's own log: pauses.py MAJOR. Needs root.
+
+PauseKnown stops its world by collections and by stack traces, under G1 and under the serial collector, and -Xlog
+tells when, in the clock of the bands. Each safepoint of the log is a band of `kindling timeline`, of the same length
+and at the same moment, or is counted as not seen; no band is one that the log does not know. Each time off the CPU
+whose reason is `safepoint` or `gc` was one.
+"""
+import collections
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness")]
+from kindling import Daemon, Jvm, wait_for  # noqa: E402
+from walker import check, failures  # noqa: E402
+
+ROUNDS = 8  # of a collection and two stack traces
+COLLECTORS = ("G1", "Serial")
+MS = 10**6
+NEAR = 0.05, MS  # of the length, or ns
+UNSEEN_MAX = 0.05  # of the safepoints
+GC_NEAR_MIN = 0.5  # of the collections: the log leaves out what the JVM does around them, and what other
+# processes take of that time
+_, AT, LENGTH, _, _, REASON, _, LOCK, _, _, _, _, RUNQUEUE = range(13)
+SAFEPOINT = re.compile(r'\[(\d+)ns\] Safepoint "(\w+)", Time since last: .* Reaching safepoint: (\d+) ns.* Total: +(\d+) ns')
+PAUSE = re.compile(r"\[(\d+)ns\] GC\(\d+\) Pause .* (\d+\.\d+)ms")
+SETTINGS = "events: { cpu: { interval: 20ms }, lock: {}, offcpu: {} }\n"
+
+
+def realtime():
+    """CLOCK_REALTIME less CLOCK_MONOTONIC."""
+    return time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def near(a, b):
+    return abs(a - b) <= max(NEAR[0] * max(a, b), NEAR[1])
+
+
+def log_of(path):
+    """The log's safepoints [(begin, end, operation)] and its collections [(begin, end)], CLOCK_MONOTONIC."""
+    points, pauses = [], []
+    with open(path) as f:
+        for line in f:
+            m = SAFEPOINT.search(line)
+            if m:
+                points.append((int(m[1]) - int(m[4]), int(m[1]), m[2]))
+            m = PAUSE.search(line)
+            if m:
+                pauses.append((int(m[1]) - int(float(m[2]) * MS), int(m[1])))
+    return points, pauses
+
+
+def bands_of(answer):
+    """The bands as safepoints: [begin, end, operation, begin of the collection in it or None], CLOCK_MONOTONIC."""
+    names, found = answer["reasons"]["band"], []
+    offset = realtime()
+    for b in sorted(answer["band"], key=lambda b: b[AT]):
+        begin = answer["from_ns"] - offset + b[AT]
+        operation = answer["locks"][b[LOCK] - 1][0]
+        if names[b[REASON]] == "safepoint":
+            found.append([begin, begin + b[LENGTH], operation, None])
+        else:  # its safepoint ends where it begins, when all threads had stopped at last
+            if not found or found[-1][1] > begin + 10 or begin - found[-1][1] > 10:
+                found.append([begin, begin, operation, None])
+            found[-1][1], found[-1][3] = begin + b[LENGTH], begin
+    return found
+
+
+def judge(collector, points, pauses, bands, unseen):
+    first = bands[0][0] if bands else 0
+    wanted = [p for p in points if p[0] >= first - MS]
+    left, missed, wrong = list(bands), [], []
+    for begin, end, operation in wanted:
+        hit = [b for b in left if abs(b[0] - begin) <= MS and abs(b[1] - end) <= MS]
+        if not hit:
+            missed.append((begin, end - begin, operation))
+            continue
+        left.remove(hit[0])
+        if not near(hit[0][1] - hit[0][0], end - begin) or hit[0][2] != operation:
+            wrong.append((hit[0], begin, end, operation))
+    collections_of = {tuple(b): [p for p in pauses if b[0] <= p[0] and p[1] <= b[1]] for b in bands if b[3]}
+    lengths = [(b[1] - b[3], sum(p[1] - p[0] for p in inside)) for b, inside in collections_of.items()]
+    right = sum(near(band, log) for band, log in lengths)
+    with_gc = [b for b in bands if b[3]]
+    known = [p for p in pauses if p[0] >= first and not any(m[0] <= p[0] <= m[0] + m[1] for m in missed)]
+    print("%s: %d safepoints in the log, %d bands, %d missed (%d told), %d wrong, %d that the log does not know; "
+          "%d collections, %d bands, %d near" % (collector, len(wanted), len(bands), len(missed), unseen, len(wrong),
+                                                 len(left), len(known), len(with_gc), right))
+    check(len(bands) >= 3 * ROUNDS * (1 - UNSEEN_MAX), "%d bands" % len(bands))
+    check(not wrong, "other lengths than the log's: %s" % wrong)
+    check(not left, "bands that the log does not know: %s" % left)
+    check(len(missed) <= UNSEEN_MAX * len(wanted) and len(missed) <= unseen, "missed: %s, told: %d" % (missed, unseen))
+    check(sum(map(len, collections_of.values())) == len(known), "%d of %d collections lie in bands" % (
+        sum(map(len, collections_of.values())), len(known)))
+    check(right >= GC_NEAR_MIN * len(lengths) and lengths, "collections, band and log: %s" % lengths)
+
+
+def judge_offcpu(collector, points, answer, since):
+    """Threads that stood still after @since, when the agent read safepoints."""
+    names, offset = answer["reasons"]["offcpu"], realtime()
+    reasons, wrong = collections.Counter(), []
+    for row in answer["offcpu"]:
+        reason = names[row[REASON]]
+        if reason not in ("safepoint", "gc"):
+            continue
+        begin = answer["from_ns"] - offset + row[AT]
+        end, of = begin + row[LENGTH] - row[RUNQUEUE], collections.Counter()
+        if begin < since:
+            continue
+        for b, e, operation in points:
+            of["gc" if "Collect" in operation else "safepoint"] += max(0, min(e, end) - max(b, begin))
+        reasons[reason] += 1
+        if 2 * sum(of.values()) < 0.98 * (end - begin) or of[reason] < max(of.values()):
+            wrong.append((reason, row[LENGTH], row[RUNQUEUE], dict(of)))
+    print("%s: times off the CPU in pauses: %s, wrong %s" % (collector, dict(reasons), wrong[:3]))
+    check(not wrong, "reasons of times off the CPU: %s" % wrong)
+    check(reasons["gc"] >= ROUNDS and reasons["safepoint"] >= 1, "threads that stood still: %s" % dict(reasons))
+
+
+def ask(daemon, pid):
+    return json.loads(daemon.cli("timeline", "--last", "60s", "-o", "-", str(pid)).stdout)
+
+
+def play(daemon, jvms):
+    for jvm in jvms.values():
+        daemon.wait_state(jvm.pid, "streaming")
+    for jvm in jvms.values():
+        wait_for("the JVM's safepoints", lambda: ask(daemon, jvm.pid)["pauses"]["known"])
+        if not daemon.status().get("offcpu", {}).get("why"):
+            wait_for("times off the CPU", lambda: ask(daemon, jvm.pid)["offcpu"])
+    since = time.monotonic_ns()
+    for jvm in jvms.values():
+        jvm.process.stdin.write("\n")
+        jvm.process.stdin.flush()
+    for jvm in jvms.values():
+        assert jvm.process.stdout.readline() == "END\n"
+    return since
+
+
+def judge_all(daemon, collector, jvm, log, since):
+    points, pauses = log_of(log)
+
+    def told():
+        bands = bands_of(ask(daemon, jvm.pid))
+        return bands and abs(bands[-1][1] - points[-1][1]) <= MS
+    try:
+        wait_for("the last safepoint", told, 15)
+    except AssertionError:
+        pass  # it is judged, not waited for
+    answer = ask(daemon, jvm.pid)
+    judge(collector, points, pauses, bands_of(answer), answer["pauses"]["unseen"])
+    if answer["offcpu"]:
+        judge_offcpu(collector, points, answer, since)
+
+
+def main():
+    directory = tempfile.mkdtemp(prefix="kindling-pauses-")
+    with Daemon(SETTINGS) as daemon:
+        logs = {c: os.path.join(directory, c) for c in COLLECTORS}
+        jvms = {c: Jvm(sys.argv[1], "PauseKnown", str(ROUNDS), options=(
+            "-Xmx300m", "-XX:+Use%sGC" % c, "-Xlog:safepoint,gc:file=%s:tn" % logs[c])) for c in COLLECTORS}
+        try:
+            since = play(daemon, jvms)
+            for c, jvm in jvms.items():
+                judge_all(daemon, c, jvm, logs[c], since)
+        finally:
+            for jvm in jvms.values():
+                jvm.__exit__()
+    if failures:
+        print("files: " + directory)
+    else:
+        shutil.rmtree(directory)
+    sys.exit(1 if failures else 0)
+
+
+main()

@@ -1,0 +1,98 @@
+/* Safepoints of a target: what a thread that stood still stood still for, and what nobody saw. */
+#include "tests/unit/unit.h"
+#include "daemon/timeline/pauses.h"
+
+#define MS 1000000ull
+#define T0 (5000 * MS)
+
+static struct pauses pauses;
+
+static bool add(uint64_t number, uint64_t begin_ns, uint64_t length_ns, enum wire_pause_kind kind)
+{
+	const struct wire_pause w = {
+		.begin_ns = begin_ns,
+		.length_ns = length_ns,
+		.number = number,
+		.kind = (uint8_t)kind,
+	};
+
+	return pauses_add(&pauses, &w);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	pauses_forget(&pauses);
+	assert_false(add(40, T0, 0, WIRE_PAUSE_NONE));
+	return 0;
+}
+
+static void a_thread_that_stood_still_with_all_is_told_why(void **state)
+{
+	(void)state;
+	assert_true(add(41, T0 + 10 * MS, 5 * MS, WIRE_PAUSE_SAFEPOINT));
+	assert_true(add(42, T0 + 20 * MS, 30 * MS, WIRE_PAUSE_GC));
+	assert_int_equal(pauses_during(&pauses, T0 + 10 * MS + 100, T0 + 15 * MS + 50000),
+			 PAUSES_SAFEPOINT);
+	assert_int_equal(pauses_during(&pauses, T0 + 20 * MS + 100, T0 + 51 * MS), PAUSES_GC);
+	/* through both, of which the collection was longer */
+	assert_int_equal(pauses_during(&pauses, T0 + 10 * MS, T0 + 50 * MS), PAUSES_GC);
+	/* a lock of the JVM's own, beside them or around a short one */
+	assert_int_equal(pauses_during(&pauses, T0 + 2 * MS, T0 + 9 * MS), PAUSES_NONE);
+	assert_int_equal(pauses_during(&pauses, T0 + 1 * MS, T0 + 16 * MS), PAUSES_NONE);
+}
+
+static void what_nobody_saw_is_not_denied(void **state)
+{
+	(void)state;
+	assert_int_equal(pauses_during(&pauses, T0 - MS, T0 + MS), PAUSES_UNKNOWN);
+	assert_true(add(41, T0 + 10 * MS, 5 * MS, WIRE_PAUSE_SAFEPOINT));
+	assert_true(add(44, T0 + 40 * MS, 5 * MS, WIRE_PAUSE_SAFEPOINT));
+	assert_int_equal(pauses_during(&pauses, T0 + 20 * MS, T0 + 30 * MS), PAUSES_UNKNOWN);
+	assert_int_equal(pauses_during(&pauses, T0 + 40 * MS, T0 + 45 * MS), PAUSES_SAFEPOINT);
+	assert_int_equal(pauses_during(&pauses, T0 + 46 * MS, T0 + 47 * MS), PAUSES_NONE);
+	assert_int_equal(pauses_unseen(&pauses, T0, T0 + 100 * MS), 2);
+	assert_int_equal(pauses_unseen(&pauses, T0, T0 + 12 * MS), 0);
+	assert_int_equal(pauses_unseen(&pauses, T0 + 20 * MS, T0 + 21 * MS), 2);
+	assert_int_equal(pauses_unseen(&pauses, T0 + 41 * MS, T0 + 100 * MS), 0);
+	pauses_forget(&pauses);
+	assert_false(add(45, T0 + 60 * MS, MS, WIRE_PAUSE_GC)); /* from where, nobody said */
+	assert_int_equal(pauses_during(&pauses, T0 + 60 * MS, T0 + 61 * MS), PAUSES_UNKNOWN);
+}
+
+static void nonsense_is_left_out(void **state)
+{
+	(void)state;
+	assert_true(add(41, T0 + 10 * MS, 5 * MS, WIRE_PAUSE_GC));
+	assert_false(add(41, T0 + 20 * MS, 5 * MS, WIRE_PAUSE_GC)); /* told before */
+	assert_false(add(7, T0 + 20 * MS, 5 * MS, WIRE_PAUSE_GC));
+	assert_false(add(42, T0 + 12 * MS, 5 * MS, WIRE_PAUSE_GC)); /* inside another */
+	assert_false(add(42, T0 + 20 * MS, UINT64_MAX, WIRE_PAUSE_GC));
+	assert_true(add(42, T0 + 20 * MS, 0, WIRE_PAUSE_GC));
+	assert_int_equal(pauses.seen, 2);
+}
+
+static void the_oldest_go(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 5 * PAUSES_MAX; i++) {
+		assert_true(add(41 + i, T0 + 10 * i * MS, MS, WIRE_PAUSE_SAFEPOINT));
+		assert_int_equal(pauses_during(&pauses, T0 + 10 * i * MS, T0 + 10 * i * MS + MS),
+				 PAUSES_SAFEPOINT);
+	}
+	assert_int_equal(pauses_during(&pauses, T0 + 10 * MS, T0 + 11 * MS), PAUSES_UNKNOWN);
+	assert_int_equal(pauses.unseen, 0);
+	assert_int_equal(pauses.seen, 5 * PAUSES_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_thread_that_stood_still_with_all_is_told_why, begin),
+		cmocka_unit_test_setup(what_nobody_saw_is_not_denied, begin),
+		cmocka_unit_test_setup(nonsense_is_left_out, begin),
+		cmocka_unit_test_setup(the_oldest_go, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
