@@ -256,6 +256,45 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 	add_check(list, "daemon", well ? "ok" : "no", text, change_of(t));
 }
 
+static bool is_collected(const cJSON *t, const char *event)
+{
+	const cJSON *e;
+
+	cJSON_ArrayForEach(e, json_get(t, "events"))
+	{
+		if (cJSON_IsString(e) && strcmp(e->valuestring, event) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Says whether there are times off the CPU: a JVM can be profiled without them. */
+static void add_offcpu(const struct doctor *d, pid_t pid, cJSON *list)
+{
+	const cJSON *t = command_doctor_known(d, pid), *engine = json_get(d->status, "offcpu");
+	const char *state = json_text_of(engine, "state");
+	char text[600];
+
+	if (!t || !*state)
+		return;
+	if (strcmp(state, "refused") == 0) {
+		snprintf(text, sizeof(text), "times off the CPU cannot be collected: %.500s",
+			 json_text_of(engine, "why"));
+		add_check(list, "offcpu", "ok", text, NULL);
+	} else if (strcmp(state, "resting") == 0) {
+		add_check(list, "offcpu", "ok",
+			  "times off the CPU are not collected for a minute: this host switches "
+			  "between threads too often",
+			  NULL);
+	} else if (is_collected(t, "offcpu")) {
+		add_check(list, "offcpu", "ok", "times off the CPU are collected", NULL);
+	} else {
+		add_check(list, "offcpu", "ok", "times off the CPU can be collected, and are not",
+			  "add offcpu: {} to events in kindlingd.yaml, or run kindling record PID "
+			  "-e offcpu -o FILE");
+	}
+}
+
 /* ---- one JVM -------------------------------------------------------------------------------- */
 
 /* Sums the checks up: "ok", "no" or "unknown". Whether kindlingd runs says nothing about the
@@ -315,6 +354,7 @@ static void command_doctor_look_at(struct doctor *d, struct doctor_jvm *j)
 	checks = cJSON_AddArrayToObject(o, "checks");
 	run_checks(d, j, checks);
 	add_daemon(d, j->pid, checks);
+	add_offcpu(d, j->pid, checks);
 	verdict = command_doctor_verdict_of(checks);
 	cJSON_AddStringToObject(o, "verdict", verdict);
 	if (strcmp(verdict, "ok") != 0)

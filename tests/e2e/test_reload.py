@@ -162,6 +162,38 @@ class Reload(unittest.TestCase):
             print("6 reloads: %d samples taken, all delivered, coverage %.3f" % (s["taken"], s["coverage"]))
             self.assertEqual(jvm.end(), ("END\n", ""))
 
+    def test_times_off_the_cpu_come_and_go_without_a_lost_sample(self):
+        with Daemon(ONLY_MINE) as daemon, Jvm("17") as jvm:
+            if daemon.status()["offcpu"]["state"] == "refused":
+                self.assertIn("cannot be collected: ", daemon.cli("doctor", str(jvm.pid)).stdout)
+                self.skipTest(daemon.status()["offcpu"]["why"])
+            daemon.wait_state(jvm.pid, "streaming")
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 20)
+            self.assertIn("can be collected, and are not", daemon.cli("doctor", str(jvm.pid)).stdout)
+            begun = daemon.target(jvm.pid)["agent"]["session_ns"]
+            times = 0
+            for text, on in (("offcpu: {}", True), ("offcpu: {min: 100us}", True), ("", False), ("offcpu: {min: 200us}", True)):
+                daemon.configure("events: {cpu: {}, lock: {}, %s}\n%s" % (text, ONLY_MINE))
+                self.assertIn("events", daemon.cli("config", "reload").stdout)
+                wait_for("times off the CPU: %s" % on, lambda: ("offcpu" in daemon.target(jvm.pid)["events"]) == on)
+                if on:
+                    wait_for("the kernel to count", lambda: daemon.status()["offcpu"]["targets"] == 1)
+                    wait_for("times off the CPU", lambda: daemon.target(jvm.pid)["offcpu"]["delivered"] > times)
+                    times = daemon.target(jvm.pid)["offcpu"]["delivered"]
+                    self.assertIn("times off the CPU are collected", daemon.cli("doctor", str(jvm.pid)).stdout)
+                else:
+                    wait_for("the kernel not to count", lambda: daemon.status()["offcpu"]["targets"] == 0)
+                until_cpu(jvm.pid, 0.3)
+            wait_for("the accounts", lambda: daemon.target(jvm.pid)["agent"]["session_ns"] > begun)
+            t = daemon.target(jvm.pid)
+            s = accounts_balance(t)
+            self.assertEqual(sum(s["dropped"].values()), 0, s)
+            self.assertEqual(sum(t["offcpu"]["dropped"].values()), 0, t["offcpu"])
+            self.assertEqual((t["state"], t["attempts"]), ("streaming", 1))
+            self.assertEqual(len(re.findall(r"target\.state pid=%d " % jvm.pid, daemon.read_log())), 2)
+            print("4 reloads: %d samples, %d times off the CPU, none lost" % (s["taken"], t["offcpu"]["taken"]))
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
     def test_a_wrong_file_changes_nothing_and_says_where(self):
         with Daemon(ONLY_MINE) as daemon:
             before = self.in_force(daemon)

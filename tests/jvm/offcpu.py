@@ -183,6 +183,7 @@ def play(home, daemon, directory, rounds):
         quota = Quota(known.pid)
         known.go_on()
         known.until("END")
+        judge_endless(daemon, known.pid)
         if not quota.path:
             print("no cgroup with a quota here")
             del known.waits["known-quota"]
@@ -193,6 +194,14 @@ def play(home, daemon, directory, rounds):
         known.end()
         if quota:
             quota.end()
+
+
+def judge_endless(daemon, pid):
+    """A wait that goes on counts until now, under its reason, without an event."""
+    answer = json.loads(daemon.cli("threads", "--json", "--last", "10s", str(pid)).stdout)["targets"][0]
+    threads = [t for t in answer["threads"] if t["name"] == "known-forever"]
+    wall, socket = (threads[0]["wall_ns"], threads[0]["offcpu_ns"].get("socket", 0)) if threads else (0, 0)
+    check(wall > 5e9 and socket >= 0.98 * wall, "of %.3f s until now, a wait that goes on has %.3f" % (wall / 1e9, socket / 1e9))
 
 
 def told(known, events):

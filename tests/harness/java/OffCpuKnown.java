@@ -145,6 +145,16 @@ public class OffCpuKnown {
             writes.put(i);
             b.getInputStream().read();
         }));
+        Thread waits = new Thread(() -> {
+            try {
+                begin.await();
+                a.getInputStream().read(); /* nobody writes */
+            } catch (Exception e) {
+                System.out.println("FAILED known-forever " + e);
+            }
+        }, "known-forever");
+        waits.setDaemon(true);
+        waits.start();
         SynchronousQueue<Integer> connects = new SynchronousQueue<>();
         helper("connector", i -> {
             connects.take();
