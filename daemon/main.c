@@ -299,6 +299,9 @@ static int kindlingd_separate(struct daemon *d)
 	s.children_max[WARDEN_SYMBOLS] = SYMBOLS_CHILDREN_MAX;
 	s.children_max[WARDEN_UPLOAD] = 1;
 	kindlingd_find(s.programs[WARDEN_UPLOAD], sizeof(s.programs[0]), "kindling-upload");
+	s.children_max[WARDEN_NAMES] = 2; /* one that was killed, and the next */
+	kindlingd_find(s.programs[WARDEN_NAMES], sizeof(s.programs[0]), "kindling-names");
+	snprintf(s.cri, sizeof(s.cri), "%s", c->names_cri);
 	snprintf(s.library, sizeof(s.library), "%s", c->agent);
 	snprintf(s.socket, sizeof(s.socket), "%s", c->socket);
 	snprintf(s.filters, sizeof(s.filters), "%s", d->filters ? d->filters : "");

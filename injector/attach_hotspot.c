@@ -148,12 +148,9 @@ static int ask_as_owner(int file_fd, const struct stat *st)
 	return s < 0 && s != -EAGAIN ? s : -EPROTO;
 }
 
-static int check_foreign_owner(struct inject *in, int file_fd, const struct stat *st, int why)
+/* @why: of an attempt to connect; nobody dead has it. */
+static int refuse_foreign_owner(struct inject *in, const struct stat *st, int why)
 {
-	if (why == -EACCES)
-		why = ask_as_owner(file_fd, st);
-	if (why == -ECONNREFUSED)
-		return remove_dead_socket(in, st->st_uid);
 	if (why == -EPROTO)
 		return fault_set(
 			in->fault, EADDRINUSE, FAULT_SOCKET,
@@ -163,6 +160,46 @@ static int check_foreign_owner(struct inject *in, int file_fd, const struct stat
 		in->fault, EACCES, FAULT_SOCKET,
 		"/tmp/.java_pid%d, the name of its attach socket, belongs to uid %u: remove it if that process is dead",
 		in->ns_pid, st->st_uid);
+}
+
+static int check_foreign_owner(struct inject *in, int file_fd, const struct stat *st, int why)
+{
+	if (why == -EACCES)
+		why = ask_as_owner(file_fd, st);
+	return why == -ECONNREFUSED ? remove_dead_socket(in, st->st_uid)
+				    : refuse_foreign_owner(in, st, why);
+}
+
+static int refuse_no_socket(struct inject *in, uid_t owner)
+{
+	return fault_set(
+		in->fault, EEXIST, FAULT_SOCKET,
+		"/tmp/.java_pid%d, where its attach socket belongs, is no socket but a file of uid %u: remove it",
+		in->ns_pid, owner);
+}
+
+int attach_check_name(struct inject *in)
+{
+	struct stat st = { 0 };
+	CLEANUP(fd_closep) int fd = -1;
+	int r;
+
+	if (!in->looks)
+		return 0;
+	fd = in->root_dfd < 0 ? -EACCES : open_socket_file(in, &st);
+	if (fd == -ENOENT || (fd >= 0 && st.st_uid == in->uid))
+		return 0;
+	if (fd == -EPROTO)
+		return refuse_no_socket(in, st.st_uid);
+	if (fd < 0)
+		return fault_set(in->fault, EACCES, FAULT_SOCKET,
+				 "the JVM's /tmp cannot be read: ");
+	r = ask_as_owner(fd, &st);
+	if (r != -ECONNREFUSED)
+		return refuse_foreign_owner(in, &st, r);
+	in->found =
+		"a dead process of another user left a socket of its attach socket's name, which an attach removes";
+	return 0;
 }
 
 /*
@@ -178,10 +215,7 @@ static int check_foreign_socket(struct inject *in, int why)
 	if (fd == -ENOENT)
 		return 0;
 	if (fd == -EPROTO)
-		return fault_set(
-			in->fault, EEXIST, FAULT_SOCKET,
-			"/tmp/.java_pid%d, where its attach socket belongs, is no socket but a file of uid %u: remove it",
-			in->ns_pid, st.st_uid);
+		return refuse_no_socket(in, st.st_uid);
 	if (fd >= 0 && st.st_uid != in->uid)
 		return check_foreign_owner(in, fd, &st, why);
 	if (fd < 0 || why == -EACCES)

@@ -219,6 +219,9 @@ void place_remove(const struct inject *in, struct placement *p);
 void place_cleanup(const struct inject *in);
 
 /* attach_hotspot.c: the handshake. @ret_socket is connected and belongs to the target. */
+/* For doctor: does .java_pidN belong to somebody else, as which nobody can attach? Connects to see
+ * whether anybody listens, and says nothing. 0 or -errno and the fault. */
+int attach_check_name(struct inject *in);
 bool attach_has_socket(const struct inject *in); /* .java_pidN is there: no signal is needed */
 /* Ask for the socket already, to do something else while the JVM makes it; attach_connect() or
  * attach_abandon() has to follow. */

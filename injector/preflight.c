@@ -253,6 +253,8 @@ const struct check preflight_checks[] = {
 	  "restart the JVM", NULL },
 	{ "signal", check_signal, "the JVM accepts attach requests: it handles SIGQUIT, or its attach socket exists",
 	  "start the JVM without -Xrs; if it has only just started, kindlingd tries again by itself", NULL },
+	{ "socket", attach_check_name, "nobody else uses the name of the JVM's attach socket",
+	  "give each pod a /tmp of its own; remove the file if its process is dead", NULL },
 	{ "jdk", jdk_check, "this version of the JDK has no known bug that makes attaching unsafe",
 	  "restart the JVM, if possible with a newer update of its JDK", NULL },
 	{ "owner", preflight_check_options, "no JVM option and no environment variable forbids profiling",

@@ -295,10 +295,30 @@ static void add_offcpu(const struct doctor *d, pid_t pid, cJSON *list)
 	}
 }
 
+/* Of a JVM in a container: what its pod says may be missing. */
+static void add_names(const struct doctor *d, pid_t pid, cJSON *list)
+{
+	const cJSON *names = json_get(d->status, "names");
+	const cJSON *t = command_doctor_known(d, pid);
+	char text[400];
+
+	if (!cJSON_IsObject(names) || !*json_text_of(t, "container_id"))
+		return;
+	if (strcmp(json_text_of(names, "state"), "failing") != 0) {
+		snprintf(text, sizeof(text), "the container runtime answers at %.110s",
+			 json_text_of(names, "cri"));
+		add_check(list, "names", "ok", text, NULL);
+		return;
+	}
+	snprintf(text, sizeof(text), "%.250s; labels and annotations of its pod may be unknown",
+		 json_text_of(names, "why"));
+	add_check(list, "names", "unknown", text,
+		  "check names.cri in the settings, and that the runtime runs");
+}
+
 /* ---- one JVM -------------------------------------------------------------------------------- */
 
-/* Sums the checks up: "ok", "no" or "unknown". Whether kindlingd runs says nothing about the
- * JVM. */
+/* Sums the checks up: "ok", "no" or "unknown". What kindlingd lacks says nothing about the JVM. */
 static const char *command_doctor_verdict_of(const cJSON *checks)
 {
 	const char *all = "ok";
@@ -311,7 +331,8 @@ static const char *command_doctor_verdict_of(const cJSON *checks)
 		if (strcmp(verdict, "no") == 0)
 			return "no";
 		if (strcmp(verdict, "unknown") == 0 &&
-		    strcmp(json_text_of(c, "check"), "daemon") != 0)
+		    strcmp(json_text_of(c, "check"), "daemon") != 0 &&
+		    strcmp(json_text_of(c, "check"), "names") != 0)
 			all = "unknown";
 	}
 	return all;
@@ -355,6 +376,7 @@ static void command_doctor_look_at(struct doctor *d, struct doctor_jvm *j)
 	run_checks(d, j, checks);
 	add_daemon(d, j->pid, checks);
 	add_offcpu(d, j->pid, checks);
+	add_names(d, j->pid, checks);
 	verdict = command_doctor_verdict_of(checks);
 	cJSON_AddStringToObject(o, "verdict", verdict);
 	if (strcmp(verdict, "ok") != 0)

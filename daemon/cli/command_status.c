@@ -373,6 +373,20 @@ static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 			json_number_of(offcpu, "switches_per_s"));
 }
 
+/* Those that it did not answer for have what files of the host say. */
+static void print_names(FILE *to, const cJSON *names, size_t width)
+{
+	double missed = json_number_of(names, "unanswered");
+	char without[80] = "";
+
+	if (missed > 0)
+		snprintf(without, sizeof(without), "; %.0f JVM%s went on without its answer",
+			 missed, missed > 1 ? "s" : "");
+	if (strcmp(json_text_of(names, "state"), "failing") == 0)
+		command_status_say(to, width, "names of pods (names.cri): %s%s",
+				   json_text_of(names, "why"), without);
+}
+
 static void print_daemon(FILE *to, const cJSON *status, size_t width)
 {
 	const cJSON *discovery = json_get(status, "discovery");
@@ -408,6 +422,7 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 		command_status_say(to, width, "kernel frames: %s", note);
 	if (*filters)
 		command_status_say(to, width, "seccomp filters: %s", filters);
+	print_names(to, json_get(status, "names"), width);
 	print_engine(to, engine, width);
 	print_offcpu_engine(to, json_get(status, "offcpu"), width);
 }

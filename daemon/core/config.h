@@ -76,6 +76,7 @@ struct config {
 	bool quiet_attach; /* keep the JVM's own attach warning out of the application's output */
 	enum { BPF_AUTO, BPF_ON, BPF_OFF } bpf; /* discovery.bpf */
 	uint64_t scan_interval_ns; /* discovery.scan_interval: 30s (1s without BPF events) */
+	char names_cri[104]; /* names.cri: the path of the runtime's socket; "" = off */
 	uint64_t attach_deadline_ns; /* attach.deadline: 10s */
 	bool tmpfs_over_tmp; /* attach.tmpfs_over_tmp: where a JVM may write nowhere in /tmp */
 	bool yields; /* targets.foreign_profilers: no agent where another profiler is */

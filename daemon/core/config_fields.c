@@ -77,6 +77,9 @@ const struct config_entry config_entries[] = {
 	      "learn of new processes by BPF: auto = where the kernel allows it, on = or fail, off"),
 	FIELD("discovery.scan_interval", CONFIG_DURATION, scan_interval_ns, NS_PER_S,
 	      3600 * NS_PER_S, "how often all of /proc is searched for JVMs"),
+	FIELD("names.cri", CONFIG_SOCKET, names_cri, 0, 0,
+	      "the container runtime's socket, as unix:///run/containerd/containerd.sock, which is "
+	      "asked for the names, labels and annotations of pods; off = nobody is asked"),
 	FIELD("attach.deadline", CONFIG_DURATION, attach_deadline_ns, NS_PER_S, 600 * NS_PER_S,
 	      "how long one attempt to attach to a JVM may take"),
 	FIELD("attach.tmpfs_over_tmp", CONFIG_BOOL, tmpfs_over_tmp, 0, 0,
@@ -417,6 +420,26 @@ static int config_fields_set_text(char *member, size_t size, const char *text, c
 	return -EINVAL;
 }
 
+static int set_socket(char *member, size_t size, const char *text, char *why, size_t why_size)
+{
+	static const char scheme[] = "unix://";
+	const char *path =
+		strncmp(text, scheme, strlen(scheme)) == 0 ? text + strlen(scheme) : text;
+
+	if (strcmp(text, "off") == 0 || !*text) {
+		member[0] = '\0';
+		return 0;
+	}
+	if (path[0] == '/')
+		return config_fields_set_text(member, size, path, why, why_size);
+	snprintf(
+		why, why_size,
+		"must be off or the address of a Unix socket, as unix:///run/containerd/containerd.sock; "
+		"not \"%.100s\"",
+		text);
+	return -EINVAL;
+}
+
 int config_set(struct config *c, const struct config_entry *e, const char *text, char *why,
 	       size_t why_size)
 {
@@ -433,6 +456,8 @@ int config_set(struct config *c, const struct config_entry *e, const char *text,
 	}
 	if (e->type == CONFIG_TEXT)
 		return config_fields_set_text(member, e->size, text, why, why_size);
+	if (e->type == CONFIG_SOCKET)
+		return set_socket(member, e->size, text, why, why_size);
 	if (e->type != CONFIG_BOOL)
 		return set_number(member, e, text, why, why_size);
 	r = value_bool(text, member);
@@ -461,6 +486,9 @@ const char *config_value(const struct config *c, size_t index, char *buf, size_t
 		snprintf(buf, size, "%s", word_text(e, member));
 	else if (is_path(e->type))
 		snprintf(buf, size, "%s", (const char *)member);
+	else if (e->type == CONFIG_SOCKET)
+		snprintf(buf, size, "%s%s", *(const char *)member ? "unix://" : "off",
+			 (const char *)member);
 	else if (e->type == CONFIG_TEXT)
 		snprintf(buf, size, "\"%s\"", (const char *)member);
 	else if (e->type == CONFIG_BOOL)

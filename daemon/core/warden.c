@@ -195,6 +195,21 @@ int warden_filters_listen(const char *path)
 			     : warden_ask(&q, 0, NULL, 0, &none).result;
 }
 
+int warden_ask_names(const char *path, enum warden_names what, const char *id, uint64_t number)
+{
+	struct warden_question q = { .ask = WARDEN_ASK_NAMES, .names = what, .number = number };
+	char text[WARDEN_NAMES_ID_SIZE], *argv[] = { text, NULL };
+	size_t len = 0;
+	int none;
+
+	if (warden_fd < 0)
+		return warden_work_names(path, what, id, number);
+	if ((size_t)snprintf(text, sizeof(text), "%s", id) >= sizeof(text))
+		return -EINVAL;
+	(void)put_args(&q, argv, &len);
+	return warden_ask(&q, len, NULL, 0, &none).result;
+}
+
 int warden_open_settings(void)
 {
 	struct warden_question q = { .ask = WARDEN_SETTINGS };

@@ -24,6 +24,7 @@ enum warden_program {
 	WARDEN_LOOK,
 	WARDEN_SYMBOLS,
 	WARDEN_UPLOAD,
+	WARDEN_NAMES,
 	WARDEN_PROGRAM_COUNT
 };
 
@@ -38,6 +39,7 @@ struct warden_settings {
 	char library[256]; /* the agent */
 	char socket[108]; /* removed when the data process has ended */
 	char filters[108]; /* who reads seccomp filters listens there; "" = nobody does */
+	char cri[108]; /* the container runtime listens there; "" = it is asked nothing */
 	const char *file; /* of settings; NULL = none */
 	const char *state_dir;
 	/* to the service manager, for warden_report() */
@@ -51,9 +53,9 @@ struct warden_settings {
 int warden_begin(const struct warden_settings *settings);
 
 /*
- * Starts argv[0], which has to be one of the programs given to warden_begin(); symbols without an
- * environment. 0: *ret_pid, and *ret_pidfd which is the caller's. -EACCES: the warden does not
- * start that; -EAGAIN: as many of it run as may; -errno.
+ * Starts argv[0], which has to be one of the programs given to warden_begin(); symbols and names
+ * without an environment. 0: *ret_pid, and *ret_pidfd which is the caller's. -EACCES: the warden
+ * does not start that; -EAGAIN: as many of it run as may; -errno.
  */
 int warden_start(enum warden_program program, char *const argv[], const struct warden_fd *fds,
 		 unsigned n_fds, pid_t *ret_pid, int *ret_pidfd);
@@ -88,6 +90,34 @@ int warden_report(unsigned what, const char *status);
 /* Does somebody listen at @path, that of the settings where there is a warden? Only root may
  * connect to it. 1, 0, or -errno. */
 int warden_filters_listen(const char *path);
+
+/*
+ * What may be asked of the container runtime (CRI, runtime.v1), at the socket of the settings. The
+ * answer is read by kindling-names (WARDEN_NAMES), which gets the connection from the warden:
+ * nobody else has it, and that program cannot write.
+ */
+enum warden_names {
+	WARDEN_NAMES_CONTAINER, /* ListContainers, those with that id */
+	WARDEN_NAMES_SANDBOX, /* ListPodSandbox likewise */
+	WARDEN_NAMES_COUNT
+};
+
+#define WARDEN_NAMES_ID_SIZE	65 /* of an id, with its NUL */
+#define WARDEN_NAMES_ANSWER_MAX (1u << 20) /* bytes that the runtime may send */
+#define WARDEN_NAMES_FD		4 /* of that program: the questions come there */
+
+/* To that program, beside each connection. */
+struct warden_names_question {
+	uint64_t number;
+	uint32_t what; /* enum warden_names */
+};
+
+/*
+ * Asks about @id, hexadecimal digits. @path: of the socket, where there is no warden, which has its
+ * own. 0: the program has the connection, and will say @number with the answer. -EINVAL: not an id;
+ * -ESRCH: the program does not run; -EAGAIN: it has too many questions; -errno of connect(2).
+ */
+int warden_ask_names(const char *path, enum warden_names what, const char *id, uint64_t number);
 
 /* The settings file, opened again by the warden. A descriptor, -ENOENT without a warden, or
  * -errno. */

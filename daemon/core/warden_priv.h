@@ -14,7 +14,8 @@ enum warden_ask {
 	WARDEN_CLOCK,
 	WARDEN_SETTINGS,
 	WARDEN_TELL,
-	WARDEN_FILTERS
+	WARDEN_FILTERS,
+	WARDEN_ASK_NAMES
 };
 
 struct warden_question {
@@ -22,6 +23,8 @@ struct warden_question {
 	int32_t pid; /* REAP, KILL */
 	int32_t cpu; /* CLOCK */
 	uint64_t period_ns;
+	uint64_t number; /* ASK_NAMES; the id is args[0] */
+	uint32_t names; /* ASK_NAMES: enum warden_names */
 	uint32_t tell; /* TELL: bits; the status is args[0], if there is one */
 	uint32_t program; /* START */
 	uint32_t n_fds;
@@ -58,6 +61,14 @@ int warden_work_start(enum warden_program program, char *const argv[], const str
 int warden_work_reap(pid_t pid, int *ret_status, uint64_t *ret_cpu_ns);
 int warden_work_kill(pid_t pid);
 int warden_work_filters_listen(const char *path);
+/* warden_names.c: asks; the descriptor for the program's WARDEN_NAMES_FD, or -errno: what was asked
+ * of one before is over. */
+int warden_work_names(const char *path, enum warden_names what, const char *id, uint64_t number);
+int warden_names_open(void);
+/* All that is sent to the runtime, and its length; 0: @id is not an id. Pure. */
+#define WARDEN_NAMES_WORDS_MAX 400
+size_t warden_names_words(enum warden_names what, const char *id,
+			  uint8_t ret[WARDEN_NAMES_WORDS_MAX]);
 int warden_work_clock(int cpu, pid_t thread, uint64_t period_ns);
 
 /* One message of SOCK_SEQPACKET and descriptors beside it; warden.c. */

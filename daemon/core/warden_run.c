@@ -53,7 +53,8 @@ static int warden_run_start(const struct warden *w, struct warden_question *q, s
 	    !warden_take_args(q, args_len, argv))
 		return -EINVAL;
 	for (unsigned i = 0; i < n_fds; i++) {
-		if (q->as[i] < 0 || q->as[i] > 4)
+		if (q->as[i] < 0 || q->as[i] > 4 ||
+		    (q->program == WARDEN_NAMES && q->as[i] == WARDEN_NAMES_FD))
 			return -EINVAL;
 		given[i] = (struct warden_fd){ fds[i], q->as[i] };
 	}
@@ -105,6 +106,15 @@ static int warden_run_tell(const struct warden *w, struct warden_question *q, si
 	return 0;
 }
 
+static int warden_run_names(const struct warden *w, struct warden_question *q, size_t args_len)
+{
+	char *argv[WARDEN_ARGS_MAX + 1];
+
+	if (q->names >= WARDEN_NAMES_COUNT || !warden_take_args(q, args_len, argv))
+		return -EINVAL;
+	return warden_work_names(w->settings->cri, q->names, argv[0], q->number);
+}
+
 /* The descriptor that goes with the answer, or a result. */
 static int warden_run_work(const struct warden *w, struct warden_question *q, size_t args_len,
 			   const int *fds, unsigned n_fds, struct warden_answer *a, bool *ret_is_fd)
@@ -123,6 +133,8 @@ static int warden_run_work(const struct warden *w, struct warden_question *q, si
 		return warden_run_tell(w, q, args_len);
 	case WARDEN_FILTERS:
 		return warden_work_filters_listen(w->settings->filters);
+	case WARDEN_ASK_NAMES:
+		return warden_run_names(w, q, args_len);
 	case WARDEN_REAP:
 		return warden_run_reap(w, q->pid, a);
 	case WARDEN_KILL:

@@ -69,13 +69,22 @@ static int warden_work_spawn(char *const argv[], char *const env[], const struct
 int warden_work_start(enum warden_program program, char *const argv[], const struct warden_fd *fds,
 		      unsigned n_fds, pid_t *ret_pid, int *ret_pidfd)
 {
+	bool alone = program == WARDEN_SYMBOLS || program == WARDEN_NAMES;
+	struct warden_fd all[WARDEN_FDS_MAX];
+	CLEANUP(fd_closep) int questions_fd = -1;
 	char *nothing[] = { NULL };
 	int r;
 
-	if (n_fds > WARDEN_FDS_MAX)
+	if (n_fds + (program == WARDEN_NAMES) > WARDEN_FDS_MAX)
 		return -E2BIG;
-	r = warden_work_spawn(argv, program == WARDEN_SYMBOLS ? nothing : environ, fds, n_fds,
-			      ret_pid);
+	memcpy(all, fds, n_fds * sizeof(*fds));
+	if (program == WARDEN_NAMES) {
+		questions_fd = warden_names_open();
+		if (questions_fd < 0)
+			return questions_fd;
+		all[n_fds++] = (struct warden_fd){ questions_fd, WARDEN_NAMES_FD };
+	}
+	r = warden_work_spawn(argv, alone ? nothing : environ, all, n_fds, ret_pid);
 	if (r < 0)
 		return r;
 	/* it is a child that has not been waited for yet, so the pid is still its own */

@@ -32,6 +32,8 @@ void notes_parse_docker(struct notes *n, const char *text, size_t len);
  * strconv.Quote. */
 void notes_parse_downward(struct notes *n, const char *text, size_t len);
 
+/* @n becomes what is known of @jvm: notes, noted_service, noted_version, allowed. */
+void notes_give(const struct notes *n, struct jvm *jvm);
 /* Everything that the host's files, below @root_dfd, contain about the container of @jvm, into
  * @jvm: notes, noted_service, noted_version, allowed. */
 void notes_read(int root_dfd, struct jvm *jvm);

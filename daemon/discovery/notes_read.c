@@ -86,7 +86,7 @@ static void notes_pick(const struct notes *n, const char *const *names, size_t c
 	utf8_copy(ret, size, value, strlen(value));
 }
 
-static void notes_give(const struct notes *n, struct jvm *jvm)
+void notes_give(const struct notes *n, struct jvm *jvm)
 {
 	static const char *const service[] = { "resource.opentelemetry.io/service.name",
 					       "app.kubernetes.io/name", "app",

@@ -29,6 +29,7 @@
  * programs share one: processes of one account can signal each other. */
 #define CONFINE_LOOK	"kindling-look", 70708
 #define CONFINE_SYMBOLS "kindling-symbols", 70709
+#define CONFINE_NAMES	"kindling-names", 70711
 
 /*
  * Of the capabilities those in @keep stay, in no set but the permitted and the effective one, and

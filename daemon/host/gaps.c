@@ -1,7 +1,8 @@
 /*
- * See gaps.h. A line is "boot pid start_time cpu_ns mono_ns". The file is overwritten by one write:
- * if the daemon is killed meanwhile, whole lines remain, and the first one of a process counts.
- * Nothing is synced, because after a crash of the host the file is useless.
+ * See gaps.h. A line is "boot pid start_time cpu_ns mono_ns owed_ns owed_cpu_ns"; a line of five
+ * fields is an older version's, which reads no more than these. The file is overwritten by one
+ * write: if the daemon is killed meanwhile, whole lines remain, and the first one of a process
+ * counts. Nothing is synced, because after a crash of the host the file is useless.
  */
 #include "daemon/host/gaps.h"
 
@@ -15,7 +16,7 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/proc.h"
 
-#define LINE_MAX_BYTES 160
+#define LINE_MAX_BYTES 200
 #define FORMER_MAX     2048 /* lines that are read from the previous daemon's file */
 
 struct gaps {
@@ -40,10 +41,14 @@ static struct gaps_last *find_former(const struct gaps *g, pid_t pid, uint64_t s
 static bool parse_line(const struct gaps *g, const char *line, struct gaps_last *ret)
 {
 	char boot[40];
+	int n;
 
-	return sscanf(line, "%39s %d %" SCNu64 " %" SCNu64 " %" SCNu64 "\n", boot, &ret->pid,
-		      &ret->start_time, &ret->cpu_ns, &ret->mono_ns) == 5 &&
-	       strchr(line, '\n') && strcmp(boot, g->boot_id) == 0 && ret->pid > 0;
+	*ret = (struct gaps_last){ .pid = 0 };
+	n = sscanf(line, "%39s %d %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "\n",
+		   boot, &ret->pid, &ret->start_time, &ret->cpu_ns, &ret->mono_ns, &ret->owed_ns,
+		   &ret->owed_cpu_ns);
+	return (n == 5 || n == 7) && strchr(line, '\n') && strcmp(boot, g->boot_id) == 0 &&
+	       ret->pid > 0;
 }
 
 static void gaps_read_file(struct gaps *g)
@@ -119,8 +124,10 @@ void gaps_add(struct gaps *g, const struct gaps_last *last)
 		g->room = room;
 	}
 	g->len += (size_t)snprintf(g->text + g->len, LINE_MAX_BYTES,
-				   "%s %d %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", g->boot_id,
-				   last->pid, last->start_time, last->cpu_ns, last->mono_ns);
+				   "%s %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+				   "\n",
+				   g->boot_id, last->pid, last->start_time, last->cpu_ns,
+				   last->mono_ns, last->owed_ns, last->owed_cpu_ns);
 }
 
 void gaps_begin(struct gaps *g)

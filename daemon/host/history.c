@@ -136,13 +136,14 @@ struct journal_job {
 	uint64_t begin_real_ns;
 	uint8_t *bytes;
 	size_t len;
+	bool written;
 };
 
 static void run_journal(void *userdata)
 {
 	struct journal_job *job = userdata;
 
-	(void)store_journal(job->store, job->begin_real_ns, job->bytes, job->len);
+	job->written = store_journal(job->store, job->begin_real_ns, job->bytes, job->len) == 0;
 }
 
 static void done_journal(void *userdata)
@@ -150,6 +151,8 @@ static void done_journal(void *userdata)
 	struct journal_job *job = userdata;
 
 	job->host->journaling--;
+	if (job->written)
+		host_gaps_journaled(job->host, job->begin_real_ns + NS_PER_S);
 	free(job->bytes);
 	free(job);
 }

@@ -58,6 +58,7 @@ static uint64_t first_second_ns(void)
 static void on_memory(void *userdata)
 {
 	host_check_memory(userdata);
+	host_gaps_hurry(userdata);
 }
 
 /* Opens kindling-look. `kindling record` looks at its one JVM in its own process: nobody else
@@ -71,6 +72,18 @@ static int open_look(struct host *h, struct fault *f)
 	if (beside_find_program(program, sizeof(program), name))
 		r = look_new(h->loop, program, &h->look);
 	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL, "start %s: ", name) : 0;
+}
+
+/* Without the program JVMs are known by the host's files, and status says so. */
+static int open_names(struct host *h)
+{
+	char program[256];
+
+	if (!h->config->names_cri[0])
+		return 0;
+	if (!beside_find_program(program, sizeof(program), "kindling-names"))
+		program[0] = '\0';
+	return names_new(h->loop, program, h->config->names_cri, host_on_named, h, &h->names);
 }
 
 static int open_rooms(struct host *h, bool discover, bool persist, struct fault *f)
@@ -125,6 +138,8 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 	if (r == 0)
 		r = loop_timer_add(h->loop, MEMORY_NS, MEMORY_NS, on_memory, h, &h->memory_timer);
 	if (r == 0 && discover)
+		r = open_names(h);
+	if (r == 0 && discover)
 		r = discovery_new(h->loop, h->config, h->look, &host_discovery_calls, h,
 				  &h->discovery);
 	if (r == 0 && discover) {
@@ -161,12 +176,13 @@ struct host *host_free(struct host *h)
 	if (!h)
 		return NULL;
 	discovery_free(h->discovery);
+	names_free(h->names);
 	loop_timer_free(h->second);
 	loop_timer_free(h->memory_timer);
 	loop_timer_free(h->shutdown_timer);
 	uploads_free(h->uploads);
 	host_offcpu_close(h);
-	targets_free(h->targets);
+	h->targets = targets_free(h->targets);
 	host_sampling_free(h->sampling);
 	timelines_free(h->timelines);
 	live_free(h->live); /* closes the last windows, which go to the worker */
@@ -199,6 +215,7 @@ void host_shutdown(struct host *h, void (*done)(void *userdata), void *userdata)
 	h->on_down = done;
 	h->down_userdata = userdata;
 	h->discovery = discovery_free(h->discovery);
+	h->names = names_free(h->names);
 	h->shutdown_by_mono_ns = clock_mono_ns() + SHUTDOWN_NS;
 	targets_stop(h->targets);
 	(void)loop_timer_add(h->loop, 0, 10 * NS_PER_MS, on_shutdown_tick, h, &h->shutdown_timer);
@@ -246,6 +263,11 @@ struct symbols *host_symbols(struct host *h)
 struct look *host_look(struct host *h)
 {
 	return h->look;
+}
+
+struct names *host_names(struct host *h)
+{
+	return h->names;
 }
 
 struct discovery *host_discovery(struct host *h)

@@ -12,6 +12,7 @@
 #include "daemon/discovery/discovery.h"
 #include "daemon/host/sampling.h"
 #include "daemon/locks/locks.h"
+#include "daemon/names/names.h"
 #include "daemon/profile/live.h"
 #include "daemon/profile/offcpu_event.h"
 #include "daemon/store/store.h"
@@ -76,6 +77,7 @@ struct symbols *host_symbols(struct host *h);
 /* Names native frames that have no name yet, as far as their files have been read. */
 void host_symbolize(struct host *h, struct profile *p);
 struct look *host_look(struct host *h); /* NULL = this process looks by itself */
+struct names *host_names(struct host *h); /* NULL = the container runtime is not asked */
 struct discovery *host_discovery(struct host *h); /* NULL = JVMs are not discovered */
 uint64_t host_start_mono_ns(struct host *h);
 /* The CPU time in ns that the process used while it was sampled, as the kernel says; 0 =

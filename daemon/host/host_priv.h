@@ -21,12 +21,15 @@ struct host {
 	struct targets *targets;
 	struct look *look; /* NULL = this process looks by itself */
 	struct discovery *discovery; /* NULL = not wanted, or shutting down */
+	struct names *names; /* NULL = the container runtime is not asked */
 	struct live *live;
 	struct timelines *timelines;
 	uint64_t times_ns; /* CLOCK_MONOTONIC, last host_take_times() */
 	struct store *store; /* NULL = nothing is kept */
 	struct gaps *gaps; /* NULL = nothing is kept */
 	bool gaps_failed; /* the last write failed */
+	bool owes; /* a gap was counted that is not in the history yet, */
+	unsigned hurries; /* and the file was written so often since */
 	struct symbols *symbols;
 	struct host_question *questions; /* of symbols, which look has not answered yet */
 	struct host_sampling *sampling;
@@ -83,6 +86,7 @@ struct host_entry {
 	struct profile_accounts booked; /* passed to the live end so far */
 	struct host_cpu cpu;
 	struct host_gap gap;
+	bool gap_owed; /* it is not in the history yet */
 };
 
 /* mapped_files.c */
@@ -91,6 +95,7 @@ extern const struct symbols_opener host_opener;
 void host_note_followed(struct host *h);
 /* wiring.c */
 extern const struct discovery_ops host_discovery_calls;
+void host_on_named(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns); /* names_fn */
 extern const struct targets_ops host_target_calls;
 /* The host's entry of @t, made by the first call; NULL without memory. */
 struct host_entry *host_entry_of(struct host *h, struct target *t);
@@ -131,7 +136,12 @@ void host_check_memory(struct host *h);
 void host_take_cpu(struct host *h, struct target *t);
 void host_take_cpu_of_all(struct host *h);
 void host_leave_cpu(struct host *h, struct target *t);
-void host_write_gaps(struct host *h); /* for the next daemon */
+void host_write_gaps(struct host *h);
+/* Writes it every tenth of a second instead of every second while a daemon has just begun to sample:
+ * one that is killed then has not missed that second. */
+void host_gaps_hurry(struct host *h);
+/* The history has all before @until_real_ns, also the gaps that were counted there. */
+void host_gaps_journaled(struct host *h, uint64_t until_real_ns); /* for the next daemon */
 
 /* thread_states.c: once a second, stops reports of states that nobody needs any more. */
 void host_expire_states(struct host *h);

@@ -9,22 +9,28 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 
+/* By then a gap is in a window of the history, if not in its journal before. */
+#define OWED_NS	    (20 * NS_PER_S)
+#define HURRIES_MAX 30 /* tenths of a second, the time that the journal may take */
+
 /* At the first sample: counts what the process has used since the previous daemon as not
- * sampled. */
-static void book_gap(struct host *h, struct target *t, struct host_entry *e, struct host_cpu *now)
+ * sampled. false: there was no previous one. */
+static bool book_gap(struct host *h, struct target *t, struct host_entry *e, struct host_cpu *now)
 {
 	struct gaps_last last;
 
 	if (!gaps_take(h->gaps, t->jvm.pid, t->jvm.start_time, &last) || now->ns < last.cpu_ns)
-		return;
-	e->gap = (struct host_gap){ .ns = now->mono_ns - last.mono_ns,
-				    .cpu_ns = now->ns - last.cpu_ns,
+		return false;
+	e->gap = (struct host_gap){ .ns = now->mono_ns - last.mono_ns + last.owed_ns,
+				    .cpu_ns = now->ns - last.cpu_ns + last.owed_cpu_ns,
 				    .until_real_ns = now->real_ns };
+	e->gap_owed = true;
 	now->sum_ns += e->gap.cpu_ns;
 	/* belongs to this second: queries ask the store only for time before the live end, and
 	 * the seconds before this one were the previous daemon's */
 	live_add_cpu(e->source, e->gap.cpu_ns, now->real_ns, now->real_ns);
 	target_missed(t, e->gap.cpu_ns);
+	return true;
 }
 
 void host_take_cpu(struct host *h, struct target *t)
@@ -33,6 +39,7 @@ void host_take_cpu(struct host *h, struct target *t)
 	struct host_cpu now = { .known = true,
 				.real_ns = clock_real_ns(),
 				.mono_ns = clock_mono_ns() };
+	bool booked = false;
 
 	if (!e)
 		return;
@@ -47,8 +54,52 @@ void host_take_cpu(struct host *h, struct target *t)
 		live_add_cpu(e->source, now.ns - e->cpu.ns, e->cpu.real_ns, now.real_ns);
 	}
 	if (!e->cpu.known)
-		book_gap(h, t, e, &now);
+		booked = book_gap(h, t, e, &now);
 	e->cpu = now;
+	/* a daemon that is killed before its first second has ended has sampled from here on */
+	if (!booked)
+		return;
+	h->owes = true;
+	h->hurries = 0;
+	host_write_gaps(h);
+}
+
+void host_gaps_journaled(struct host *h, uint64_t until_real_ns)
+{
+	bool paid = false;
+
+	if (!h->owes || !h->targets) /* the latter at the end of the daemon */
+		return;
+	h->owes = false;
+	for (struct target *t = targets_next(h->targets, NULL); t;
+	     t = targets_next(h->targets, t)) {
+		struct host_entry *e = t->userdata;
+
+		if (!e || !e->gap_owed)
+			continue;
+		e->gap_owed = e->gap.until_real_ns >= until_real_ns;
+		h->owes |= e->gap_owed;
+		paid |= !e->gap_owed;
+	}
+	if (paid)
+		host_write_gaps(h);
+}
+
+void host_gaps_hurry(struct host *h)
+{
+	if (!h->owes)
+		return;
+	host_take_cpu_of_all(h);
+	host_write_gaps(h);
+	if (++h->hurries == HURRIES_MAX)
+		h->owes = false;
+}
+
+/* A clean end writes the history to its end. */
+static bool is_owed(const struct host *h, const struct host_entry *e)
+{
+	return e->gap_owed && !h->shutdown_by_mono_ns &&
+	       clock_real_ns() - e->gap.until_real_ns < OWED_NS;
 }
 
 void host_take_cpu_of_all(struct host *h)
@@ -85,6 +136,8 @@ void host_write_gaps(struct host *h)
 			continue;
 		last.cpu_ns = e->cpu.ns;
 		last.mono_ns = e->cpu.mono_ns;
+		last.owed_ns = is_owed(h, e) ? e->gap.ns : 0;
+		last.owed_cpu_ns = is_owed(h, e) ? e->gap.cpu_ns : 0;
 		gaps_add(h->gaps, &last);
 	}
 	r = gaps_write(h->gaps);

@@ -19,15 +19,30 @@
 
 /* ---- discovery -> target --------------------------------------------------------------------- */
 
-static bool on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
+static bool wiring_add(struct host *h, const struct jvm *jvm, uint64_t seen_mono_ns)
 {
-	struct host *h = userdata;
 	static struct log_limit limit = { .burst = 20, .per_s = 1 };
 	int r = targets_add(h->targets, jvm, seen_mono_ns, NULL);
 
 	if (r < 0 && r != -EEXIST && log_allowed(&limit, "event=target.refused"))
 		log_warn("target.refused", "pid=%d error=%s", jvm->pid, log_str(strerror(-r)));
 	return r != -ENOSPC && r != -ENOMEM; /* later there may be room */
+}
+
+static bool on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
+{
+	struct host *h = userdata;
+
+	return (h->names && names_ask(h->names, jvm, seen_mono_ns)) ||
+	       wiring_add(h, jvm, seen_mono_ns);
+}
+
+void host_on_named(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
+{
+	struct host *h = userdata;
+
+	if (h->discovery && !wiring_add(h, jvm, seen_mono_ns))
+		discovery_ask_again(h->discovery, jvm->pid);
 }
 
 static void on_exit_status(void *userdata, pid_t pid, int status)

@@ -240,6 +240,24 @@ static void put_looks(struct metric_text *m, const struct look *look)
 		c.refused);
 }
 
+static void put_names(struct metric_text *m, const struct names *names)
+{
+	struct names_status s;
+
+	if (!names)
+		return;
+	names_status(names, &s);
+	metrics_put_one(m, METRIC_GAUGE, "kindling_names_failing", NULL,
+			"1 while the container runtime (names.cri) does not answer.",
+			s.error[0] != '\0');
+	metrics_put_one(m, METRIC_COUNTER, "kindling_names_known", NULL,
+			"JVMs whose container the container runtime knew.", s.named);
+	metrics_put_one(m, METRIC_COUNTER, "kindling_names_unknown", NULL,
+			"JVMs whose container it did not know.", s.unknown);
+	metrics_put_one(m, METRIC_COUNTER, "kindling_names_unanswered", NULL,
+			"JVMs that went on without its answer.", s.unanswered);
+}
+
 static uint64_t resident_bytes(void)
 {
 	FILE *f = fopen("/proc/self/statm", "re");
@@ -332,6 +350,7 @@ enum MHD_Result serve_metrics(struct request *r)
 	put_crashes(&m, targets);
 	put_stuck(&m, targets);
 	put_looks(&m, host_look(r->serve->host));
+	put_names(&m, host_names(r->serve->host));
 	put_daemon(&m, r->serve);
 	sinks_metrics(&m, r->serve->host);
 	if (metric_take(&m, &text, &len) < 0)

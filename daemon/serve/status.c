@@ -424,6 +424,26 @@ static cJSON *denied_json(const struct discovery *d)
 	return o;
 }
 
+/* state: idle (no JVM in a container was found yet), on, or failing with `why` */
+static cJSON *status_names_json(const struct names *n)
+{
+	cJSON *o = cJSON_CreateObject();
+	struct names_status s;
+
+	names_status(n, &s);
+	add_text(o, "cri", s.path);
+	cJSON_AddStringToObject(o, "state",
+				s.error[0]		  ? "failing"
+				: s.named + s.unknown > 0 ? "on"
+							  : "idle");
+	add_text(o, "why", s.error);
+	add_u64(o, "waiting", s.waiting);
+	add_u64(o, "named", s.named);
+	add_u64(o, "unknown", s.unknown);
+	add_u64(o, "unanswered", s.unanswered);
+	return o;
+}
+
 static cJSON *status_json(struct serve *s, const struct view *view)
 {
 	struct targets *targets = host_targets(s->host);
@@ -443,6 +463,8 @@ static cJSON *status_json(struct serve *s, const struct view *view)
 		add_text(part, "why", why);
 		cJSON_AddItemToObject(part, "denied", denied_json(d));
 	}
+	if (host_names(s->host))
+		cJSON_AddItemToObject(o, "names", status_names_json(host_names(s->host)));
 	part = cJSON_AddObjectToObject(o, "attach");
 	cJSON_AddBoolToObject(part, "tmpfs_over_tmp", host_config(s->host)->tmpfs_over_tmp);
 	if (targets_filters_note(targets, filters, sizeof(filters)))

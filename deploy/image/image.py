@@ -11,7 +11,8 @@ from archive import add_bytes, add_tree, tar_bytes, zipped
 from tree import settle, write
 
 ACCOUNTS = (("root", 0, "/root"), ("kindling", 70707, "/var/lib/kindling"), ("kindling-look", 70708, "/"),
-            ("kindling-symbols", 70709, "/"), ("kindling-upload", 70710, "/"), ("nobody", 65534, "/"))
+            ("kindling-symbols", 70709, "/"), ("kindling-upload", 70710, "/"), ("kindling-names", 70711, "/"),
+            ("nobody", 65534, "/"))
 AUTHORITIES = "/usr/share/ca-certificates/mozilla"
 NAME = "localhost/kindling"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 PROGRAMS = ("sbin/kindlingd", "bin/kindling", "bin/kindling-inject", "bin/kindling-look", "bin/kindling-symbols",
-            "bin/kindling-upload")
+            "bin/kindling-upload", "bin/kindling-names")
 # of the system in every package but the image, which has no other: the loader and what belongs to it
 GLIBC = re.compile(r"^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util)\.so\.\d+)$")
 NEEDED = re.compile(r"\(NEEDED\)\s+Shared library: \[([^]]+)\]")

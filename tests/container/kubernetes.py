@@ -70,13 +70,14 @@ def free_port():
 class Node:
     """A containerd with images of kindlingd and of an application, and the directories of hostPath volumes."""
 
-    def __init__(self, containerd):
+    def __init__(self, containerd, kindling=True):
+        """@kindling: kindlingd's image too."""
         self.containerd = containerd
         self.dir = tempfile.mkdtemp(prefix="kindling-node-")
         os.chmod(self.dir, 0o755)
-        self.images()
+        self.images(kindling)
 
-    def images(self):
+    def images(self, kindling):
         root = self.dir + "/images"
         for name in ("pause", "app"):
             os.makedirs(root + "/" + name)
@@ -88,8 +89,9 @@ class Node:
             os.symlink("usr/" + link, root + "/app/" + link)
         shutil.copy(classes() + "/Ticks.class", root + "/app/app")
         self.load("app", "localhost/app:1.4")
-        packaged.build()
-        self.containerd.load(packaged.one("-oci.tar"))
+        if kindling:
+            packaged.build()
+            self.containerd.load(packaged.one("-oci.tar"))
 
     def load(self, directory, name, entrypoint=(), **more):
         path = self.dir + "/images/" + directory

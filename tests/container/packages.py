@@ -24,7 +24,7 @@ from systemd import Systemd  # noqa: E402
 
 TOP = os.path.realpath(os.path.join(HERE, "..", ".."))
 PROGRAMS = ("/usr/sbin/kindlingd", "/usr/bin/kindling", "/usr/bin/kindling-inject", "/usr/bin/kindling-look",
-            "/usr/bin/kindling-symbols", "/usr/bin/kindling-upload")
+            "/usr/bin/kindling-symbols", "/usr/bin/kindling-upload", "/usr/bin/kindling-names")
 # what apt and dpkg keep of everything that was installed once
 KEPT = re.compile(r"^(/var/(cache|log|lib/apt)/.*|/var/lib/(dpkg|systemd/deb-systemd-helper-.*)/.*|/etc/(passwd|group|g?shadow)-)$")
 ACCOUNT = re.compile(r"^kindling", re.M)
@@ -220,8 +220,8 @@ class Packages(Case):
         """On Debian, by rpm's own database. rpm knows no purge: settings, history and accounts stay."""
         rpm = ("rpm", "--nodeps", "--dbpath", "/opt/rpm")
         left = self.under_systemd(packaged.one(".rpm"), (*rpm, "--install"), (*rpm, "--upgrade", "--replacepkgs"), (*rpm, "--erase"))
-        accounts = [line for line in left if re.match(r"/etc/(passwd|group):kindling(-look|-symbols|-upload)?:", line)]
-        self.assertEqual(len(accounts), 8)
+        accounts = [line for line in left if re.match(r"/etc/(passwd|group):kindling(-look|-symbols|-upload|-names)?:", line)]
+        self.assertEqual(len(accounts), 10)
         self.assertLessEqual(set(left) - set(accounts), {"/etc/kindling", "/var/lib/kindling"})
 
     def test_rpm_in_an_empty_root(self):

@@ -40,6 +40,7 @@ SETTINGS = {
     "quiet_attach": ("false", ATTACH),
     "discovery.bpf": ("off", START),
     "discovery.scan_interval": ("20s", START),
+    "names.cri": ("unix:///run/other.sock", START),
     "attach.deadline": ("20s", ATTACH),
     "attach.tmpfs_over_tmp": ("true", ATTACH),
     "targets.mode": ("opt-in", NOW),

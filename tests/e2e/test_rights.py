@@ -16,11 +16,13 @@ from kindling import BUILD, HERE, Daemon, Jvm, wait_for  # noqa: E402
 MAJOR = "17"
 SECURITY = os.path.join(HERE, "..", "..", "docs", "security.md")
 HEADING = "## Who reads what, with which rights"
-USERS = {"root": 0, "kindling": 70707, "kindling-look": 70708, "kindling-symbols": 70709, "kindling-upload": 70710}
+USERS = {"root": 0, "kindling": 70707, "kindling-look": 70708, "kindling-symbols": 70709, "kindling-upload": 70710,
+         "kindling-names": 70711}
 for name in USERS:
     with contextlib.suppress(KeyError):
         USERS[name] = pwd.getpwnam(name).pw_uid
 SINK = "sinks:\n  - {name: dir, type: files, directory: /proc/nowhere/out}\n"  # what it does is not asked here
+NAMES = "names: { cri: unix:///nowhere/cri.sock }\n"  # likewise
 CAPABILITIES = {name: bit for bit, name in enumerate(
     "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE "
     "NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN "
@@ -134,7 +136,7 @@ class Rights(unittest.TestCase):
 
     def test_every_process_has_the_rights_of_the_table_and_no_others(self):
         expected = table()
-        with Daemon(SINK) as daemon, filters(daemon) as reader, Watch(daemon, reader) as watch, Jvm(MAJOR) as jvm:
+        with Daemon(SINK + NAMES) as daemon, filters(daemon) as reader, Watch(daemon, reader) as watch, Jvm(MAJOR) as jvm:
             def all_seen():
                 subprocess.run([BUILD + "/bin/kindling", "--socket", daemon.socket, "report", str(jvm.pid), "--last", "10s",
                                 "-o", daemon.dir + "/out.txt"], capture_output=True)
@@ -154,13 +156,14 @@ class Rights(unittest.TestCase):
             self.assertEqual({role: rights for role, rights in expected.items() if rights not in watch.seen.get(role, [])},
                              {}, watch.seen)
             self.assertEqual(set(watch.seen), set(expected), "processes")
-            for role in ("kindlingd", "kindlingd-data", "kindling-look", "kindling-inject receive", "kindling-inject filters", "kindling-upload"):
+            for role in ("kindlingd", "kindlingd-data", "kindling-look", "kindling-inject receive", "kindling-inject filters", "kindling-upload",
+                         "kindling-names"):
                 self.assertEqual(last[role], [expected[role]], role)
             self.assertRegex(daemon.cli("status", "--json").stdout, r'"streaming"')
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def test_the_table_names_every_program_that_is_installed_to_read(self):
-        programs = {p for p in os.listdir(BUILD + "/bin") if re.match(r"kindling-(look|symbols|inject|upload)$|kindlingd$", p)}
+        programs = {p for p in os.listdir(BUILD + "/bin") if re.match(r"kindling-(look|symbols|inject|upload|names)$|kindlingd$", p)}
         self.assertEqual({re.split(r"[, ]|-data", name)[0] for name in table()}, programs)
 
 

@@ -7,7 +7,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct warden_settings settings = {
-	.programs = { "/given/inject", "/given/look", "/given/symbols" },
+	.programs = { "/given/inject", "/given/look", "/given/symbols", "/given/upload",
+		      "/given/names" },
 	.library = "/given/agent.so",
 };
 
@@ -19,7 +20,7 @@ static void check_words(enum warden_program program, char *const argv[])
 		n++;
 	if (strcmp(argv[0], settings.programs[program]) != 0)
 		abort();
-	if (program == WARDEN_LOOK && n != 1)
+	if ((program == WARDEN_LOOK || program == WARDEN_NAMES) && n != 1)
 		abort();
 	if (program == WARDEN_SYMBOLS && (n > 2 || (n == 2 && argv[1][0] == '-')))
 		abort();

@@ -18,7 +18,7 @@ LADDER = [
     "proto",
     "agent/base", "agent/hotspot", "agent/walker/native", "agent/walker/java", "agent/walker/asgct", "agent/walker",
     "agent/trace", "agent/engine", "agent/events", "agent/output", "agent/session",
-    "daemon/ground", "injector", "daemon/core", "daemon/bpf", "daemon/discovery", "daemon/stream", "daemon/locks",
+    "daemon/ground", "injector", "daemon/core", "daemon/bpf", "daemon/discovery", "daemon/names", "daemon/stream", "daemon/locks",
     "daemon/profile", "daemon/timeline", "daemon/symbols", "daemon/store", "daemon/target", "daemon/report", "daemon/clickhouse",
     "daemon/upload", "daemon/host", "daemon/serve", "daemon", "daemon/cli",
 ]

@@ -89,6 +89,36 @@ static void a_process_that_lives_is_told_of_once(void **state)
 	clear();
 }
 
+/* A gap that was counted by a daemon which did not live to write it is counted by the next. */
+static void what_is_owed_goes_along(void **state)
+{
+	struct gaps_last last = last_of(getpid(), start_time, 77, NS_PER_S), ret;
+	struct gaps *g = NULL;
+	FILE *f;
+
+	(void)state;
+	last.owed_ns = 3 * NS_PER_S;
+	last.owed_cpu_ns = 2 * NS_PER_S;
+	write_some(&last, 1);
+	assert_int_equal(gaps_open(dir, &g), 0);
+	assert_true(gaps_take(g, getpid(), start_time, &ret));
+	assert_int_equal(ret.owed_ns, 3 * NS_PER_S);
+	assert_int_equal(ret.owed_cpu_ns, 2 * NS_PER_S);
+	gaps_free(g);
+	f = fopen(path, "re+"); /* as an older version has it */
+	assert_non_null(f);
+	assert_int_equal(fseek(f, -(long)strlen(" 3000000000 2000000000\n"), SEEK_END), 0);
+	assert_int_equal(fputs("\n", f) >= 0 && fflush(f) == 0, 1);
+	assert_int_equal(ftruncate(fileno(f), ftell(f)), 0);
+	fclose(f);
+	assert_int_equal(gaps_open(dir, &g), 0);
+	assert_true(gaps_take(g, getpid(), start_time, &ret));
+	assert_int_equal(ret.cpu_ns, 77);
+	assert_int_equal(ret.owed_cpu_ns, 0);
+	gaps_free(g);
+	clear();
+}
+
 static void who_is_not_sampled_yet_is_kept_for_the_daemon_after_the_next(void **state)
 {
 	struct gaps_last last = last_of(getpid(), start_time, 77, NS_PER_S), ret;
@@ -170,6 +200,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_that_lives_is_told_of_once),
+		cmocka_unit_test(what_is_owed_goes_along),
 		cmocka_unit_test(who_is_not_sampled_yet_is_kept_for_the_daemon_after_the_next),
 		cmocka_unit_test(a_daemon_that_was_switched_off_for_long_is_no_gap),
 		cmocka_unit_test(what_is_no_line_is_skipped),

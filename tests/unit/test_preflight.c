@@ -168,6 +168,38 @@ static void no_signal_is_needed_where_the_socket_is_the_targets_own(void **state
 	assert_int_equal(preflight(&in), 0);
 }
 
+/* As the attach would refuse it, and doctor says so before. */
+static void a_socket_of_somebody_else_is_told(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int s;
+
+	(void)state;
+	if (getuid() != 0)
+		skip();
+	in.looks = true;
+	PUT("proc/status", "Uid:\t1\t1000\t1\t1\nGid:\t1\t1000\t1\t1\nNSpid:\t42\t7\nSigCgt:\t0\n");
+	assert_int_equal(preflight_identity(&in), 0);
+	assert_int_equal(attach_check_name(&in), 0); /* there is none */
+	bind_socket();
+	assert_int_equal(attach_check_name(&in), 0); /* nobody listens any more */
+	assert_non_null(strstr(in.found, "which an attach removes"));
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/root/tmp/.java_pid7", dir);
+	assert_int_equal(unlink(addr.sun_path), 0);
+	s = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(s, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(s, 1), 0);
+	assert_int_equal(attach_check_name(&in), -EADDRINUSE);
+	assert_non_null(strstr(f.what, "of uid 0, uses its attach socket's name, .java_pid7"));
+	f = (struct fault){ 0 };
+	assert_int_equal(chown(addr.sun_path, 1000, 1000), 0);
+	assert_int_equal(attach_check_name(&in), 0); /* the JVM's own */
+	close(s);
+	assert_int_equal(unlink(addr.sun_path), 0);
+	PUT("root/tmp/.java_pid7", "");
+	assert_int_equal(attach_check_name(&in), -EEXIST);
+}
+
 static bool in_tmp(const char *name)
 {
 	char path[256];
@@ -389,6 +421,7 @@ int main(void)
 		TREE_TEST(zombies_are_gone_and_stopped_processes_come_later),
 		TREE_TEST(a_process_without_a_handler_for_sigquit_gets_no_signal),
 		TREE_TEST(no_signal_is_needed_where_the_socket_is_the_targets_own),
+		TREE_TEST(a_socket_of_somebody_else_is_told),
 		TREE_TEST(a_jvm_is_asked_for_a_socket_only_where_it_has_none_and_can_be),
 		TREE_TEST(a_file_in_the_place_of_the_socket_is_no_socket),
 		TREE_TEST(other_runtimes_are_told_apart),

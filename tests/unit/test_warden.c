@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "daemon/core/rights.h"
@@ -16,8 +17,8 @@
 #include "daemon/ground/mem.h"
 
 static const struct warden_settings settings = {
-	.programs = { "/bin/echo", "/bin/cat", "/bin/echo" },
-	.children_max = { 20, 3, 20 },
+	.programs = { "/bin/echo", "/bin/cat", "/bin/echo", "", "/bin/cat" },
+	.children_max = { 20, 3, 20, 0, 2 },
 	.library = "/opt/given.so",
 };
 
@@ -198,6 +199,8 @@ static int is_refused(void)
 	REFUSED(WARDEN_LOOK, "/bin/echo");
 	REFUSED(WARDEN_LOOK, "/bin/cat", "/etc/shadow");
 	REFUSED(WARDEN_SYMBOLS, "/bin/echo", "-x");
+	REFUSED(WARDEN_NAMES, "/bin/echo");
+	REFUSED(WARDEN_NAMES, "/bin/cat", "/etc/shadow");
 	REFUSED(WARDEN_SYMBOLS, "/bin/echo", "/a", "/b");
 	REFUSED(WARDEN_INJECTOR, "/bin/echo", "--help");
 	REFUSED(WARDEN_INJECTOR, "/bin/echo", "--result-fd", "3", "1", "2", "jcmd");
@@ -249,6 +252,51 @@ static void a_library_that_was_not_given_is_roots(void **state)
 	assert_int_equal(run(&settings, library_is_taken), 0);
 	close(fd);
 	unlink(library);
+}
+
+/* ---- questions to the container runtime ------------------------------------------------------ */
+
+static int runtime_fd;
+
+/* The data process has neither the connection nor a word in the question. */
+static int asks_for_names(void)
+{
+	static const char id[] = "0123456789abcdef", other[] = "/tmp/nowhere";
+	struct warden_fd fd = { STDIN_FILENO, WARDEN_NAMES_FD };
+	char *argv[] = { "/bin/cat", NULL }, asked[1000] = "";
+	CLEANUP(fd_closep) int pidfd = -1, connection = -1;
+	pid_t pid;
+
+	EXPECT(warden_ask_names(other, WARDEN_NAMES_CONTAINER, id, 7) == -ESRCH);
+	EXPECT(warden_start(WARDEN_NAMES, argv, &fd, 1, &pid, &pidfd) == -EINVAL);
+	EXPECT(warden_start(WARDEN_NAMES, argv, NULL, 0, &pid, &pidfd) == 0);
+	EXPECT(warden_ask_names(other, WARDEN_NAMES_CONTAINER, "x y", 7) == -EINVAL);
+	EXPECT(warden_ask_names(other, WARDEN_NAMES_COUNT, id, 7) == -EINVAL);
+	EXPECT(warden_ask_names(other, WARDEN_NAMES_CONTAINER, id, 7) == 0);
+	connection = accept(runtime_fd, NULL, NULL);
+	EXPECT(connection >= 0);
+	EXPECT(read(connection, asked, sizeof(asked)) > 100);
+	EXPECT(memmem(asked, sizeof(asked), "/ListContainers", 15));
+	EXPECT(memmem(asked, sizeof(asked), id, strlen(id)));
+	warden_kill(pid);
+	EXPECT(ended(pidfd));
+	return 0;
+}
+
+static void the_runtime_is_asked_what_the_warden_knows(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct warden_settings s = settings;
+
+	(void)state;
+	snprintf(s.cri, sizeof(s.cri), "/tmp/test_warden.%d.sock", (int)getpid());
+	strcpy(addr.sun_path, s.cri);
+	runtime_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(runtime_fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(runtime_fd, 4), 0);
+	assert_int_equal(run(&s, asks_for_names), 0);
+	close(runtime_fd);
+	unlink(s.cri);
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -534,6 +582,7 @@ int main(void)
 		cmocka_unit_test(of_each_program_only_so_many_run),
 		cmocka_unit_test(nobody_else_is_killed),
 		cmocka_unit_test(other_programs_and_words_are_refused),
+		cmocka_unit_test(the_runtime_is_asked_what_the_warden_knows),
 		cmocka_unit_test(a_library_that_was_not_given_is_roots),
 		cmocka_unit_test(more_descriptors_than_allowed_do_not_arrive),
 		cmocka_unit_test(a_status_is_one_line),

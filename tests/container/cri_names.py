@@ -1,0 +1,103 @@
+"""Names, labels and annotations of pods from the socket of a real containerd (`names.cri`), whose files have no labels: what
+owners say there counts. And without its answer: a containerd that hangs or has ended, and a path at which nobody listens.
+Needs root, containerd, runc, python3-grpcio and python3-protobuf."""
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import cri  # noqa: E402
+
+if cri.grpc is None and os.path.exists("/usr/bin/python3") and sys.executable != "/usr/bin/python3":
+    os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])  # whose packages Debian's python3-* are
+
+from bundle import Jdk, MARK  # noqa: E402
+from kindling import Daemon, agent_copies, skip, wait_for  # noqa: E402
+import kubernetes  # noqa: E402
+
+SOCKET = cri.STATE + "/containerd.sock"
+HELD_BACK_S = 10  # that a JVM without names comes later, on a busy machine; it is a second
+
+
+def settings(address):
+    return """targets:
+  mode: opt-in
+  attach_rate: 0
+  rules:
+    - allow: { environment: "%s" }
+labels: { pods: "tier" }
+names: { cri: "%s" }
+""" % (MARK, address)
+
+
+class CriNames(unittest.TestCase):
+    application = kubernetes.Kubernetes.application
+
+    def setUp(self):
+        self.containerd = cri.Containerd()
+        self.addCleanup(self.containerd.end)
+        self.node = kubernetes.Node(self.containerd, kindling=False)
+        self.addCleanup(self.node.end)
+
+    def test_labels_of_pods(self):
+        shop = cri.Pod(self.containerd, "shop", "cart-7d9f-x2", labels={"app": "cart", "tier": "front"},
+                       annotations={"not.passed/on": "1"})
+        quiet = cri.Pod(self.containerd, "bank", "vault-0", labels={"kindling.io/profile": "false"})
+        less = cri.Pod(self.containerd, "bank", "ledger-0", labels={"kindling.io/events": "cpu"})
+        apps = {pod.name: self.application(pod, "app")[0] for pod in (shop, quiet, less)}
+        with Daemon(settings("unix://" + SOCKET)) as daemon:
+            cart = daemon.wait_state(apps["cart-7d9f-x2"], "streaming")
+            self.assertEqual(cart["annotations"], {"app": "cart", "tier": "front", "not.passed/on": "1"})
+            self.assertEqual((cart["pod"], cart["container"], cart["image"]), ("shop/cart-7d9f-x2", "app", "localhost/app:1.4"))
+            self.assertRegex(cart["image_digest"], r"^sha256:[0-9a-f]{64}$")
+            self.assertEqual({k: cart["labels"][k] for k in ("service", "tier", "pod")},
+                             {"service": "cart", "tier": "front", "pod": "cart-7d9f-x2"})
+            vault = daemon.wait_state(apps["vault-0"], "excluded")
+            self.assertEqual((vault["reason"], vault["attempts"], agent_copies(vault["pid"])),
+                             ("its owner forbids profiling: kindling.io/profile: false", 0, 0))
+            ledger = daemon.wait_state(apps["ledger-0"], "streaming")
+            wait_for("cpu alone", lambda: daemon.target(ledger["pid"])["events"] == ["cpu"])
+            names = daemon.status()["names"]
+            self.assertEqual((names["state"], names["why"], names["unanswered"]), ("on", None, 0))
+            self.assertGreaterEqual(names["named"], 3)
+            self.assertRegex(daemon.cli("doctor", str(cart["pid"])).stdout, r"ok +names +the container runtime answers at /run/k3s/")
+            self.without_an_answer(daemon, apps)
+
+    def without_an_answer(self, daemon, apps):
+        """Files alone: JVMs come in time, with one sentence about what is missing."""
+        os.kill(self.containerd.process.pid, signal.SIGSTOP)
+        try:
+            self.starts_without(daemon, apps, SOCKET, "it does not answer within a second")
+        finally:
+            os.kill(self.containerd.process.pid, signal.SIGCONT)
+        wait_for("containerd", self.containerd.answers)
+        self.starts_without(daemon, apps, cri.STATE, "nobody listens there")
+        self.starts_without(daemon, apps, "/nowhere/cri.sock", "there is no such socket")
+
+    def starts_without(self, daemon, apps, path, sentence):
+        daemon.stop()
+        daemon.configure(settings("unix://" + path))
+        begin = time.monotonic()
+        daemon.start()
+        cart = daemon.wait_state(apps["cart-7d9f-x2"], "streaming")
+        self.assertLess(time.monotonic() - begin, HELD_BACK_S)
+        self.assertEqual((cart["pod"], cart["annotations"]), ("shop/cart-7d9f-x2", {}))
+        names = daemon.status()["names"]
+        self.assertEqual((names["state"], names["why"]), ("failing", "%s: %s" % (path, sentence)))
+        self.assertRegex(re.sub(r"\s+", " ", daemon.cli("status").stdout),
+                         r"names of pods \(names\.cri\): %s: %s; \d JVMs? went on without its answer" % (path, sentence))
+        self.assertRegex(re.sub(r"\s+", " ", daemon.cli("doctor", str(cart["pid"])).stdout), "unknown names " + path)
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0 or not shutil.which("containerd") or not shutil.which("runc"):
+        skip("needs root, containerd and runc")
+    if cri.grpc is None:
+        skip("needs python3-grpcio and python3-protobuf")
+    if not Jdk("17").home:
+        skip("there is no JDK 17")
+    unittest.main(verbosity=2)
