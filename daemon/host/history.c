@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 
 #define AGREE_MAX	 64 /* processes that must agree on a name */

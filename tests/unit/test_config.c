@@ -50,7 +50,8 @@ static void the_example_sets_every_field_to_its_default(void **state)
 		const char *a = (const char *)&defaults + e->offset;
 		const char *b = (const char *)&loaded + e->offset;
 
-		bool is_text = e->type == CONFIG_PATH || e->type == CONFIG_TEXT;
+		bool is_text = e->type == CONFIG_PATH || e->type == CONFIG_TEXT ||
+			       e->type == CONFIG_SOCKET;
 
 		if (is_text ? strcmp(a, b) != 0 : memcmp(a, b, e->size) != 0)
 			fail_msg("%s: the example and the embedded default differ", e->name);
@@ -151,7 +152,8 @@ static void values_are_written_as_they_are_read(void **state)
 
 	(void)state;
 	assert_int_equal(parse("events: { lock: { min_wait: 1500us, monitors: always } }\n"
-			       "targets: { mode: opt-in }\nlog: { level: debug }\n"),
+			       "targets: { mode: opt-in }\nlog: { level: debug }\n"
+			       "names: { cri: \"unix:///run/cri.sock\" }\n"),
 			 0);
 	config_defaults(&again);
 	for (size_t i = 0; i < config_entry_count; i++) {
@@ -165,6 +167,19 @@ static void values_are_written_as_they_are_read(void **state)
 		assert_memory_equal((char *)&again + e->offset, (char *)&config + e->offset,
 				    e->size);
 	}
+}
+
+static void a_socket_has_an_address_or_is_off(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("names: { cri: /run/cri.sock }"), 0);
+	assert_string_equal(config.names_cri, "/run/cri.sock");
+	assert_int_equal(parse("names: { cri: \"unix:///run/cri.sock\" }"), 0);
+	assert_string_equal(config.names_cri, "/run/cri.sock");
+	assert_int_equal(parse("names: { cri: off }"), 0);
+	assert_string_equal(config.names_cri, "");
+	assert_int_equal(parse("names: { cri: \"tcp://127.0.0.1:1\" }"), -EINVAL);
+	assert_non_null(strstr(err, "names.cri: must be off or the address of a Unix socket"));
 }
 
 static void empty_files_and_empty_sections_are_fine(void **state)
@@ -515,6 +530,7 @@ int main(void)
 		cmocka_unit_test(wrong_sinks_are_refused_by_name_and_line),
 		cmocka_unit_test(durations_of_settings_have_fractions_and_several_units),
 		cmocka_unit_test(values_are_written_as_they_are_read),
+		cmocka_unit_test(a_socket_has_an_address_or_is_off),
 		cmocka_unit_test(empty_files_and_empty_sections_are_fine),
 		cmocka_unit_test(an_unknown_field_is_named_with_its_line_and_what_was_meant),
 		cmocka_unit_test(a_wrong_value_is_named_with_what_would_be_right),
