@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -340,6 +341,7 @@ static void answer_one(int fd, enum runtime how)
 
 static void run_runtime(int listener, enum runtime how)
 {
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* also of a test that fails */
 	for (;;) {
 		int fd = accept(listener, NULL, NULL);
 
