@@ -18,7 +18,7 @@
  * that this has passed; it doubles. */
 #define PAUSE_FIRST_NS (NS_PER_S / 2)
 #define PAUSE_MAX_NS   (30 * NS_PER_S)
-#define WAIT_NS	       (3 * NS_PER_S) /* longest time of a JVM in here */
+#define WAIT_NS	       (10 * NS_PER_S) /* longest time of a JVM in here */
 
 struct waiting {
 	struct waiting *next;
@@ -79,7 +79,7 @@ static const char *names_why(int error)
 		return "nobody listens there";
 	case -EAGAIN:
 	case -ETIMEDOUT:
-		return "it does not answer within a second";
+		return "it does not answer within 3 seconds";
 	case -ECONNRESET:
 		return "it hung up";
 	case -EREMOTEIO:

@@ -6,8 +6,8 @@
 #include "daemon/discovery/jvm.h"
 
 #define NAMES_FD	 3 /* of kindling-names: where answers go */
-#define NAMES_ANSWER_MS	 1000 /* that the runtime has for one answer */
-#define NAMES_MESSAGE_MS 5000 /* that kindling-names has for its message, on a busy host */
+#define NAMES_ANSWER_MS	 3000 /* that the runtime has for one answer */
+#define NAMES_MESSAGE_MS 8000 /* that kindling-names has for its message, on a busy host */
 
 struct names_answer {
 	uint64_t number; /* of the question */

@@ -475,8 +475,8 @@ static void a_runtime_that_does_not_answer_holds_nobody_back_for_long(void **sta
 	uint64_t begin = clock_mono_ns();
 
 	(void)state;
-	check_failure(HANGS, "cri.sock: it does not answer within a second");
-	assert_in_range(clock_mono_ns() - begin, NS_PER_S, 20 * NS_PER_S);
+	check_failure(HANGS, "cri.sock: it does not answer within 3 seconds");
+	assert_in_range(clock_mono_ns() - begin, 3 * NS_PER_S, 25 * NS_PER_S);
 }
 
 static void other_failures_are_told_apart(void **state)
