@@ -256,7 +256,7 @@ class Doctor(unittest.TestCase):
     def test_a_process_that_the_kernel_hides_from_the_daemon(self):
         with Daemon(wrap=("setpriv", "--bounding-set", "-sys_ptrace")) as daemon, Jvm(MAJOR) as jvm:
             wait_for("the refusal", lambda: jvm.pid in daemon.status()["discovery"]["denied"]["pids"])
-            self.assertRegex(" ".join(daemon.cli("status").stdout.split()), r"\d+ process(es)? called java cannot be looked at")
+            self.assertRegex(" ".join(daemon.cli("status").stdout.split()), r"\d+ process(es)? called java cannot be inspected")
             found, _ = self.doctor(daemon, str(jvm.pid))
             check = self.checks(found[jvm.pid])["daemon"]
             self.assertEqual(check["verdict"], "no")
