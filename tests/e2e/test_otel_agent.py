@@ -46,7 +46,7 @@ class OtelAgent(unittest.TestCase):
             wait_for("samples", judged)
         print("%s: %s" % (MAJOR, dict(counts)))
         self.assertEqual(counts["wrong"], 0)
-        self.assertGreaterEqual(counts["right"], RIGHT_MIN * (counts["right"] + counts["missing"]), counts)
+        self.assertLessEqual(counts["missing"], max(1, (1 - RIGHT_MIN) * (counts["right"] + counts["missing"])), counts)
 
     def judge(self, profile, counts):
         for (_, node, samples, _), span in zip(profile["rows"], profile["row_spans"]):
