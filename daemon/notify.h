@@ -22,6 +22,6 @@ DEFINE_FREEP(struct notify, notify_free);
 void notify_ready(struct notify *n);
 void notify_stopping(void);
 void notify_reloading(void);
-/* @error: why the old settings stay in force, which the line says until the next reload; NULL =
- * they do not. */
+/* @error: why the old settings stay in force; systemd shows it until the next reload. NULL = the
+ * new ones are in force. */
 void notify_reloaded(struct notify *n, const char *error);

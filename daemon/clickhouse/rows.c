@@ -61,8 +61,8 @@ static void rows_put_owner(struct text_out *t, const struct maker *m, uint32_t p
 
 /* ---- stacks --------------------------------------------------------------------------------- */
 
-/* From the root on; returns the number of frames. Of a stack that is too deep the part at the leaf
- * is kept, as in every format. */
+/* Adds the frames, root first, and returns their number. Of a stack that is too deep the part at
+ * the leaf is kept, as in every format. */
 static uint32_t chain_of(const struct profile *p, uint32_t leaf, const struct profile_frame **chain)
 {
 	uint32_t n = 0;

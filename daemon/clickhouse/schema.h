@@ -33,8 +33,8 @@ void clickhouse_put_columns(struct text_out *t, enum clickhouse_table table);
 /* Statement @i, without a semicolon; false = there are no more. */
 bool clickhouse_put_statement(struct text_out *t, const struct clickhouse_schema *s, unsigned i);
 struct rowbinary;
-/* Reads over one row of @table, RowBinary; what is not one sets its `bad`. Of samples: how many
- * they are; else 0. */
+/* Skips one row of @table in RowBinary; sets `bad` if it is none. Returns its number of samples,
+ * for the table of samples; else 0. */
 uint64_t clickhouse_skip_row(struct rowbinary *in, enum clickhouse_table table);
 /* "INSERT INTO ... FORMAT RowBinary" */
 void clickhouse_put_insert(struct text_out *t, const char *database, enum clickhouse_table table);

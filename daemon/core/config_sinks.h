@@ -14,12 +14,12 @@
 #define SINK_COMMAND_BYTES 1024
 
 /* X(ENUM, "name") */
-#define SINK_TYPES(X)             \
-	X(FILES, "files")         \
-	X(EXEC, "exec")           \
-	X(S3, "s3")               \
-	X(PYROSCOPE, "pyroscope") \
-	X(OTLP, "otlp")           \
+#define SINK_TYPES(X)               \
+	X(FILES, "files")           \
+	X(EXEC, "exec")             \
+	X(S3, "s3")                 \
+	X(PYROSCOPE, "pyroscope")   \
+	X(OTLP, "otlp")             \
 	X(CLICKHOUSE, "clickhouse") \
 	X(SKYWALKING, "skywalking")
 
@@ -65,5 +65,6 @@ struct config_sink {
 	char command[SINK_COMMAND_BYTES]; /* exec: n_words, each with its NUL */
 };
 
-/* As the file would have it, one line, without what may be secret; @buf. */
+/* Writes the sink as the file of settings would have it, in one line and without secrets.
+ * Returns @buf. */
 const char *config_sink_text(const struct config_sink *s, char *buf, size_t size);

@@ -24,7 +24,7 @@ static void warden_work_close_all(int *fds)
 		fds[i] = fd_close(fds[i]);
 }
 
-/* None may be overwritten by the copy of another, so all are copied to high numbers first. */
+/* all are first copied to high numbers, so that no copy overwrites another descriptor */
 static int add_fds(posix_spawn_file_actions_t *actions, const struct warden_fd *fds, unsigned n,
 		   int high[WARDEN_FDS_MAX])
 {

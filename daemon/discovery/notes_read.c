@@ -1,4 +1,4 @@
-/* notes_read(), see notes.h: where the files are. */
+/* notes_read(): finds the files of notes, see notes.h. */
 #include "daemon/discovery/notes.h"
 
 #include <dirent.h>

@@ -32,13 +32,12 @@
 #define CONFINE_NAMES	"kindling-names", 70711
 
 /*
- * Of the capabilities those in @keep stay, in no set but the permitted and the effective one, and
- * no program that is executed has more. The bounding set stays as it is where CAP_SETPCAP is not
- * there to change it. 0 or -errno.
+ * Keeps only the capabilities in @keep, in the permitted and the effective set; no program that is
+ * executed gets more. The bounding set is not changed if CAP_SETPCAP is missing. 0 or -errno.
  */
 int confine_capabilities(uint64_t keep);
-/* The same, and root becomes this user, with the other groups of @account if that is not NULL. All threads
- * change their user, the calling one alone keeps a capability. */
+/* The same, and root becomes this user, with the other groups of @account if that is not NULL. All
+ * threads change their user, the calling one alone keeps a capability. */
 int confine_become(uid_t uid, gid_t gid, const char *account, uint64_t keep);
 /*
  * The same, and root switches to the account @name of /etc/passwd, or to @uid if there is no such

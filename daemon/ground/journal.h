@@ -14,8 +14,8 @@
 int journal_open(const char *path);
 void journal_close(void);
 /*
- * Sends one line, "event key=value key=\"...\"", without its newline. false: it is not open, or
- * journald has no room, and the line is the caller's. Never waits.
+ * Sends one line, "event key=value key=\"...\"", without its newline; never waits. false: the
+ * journal is not open or has no room, and the caller must write the line itself.
  */
 bool journal_send(int priority, const char *line);
 /* The fields of a line, as they are sent; returns their bytes, 0 if @size is too small. Pure. */

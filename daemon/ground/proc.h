@@ -27,7 +27,7 @@ struct proc_stat {
 };
 /* /proc/PID/stat. false = malformed. */
 bool proc_parse_stat(const char *text, struct proc_stat *ret);
-uint64_t proc_start_time(const char *stat); /* of it alone; 0 = malformed */
+uint64_t proc_start_time(const char *stat); /* the start_time only; 0 = malformed */
 char proc_state(const char *stat); /* '?' = malformed */
 /* Is @pid of this /proc still the process that started at @start_time (clock ticks since boot)? */
 bool proc_lives(pid_t pid, uint64_t start_time);

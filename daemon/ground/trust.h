@@ -1,6 +1,6 @@
 /*
- * Where this host keeps the certificates of authorities that it trusts. A libcurl that came with
- * kindling knows the place of the distribution that it was built for alone.
+ * Where this host keeps the certificates of the authorities that it trusts. The libcurl that comes
+ * with kindling knows only the place of the distribution that it was built for.
  */
 #pragma once
 

@@ -97,18 +97,18 @@ struct usage {
 enum usage_result { USAGE_GO_ON, USAGE_SHOW_HELP, USAGE_SHOW_VERSION, USAGE_WRONG };
 
 /*
- * Reads options as getopt_long(3) does, which says on stderr what is wrong; optind is then the
- * first word that is none. Of an option that is given twice the last one counts.
+ * Reads options as getopt_long(3) does and says on stderr what is wrong. Then optind is the first
+ * word that is not an option. If an option is given twice the last one counts.
  *
- * @into:     the struct that the rows' offsets are of
- * @in_order: options end at the first word that is none
+ * @into:     the struct that the rows' offsets refer to
+ * @in_order: options end at the first word that is not an option
  */
 enum usage_result usage_parse(const struct usage *u, int argc, char **argv, bool in_order,
 			      void *into);
 
 /* --help, on lines of at most @width columns (at least 60). */
 void usage_print(FILE *to, const struct usage *u, size_t width);
-/* The options and what stands below them alone. */
+/* Prints only the options and what is below them. */
 void usage_print_end(FILE *to, const struct usage *u, size_t width);
 /* "Usage: " and the first line of the synopsis. */
 void usage_print_brief(FILE *to, const struct usage *u);

@@ -1,7 +1,8 @@
 /*
- * Whether a JVM may be attached to, asked before every attempt. What is asked first wins: its
- * owner, a rule, what somebody asked for, a crash of one like it, another profiler in it, the
- * limit. Who asks for one by hand goes past the last three, and past targets.mode.
+ * Decides whether a JVM may be attached to; asked before every attempt. These are asked in turn,
+ * and the first that objects wins: the JVM's owner, a rule, an operator's request, the crash of a
+ * similar JVM, another profiler in the JVM, targets.max. An operator's attach overrules the last
+ * three, and targets.mode.
  */
 #include "daemon/target/target_priv.h"
 
@@ -12,7 +13,7 @@
 
 #define REVIEW_NS (10 * NS_PER_S)
 
-/* What somebody asked for, unless a rule that is newer than the override names the JVM. */
+/* The operator's request, unless a newer rule names the JVM. */
 static const struct override *override_of(struct target *t, int rule)
 {
 	struct targets *table = t->priv->table;
@@ -87,7 +88,7 @@ void target_take_in(struct target *t)
 	t->priv->kept = KEEP_NOT;
 	t->priv->leave = false;
 	if (t->priv->looking)
-		return; /* its result decides what follows */
+		return; /* the attempt that runs decides what comes next */
 	t->priv->timer = loop_timer_free(t->priv->timer);
 	target_set_state(t, TARGET_FOUND, NULL);
 	t->attempts = 0;
@@ -166,7 +167,8 @@ int target_detach_for(struct target *t, uid_t uid)
 	r = admit_override(t, uid, false);
 	if (r < 0)
 		return r;
-	overrides_explain(overrides_find(&t->priv->table->overrides, t->jvm.pid, t->jvm.start_time), &why);
+	overrides_explain(overrides_find(&t->priv->table->overrides, t->jvm.pid, t->jvm.start_time),
+			  &why);
 	target_keep_out(t, KEEP_WISH, &why);
 	return 0;
 }
@@ -192,7 +194,7 @@ int target_attach(struct target *t, uid_t uid, struct fault *why)
 	if (r < 0)
 		return r;
 	keep = admit_reason(t, why);
-	if (keep != KEEP_NOT) { /* what was asked for before still holds */
+	if (keep != KEEP_NOT) { /* the earlier request still holds */
 		if (old)
 			(void)overrides_put(overrides, &before);
 		else

@@ -17,10 +17,10 @@ struct child {
 	pid_t pid;
 	int pidfd;
 	struct loop_source *source;
-	bool owned; /* somebody will call child_kill(): it stays till then */
-	bool ended; /* and was waited for */
-	struct child **seen; /* the owner, to be told of its end; NULL = none */
-	pid_t target; /* that it cleans up; 0 = it does something else */
+	bool owned; /* its owner will call child_kill(): it is kept until then */
+	bool ended; /* it has been waited for */
+	struct child **seen; /* set to NULL at its end; NULL = nobody wants to know */
+	pid_t target; /* the process that it cleans up; 0 = it does something else */
 	uint64_t target_start_time;
 };
 
@@ -49,7 +49,7 @@ static void child_on_end(void *userdata, uint32_t events)
 		return;
 	if (c->target && WIFEXITED(status) && WEXITSTATUS(status) == INJECT_STATUS_LEFT)
 		left_report(c->table, c->target, c->target_start_time);
-	/* its end may be seen before its answer, in the same round of the loop */
+	/* the end may be noticed before the answer, in the same round of the loop */
 	c->ended = true;
 	c->source = loop_source_free(c->source);
 	if (!c->owned)

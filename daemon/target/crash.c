@@ -15,7 +15,8 @@
 #include "daemon/ground/replace.h"
 #include "daemon/ground/utf8.h"
 
-/* Whose places in the table it takes. A pod's containers are as many as its owner likes. */
+/* The owner, whose cohorts share places in the table. A pod may have any number of containers,
+ * so they share. */
 static void crash_owner(const struct jvm *jvm, char ret[COHORT_OWNER])
 {
 	const char *slash = strchr(jvm->pod, '/');
@@ -29,8 +30,8 @@ static void crash_owner(const struct jvm *jvm, char ret[COHORT_OWNER])
 		snprintf(ret, COHORT_OWNER, "uid %u", jvm->uid);
 }
 
-/* "of uid 0 in prod/shop"; comes after the kind of JVM, which is cut first if the text is too
- * long. */
+/* Writes "of uid 0 in prod/shop", which follows the kind of JVM. If the text is too long the
+ * kind is cut. */
 static void crash_whose(const struct jvm *jvm, char *ret, size_t size)
 {
 	const char *container = jvm->container[0] ? jvm->container : jvm->container_id;
@@ -47,10 +48,10 @@ static void crash_cohort(const struct jvm *jvm, char ret[COHORT_SIZE])
 
 	snprintf(version, sizeof(version), "kindling " KINDLING_VERSION ", ");
 	crash_whose(jvm, version + strlen(version), sizeof(version) - strlen(version));
-	if (jvm->image_digest[0]) /* of all names that an image has */
+	if (jvm->image_digest[0]) /* the same for all names of an image */
 		snprintf(ret, COHORT_SIZE, "image %.80s, %.80s, %s", jvm->image_digest, jvm->jdk,
 			 version);
-	else if (jvm->image[0]) /* a tag can be another image tomorrow */
+	else if (jvm->image[0]) /* a tag may be another image tomorrow */
 		snprintf(ret, COHORT_SIZE, "image %.150s, libjvm of %.60s, %.80s, %s", jvm->image,
 			 jvm->libjvm_build, jvm->jdk, version);
 	else
@@ -106,7 +107,7 @@ static struct cohort *first_to_end(struct crashes *c, const char *owner)
 	return first;
 }
 
-/* A place for one more of @owner's. */
+/* Makes a place in the table for another cohort of @owner. */
 static struct cohort *crash_make_room(struct crashes *c, const char *owner)
 {
 	if (!c->list)
@@ -127,14 +128,14 @@ static bool crash_read_line(char *line, struct cohort *ret)
 	char *name = strchr(line, '\t'), *reason = name ? strchr(name + 1, '\t') : NULL;
 	char *owner = reason ? strchr(reason + 1, '\t') : NULL;
 
-	/* without an owner it is of an older version, which this one's crashes say nothing of */
+	/* an older version wrote lines without owners, which do not fit the crashes of this one */
 	if (!owner || sscanf(line, "%" SCNu64 " %u", &ret->until_real_ns, &ret->crashes) != 2)
 		return false;
 	*name++ = '\0';
 	*reason++ = '\0';
 	*owner++ = '\0';
 	owner[strcspn(owner, "\n")] = '\0';
-	/* what is in it came from containers once, and is shown to people again */
+	/* the texts came from containers once, and will be shown again */
 	utf8_copy(ret->name, sizeof(ret->name), name, strlen(name));
 	utf8_copy(ret->reason, sizeof(ret->reason), reason, strlen(reason));
 	utf8_copy(ret->owner, sizeof(ret->owner), owner, strlen(owner));

@@ -1,8 +1,8 @@
 /* See decode_budget.h. */
 #include "daemon/target/decode_budget.h"
 
-#define DEBT_MAX_NS 2000000000ll /* the debt of a single message is limited */
-#define ROUNDS_MAX  32 /* a level that is found sooner than all is a little low */
+#define DEBT_MAX_NS 2000000000ll /* a single message causes at most this debt */
+#define ROUNDS_MAX  32 /* a level that is found after so many rounds is slightly too low */
 
 void decode_earn(int64_t *left_ns, uint64_t earned_ns, uint64_t most_ns)
 {

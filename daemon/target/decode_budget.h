@@ -1,18 +1,17 @@
 /*
- * CPU time for decoding: what one has earned and not spent, and how much of a bound each of many
- * gets. Pure.
+ * A budget of CPU time: what is earned and spent, and how a limit is divided among many. Pure.
  */
 #pragma once
 
 #include <stdint.h>
 
-/* Of what is earned no more than @most_ns is kept. */
+/* Adds @earned_ns to *left_ns, of which at most @most_ns is kept. */
 void decode_earn(int64_t *left_ns, uint64_t earned_ns, uint64_t most_ns);
-/* What @own cannot pay comes from @shared, as far as there is any; @own may fall below zero then.
- */
+/* Spends from *own_ns; what that does not cover comes from *shared_ns, as far as there is any,
+ * and the rest makes *own_ns negative. */
 void decode_spend(int64_t *own_ns, int64_t *shared_ns, uint64_t spent_ns);
 /*
- * The highest level at which the sum of all min(asked, level) is not above @bound: small demands
- * are met in full, the others get the level. UINT64_MAX: all get what they ask for.
+ * The highest level at which the sum of all min(asked, level) does not exceed @bound: small demands
+ * are met, larger ones get the level. UINT64_MAX: all demands are met.
  */
 uint64_t decode_level(const uint64_t *asked, unsigned n, uint64_t bound);

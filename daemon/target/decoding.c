@@ -6,30 +6,32 @@
 #include "daemon/target/decode_budget.h"
 #include "daemon/target/target_priv.h"
 
-/* Earned in a second: by a process that uses no CPU time, ... */
-#define BASE_NS	    (5 * NS_PER_MS / 2)
-#define WALL_NS	    (50 * NS_PER_MS) /* ... while threads are looked at that may all wait, */
-#define CPU_PART    50 /* and a fiftieth of each second of CPU time that it uses, */
-#define RECORDED_NS 10000 /* more in a recording: for each sample that may come. */
-#define RESERVE_NS  (5 * NS_PER_MS) /* A tenant's reserve */
-/* Kept is at most what all may spend in a second, twice that in a reserve; where there are more
- * than so many targets, so much together; and by who earns much what it earns in two seconds. */
+/* What a target earns in a second although its process uses no CPU time, */
+#define BASE_NS (5 * NS_PER_MS / 2)
+#define WALL_NS	    (50 * NS_PER_MS) /* plus this while wall-clock samples are collected, */
+#define CPU_PART    50 /* plus this part of the CPU time that its process uses, */
+#define RECORDED_NS 10000 /* plus so much for each sample that a recording may bring. */
+#define RESERVE_NS  (5 * NS_PER_MS) /* what a tenant's reserve earns in a second */
+/* A target keeps at most what all targets together may spend in KEPT_S seconds, a reserve twice
+ * that; with more than KEPT_TARGETS targets these share KEPT_TARGETS times as much. A target
+ * that earns much keeps what it earns in KEPT_EARNED_S seconds. */
 #define KEPT_S	      1
 #define KEPT_TARGETS  10
 #define KEPT_EARNED_S 2
-/* For the rest of the pipe, besides the remaining budget: a LEDGER and a BYE after much other data,
- * ... */
-#define DETACH_NS  (300 * NS_PER_MS)
-#define END_NS	   (20 * NS_PER_MS) /* ... the last samples of a process. */
-#define MESSAGE_NS 10000 /* of the receiver and of epoll, not measured each time */
+/* What decoding the rest of the pipe may cost beyond the budget: a LEDGER and a BYE behind much
+ * other data; */
+#define DETACH_NS (300 * NS_PER_MS)
+#define END_NS	  (20 * NS_PER_MS) /* the last samples of a process */
+#define MESSAGE_NS 10000 /* cost of the receiver and of epoll for a message, not measured */
 #define PASSED_MAX (10 * NS_PER_S)
-/* A frame, often enough that neither agent nor receiver takes the daemon for stopped. */
+/* A target without budget may pass on one frame from time to time, so that neither agent nor
+ * receiver takes the daemon for dead. */
 #define SIP_BYTES  4096
 #define SIP_NS	   (6 * NS_PER_S)
-#define HELD_NS	   (15 * NS_PER_S) /* the agent's accounts come a while after its drops */
+#define HELD_NS	   (15 * NS_PER_S) /* the agent reports its drops with some delay */
 #define EPISODE_NS (60 * NS_PER_S)
 #define COST_BYTES (256 * 1024)
-#define BYTE_NS	   200 /* until it is known better */
+#define BYTE_NS	   200 /* until the real cost of a byte is known */
 
 static uint64_t decoding_during(uint64_t ns_per_s, uint64_t passed_ns)
 {
@@ -65,14 +67,14 @@ static void decoding_allow(struct target *t, uint32_t bytes)
 	struct target_decoding *d = &t->priv->decoding;
 
 	if (receiver_allow(t, bytes) < 0)
-		return; /* no room for a word: the next message or second tries again */
+		return; /* the socket is full: the next message or second tries again */
 	d->bounded = bytes != RECEIVE_UNBOUNDED;
 	d->allowed = bytes;
 	d->came = 0;
 	d->allowed_mono_ns = clock_mono_ns();
 }
 
-/* As many bytes as it can pay for, by what they cost of late. */
+/* The number of bytes that the target can pay for, at what bytes have cost lately. */
 static uint32_t decoding_affordable(const struct target_decoding *d)
 {
 	uint64_t ns_per_kib = d->spent_ns / (d->bytes / 1024 + 1) + 1;
@@ -128,7 +130,7 @@ void decoding_begin(struct target *t)
 	d->bounded = false;
 	if (d->cpu_ns)
 		return;
-	d->cpu_ns = possible_cpu_ns(t); /* what it used before earns nothing */
+	d->cpu_ns = possible_cpu_ns(t); /* earlier CPU time earns nothing */
 	d->bytes = COST_BYTES / 4;
 	d->spent_ns = d->bytes * BYTE_NS;
 }
@@ -183,7 +185,7 @@ void decoding_detach(struct target *t)
 		decoding_allow(t, decoding_affordable(d));
 }
 
-/* A receiver reads no messages while it drains, so it gets the limit before. */
+/* Sets the limit for draining; before, because a receiver that drains reads no messages. */
 void decoding_drain(struct target *t)
 {
 	struct target_decoding *d = &t->priv->decoding;
@@ -206,7 +208,7 @@ void decoding_end(struct target *t)
 
 	if (d->left_ns < 0)
 		decode_spend(reserve, &none, (uint64_t)-d->left_ns);
-	else if (d->left_ns > (int64_t)END_NS) /* of the reserve, and not spent */
+	else if (d->left_ns > (int64_t)END_NS) /* comes out of the reserve, and was not spent */
 		decode_earn(reserve, (uint64_t)d->left_ns - END_NS,
 			    reserve_kept_ns(t->priv->table));
 	d->left_ns = 0;
@@ -214,7 +216,7 @@ void decoding_end(struct target *t)
 
 /* ---- earning --------------------------------------------------------------------------------- */
 
-/* CPU time of its process since it last asked. */
+/* The CPU time that the process has used since the target last asked. */
 static uint64_t decoding_used(struct target *t)
 {
 	struct target_decoding *d = &t->priv->decoding;
@@ -224,7 +226,7 @@ static uint64_t decoding_used(struct target *t)
 	return ns;
 }
 
-/* What an operator asks for is on top: whoever records can stop it, too. */
+/* What a recording earns in addition. An operator asked for it, and can stop it. */
 static uint64_t recorded_ns(const struct target *t, uint64_t cpu_ns, uint64_t passed_ns)
 {
 	uint64_t ns = 0;
@@ -236,7 +238,8 @@ static uint64_t recorded_ns(const struct target *t, uint64_t cpu_ns, uint64_t pa
 	return ns;
 }
 
-/* One that has nearly all that it may keep asks for nothing, nor is its clock read. */
+/* Asks for what the target earned. A target that has nearly all that it may keep asks for
+ * nothing, and its clock is not read. */
 static void decoding_ask(struct target *t, uint64_t passed_ns)
 {
 	struct target_decoding *d = &t->priv->decoding;
@@ -281,7 +284,8 @@ static void ask_of_all(struct targets *table, uint64_t passed_ns)
 	}
 }
 
-/* What one of its targets gets at most, where all of them ask for more than @level_ns. */
+/* Sets the most that each of the tenant's targets gets, if the tenant's demands exceed
+ * @level_ns. */
 static void share_in(struct targets *table, struct tenant *tenant, uint64_t level_ns)
 {
 	static uint64_t asked[NAMED_MAX + 1];
@@ -319,10 +323,10 @@ static void decoding_earn(struct target *t, uint64_t passed_ns)
 		d->part_ns = (d->part_ns + earned) * 1000 / (passed_ns / NS_PER_MS + 1);
 	}
 	decode_earn(&d->left_ns, earned, d->most_ns);
-	/* it was kept when there were fewer, or when it earned more */
+	/* more than it may keep now: there were fewer targets, or it earned more */
 	if (t->state == TARGET_STREAMING && !t->priv->ending && d->left_ns > (int64_t)d->most_ns)
 		d->left_ns = (int64_t)d->most_ns;
-	/* what the last mebibytes cost, not all of them since the start */
+	/* halves the sums, so that they tell what the last mebibytes have cost */
 	if (d->bytes > COST_BYTES) {
 		d->spent_ns /= 2;
 		d->bytes /= 2;
@@ -331,7 +335,7 @@ static void decoding_earn(struct target *t, uint64_t passed_ns)
 		decoding_release(t);
 }
 
-/* There is no bound any more. */
+/* limits.decode_cpu was removed: releases all receivers. */
 static void release_all(struct targets *table)
 {
 	for (struct target *t = table->first; t; t = t->priv->next)
@@ -348,7 +352,7 @@ void decoding_on_second(struct targets *table)
 		release_all(table);
 		return;
 	}
-	/* longer: the daemon was stopped */
+	/* a longer time means that the daemon stood still */
 	passed = decoding_least(passed, PASSED_MAX);
 	ask_of_all(table, passed);
 	decoding_share(table, decoding_during(bound_of(table), passed));
@@ -373,7 +377,7 @@ bool target_held_back(const struct target *t, char *why, size_t size)
 	const char *bound =
 		d->cut ? "its share of limits.decode_cpu" : "a part of its own CPU time";
 
-	/* in its first second its part is not known */
+	/* the target's share is unknown in its first second */
 	if (!decoding_is_held(t) || !d->part_ns || t->state != TARGET_STREAMING)
 		return false;
 	snprintf(why, size,

@@ -1,8 +1,9 @@
 /*
- * limits.decode_cpu: what a target says costs the daemon CPU time. It earns some each second, a
- * little and a part of what its own process uses by the kernel's clock, and pays for each message.
- * Who owes is held back: its receiver may pass on so many bytes and no more, its pipe fills, and
- * its agent drops and counts. docs/decisions/0015.
+ * limits.decode_cpu: how much CPU time the daemon may spend on decoding what each target sends.
+ * Each second a target earns some: a little, and a part of the CPU time that its own process uses
+ * by the kernel's clock. It pays for each message. A target in debt is held back: its receiver may
+ * pass on only so many bytes, its pipe fills up, and its agent drops and counts.
+ * docs/decisions/0015.
  */
 #pragma once
 
@@ -13,40 +14,42 @@
 struct target;
 struct targets;
 
-/* Of one target. */
+/* The budget of one target. */
 struct target_decoding {
-	int64_t left_ns; /* earned and not spent */
-	uint64_t total_ns; /* spent since it was found */
-	uint64_t cpu_ns; /* of its process, when it last asked */
-	uint64_t asked_ns, most_ns; /* in this second; what it may keep */
-	uint64_t part_ns; /* of a second, what it earned in the last one in which it asked */
-	bool cut; /* it wanted more: the sum of all is the bound */
-	uint64_t spent_ns, bytes; /* of late: what a byte costs */
+	int64_t left_ns; /* earned and not spent; negative = in debt */
+	uint64_t total_ns; /* spent since the target was found */
+	uint64_t cpu_ns; /* CPU time of its process when it last asked */
+	uint64_t asked_ns, most_ns; /* asked for in this second; the most that it may keep */
+	uint64_t part_ns; /* earned in the last second in which it asked */
+	bool cut; /* it got less than it asked for, because of the bound for all */
+	uint64_t spent_ns, bytes; /* recent sums, which tell the cost of a byte */
 	uint64_t uncharged; /* bytes since the last targets_charge() */
-	/* its receiver has an allowance */
+	/* the receiver may pass on only so many bytes: */
 	bool bounded;
-	uint32_t allowed; /* the last one, bytes */
-	uint64_t came; /* since then */
-	uint64_t allowed_mono_ns,
-		held_mono_ns; /* the last one, and when it was used up; 0 = never */
+	uint32_t allowed; /* bytes, as last set */
+	uint64_t came; /* bytes that came since */
+	uint64_t allowed_mono_ns, held_mono_ns; /* when it last got an allowance, and when that was
+						   used up; 0 = never */
 };
 
-/* Of one tenant, for all of its targets: starts, and new processes, which have earned nothing. */
+/* The reserve of a tenant, for all of its targets: it pays for starts and for new processes,
+ * which have earned nothing yet. */
 struct tenant_decoding {
 	int64_t reserve_ns;
 	uint64_t reserve_asked_ns;
-	uint64_t asked_ns, level_ns; /* of all its targets, and what one of them gets at most */
+	uint64_t asked_ns,
+		level_ns; /* by all of its targets together; the most that each of them gets */
 };
 
-void decoding_new_tenant(struct target *t); /* the first of its tenant */
-void decoding_begin(struct target *t); /* a session begins */
-/* A message of so many bytes took so much CPU time. The session may have ended by it. */
+void decoding_new_tenant(struct target *t); /* for the first target of a tenant */
+void decoding_begin(struct target *t); /* at the begin of a session */
+/* A message of @bytes took @cpu_ns of CPU time. It may have ended the session. */
 void decoding_pay(struct target *t, uint64_t cpu_ns, size_t bytes);
-/* Its agent has been told to end (its process has ended): decoding the rest of the pipe may cost
+/* The agent was told to end, or its process has ended: decoding the rest of the pipe may cost
  * something, whatever budget is left. */
 void decoding_detach(struct target *t);
 void decoding_drain(struct target *t);
-void decoding_end(struct target *t); /* it is gone; its tenant pays what it owes */
+void decoding_end(struct target *t); /* the target is gone: its tenant pays its debt */
 void decoding_on_second(struct targets *table);
-/* It was held back a moment ago. */
+/* Is the target held back, or was it a moment ago? */
 bool decoding_is_held(const struct target *t);

@@ -3,13 +3,13 @@
 
 #include "daemon/target/target_priv.h"
 
-/* What an agent says in that time, of each 100 ms, is one message; 50 JVMs at 100 samples a second
- * cost a quarter less CPU time so. */
+/* ms. Agents write every 100 ms: in this time their records become one message, which for 50
+ * JVMs with 100 samples a second saves a quarter of the CPU time. */
 #define GATHER_MS 150
-/* Speaks steadily: an agent that has samples all the time sends ten messages a second, gathered
- * seven. */
+/* Messages in a second that make a JVM busy. An agent with samples all the time sends ten, or,
+ * while receivers gather, seven. */
 #define BUSY_MESSAGES 3
-/* So many JVMs begin it, and with fewer than that it ends. */
+/* Gathering begins with so many busy JVMs, and ends when there are fewer than BUSY_FEW. */
 #define BUSY_MANY 10
 #define BUSY_FEW  8
 

@@ -1,7 +1,7 @@
 /*
- * How long a receiver leaves its pipe alone after a read. Each read wakes the daemon, so where many
- * JVMs are busy the receivers gather what an agent says; where few are, or somebody follows one,
- * events are passed on at once. docs/decisions/0008.
+ * How long a receiver waits between two reads of its pipe. Each message wakes the daemon: so when
+ * many JVMs are busy, receivers wait and gather; when few are, or when a client follows the JVM's
+ * events, events are passed on at once. docs/decisions/0008.
  */
 #pragma once
 
@@ -11,16 +11,17 @@
 struct target;
 struct targets;
 
-/* Of one target. */
+/* One target's part. */
 struct target_gathering {
-	bool followed; /* target_follow() */
-	unsigned messages; /* with events, in this second */
-	uint32_t told_ms; /* the value last sent to its receiver; 0 at first */
+	bool followed; /* see target_follow() */
+	unsigned messages; /* with events, in the current second */
+	uint32_t told_ms; /* what its receiver was last told; 0 at first */
 };
 
-/* How long all of them gather from now on, ms: @busy targets speak steadily, and it was @now_ms. */
+/* How long all receivers gather from now on, ms. @now_ms: how long they do now; @busy: number of
+ * busy targets. */
 uint32_t gathering_choose(uint32_t now_ms, unsigned busy);
 
-void gathering_begin(struct target *t); /* a receiver begins */
+void gathering_begin(struct target *t); /* a receiver was started */
 void gathering_on_message(struct target *t);
 void gathering_on_second(struct targets *table);

@@ -12,11 +12,11 @@
 
 #define STOPPING_NS (20 * NS_PER_MS)
 #define CLEANING_NS (15 * NS_PER_S)
-#define AXE_NS	    (5 * NS_PER_S) /* longer than the injector's own deadline */
+#define AXE_NS	    (5 * NS_PER_S) /* how much longer than the injector's own deadline */
 
 /*
- * The process has ended. Its injector notices that too, and removes what it placed by the
- * descriptors that it holds: no other process can find that root or working directory any more.
+ * The process has ended. Its injector sees that, too, and removes what it has placed, by its open
+ * descriptors: no other process can reach that root or working directory any more.
  */
 void target_inject_let_go(struct target *t)
 {
@@ -31,7 +31,7 @@ void target_inject_let_go(struct target *t)
 	}
 }
 
-/* The attempt is over: it has answered, has died or is late. */
+/* The attempt is over: the injector has answered, has died, or is late. */
 static void end_child(struct target *t)
 {
 	struct target_priv *p = t->priv;
@@ -47,7 +47,7 @@ static void end_child(struct target *t)
 	}
 }
 
-/* A killed injector may have left names in the target: another one takes them away. */
+/* A killed injector may have left files in the target: another one removes them. */
 void target_clean_up(struct target *t)
 {
 	struct child *child = NULL;
@@ -65,7 +65,7 @@ void target_clean_up(struct target *t)
 	if (child_start(t->priv->table, argv, (int[3]){ -1, -1, -1 }, &child) < 0)
 		return;
 	child_cleans(child, t);
-	if (t->priv->late) { /* the one before it says as much */
+	if (t->priv->late) { /* the attempt before has the same reason */
 		child_let_go(child);
 		return;
 	}
@@ -113,7 +113,7 @@ void target_begin_knowing(struct target *t, int result)
 		session_leave_idle(t);
 		return;
 	}
-	if (result < 0 && result != -ESRCH) { /* who is gone: an attempt says so */
+	if (result < 0 && result != -ESRCH) { /* if the process has ended, the attempt finds out */
 		facts_explain(result, &f);
 		target_busy(t, &f);
 		return;
@@ -127,7 +127,7 @@ void target_begin_knowing(struct target *t, int result)
 		target_busy(t, &f);
 		return;
 	}
-	/* its last reader was just killed, and would be taken for that of another daemon */
+	/* its receiver was just killed: for a moment the agent seems to be another daemon's */
 	if (t->priv->stuck && t->priv->facts.has_agent)
 		back_off(t, STOPPING_NS);
 	else if (session_look(t) == 0)
@@ -150,7 +150,7 @@ void target_no_agent(struct target *t)
 void target_busy(struct target *t, const struct fault *why)
 {
 	t->attempts++;
-	if (t->state == TARGET_FAILED) { /* only the reason is new: no line in the log for it */
+	if (t->state == TARGET_FAILED) { /* only the reason is new: it is not logged */
 		t->fault = *why;
 		back_off(t, target_backoff_ns(t->attempts, why));
 	} else {
@@ -158,11 +158,11 @@ void target_busy(struct target *t, const struct fault *why)
 	}
 }
 
-/* INJECTING -> FAILED, or where it was told to go meanwhile. */
+/* From INJECTING to FAILED, or to where the target was sent meanwhile. */
 static void end_attempt(struct target *t, const struct fault *why)
 {
 	receiver_stop(t);
-	/* nothing was sent to it */
+	/* nothing was sent to the JVM */
 	if (why->step == FAULT_PREFLIGHT || why->step == FAULT_IDENTITY) {
 		if (t->priv->counted)
 			budget_give_back(&t->priv->table->budget);
@@ -182,7 +182,7 @@ static void on_result(void *userdata, uint32_t events)
 	bool died;
 
 	(void)events;
-	/* one message; none when it died */
+	/* one message, or none if the injector died */
 	died = recv(t->priv->result_fd, &result, sizeof(result), MSG_DONTWAIT) !=
 	       (ssize_t)sizeof(result);
 	result.fault.what[sizeof(result.fault.what) - 1] = '\0';
@@ -262,7 +262,7 @@ static int start_child(struct target *t, struct fault *f)
 	uint8_t frame[WIRE_FRAME_MAX];
 	int pair[2], start[2], pipes[2], len, r;
 
-	t->priv->session = 0; /* another attempt is another session */
+	t->priv->session = 0; /* each attempt begins a session of its own */
 	r = secrets_make(&table->secrets, t->jvm.pid, t->jvm.start_time, t->priv->secret);
 	if (r < 0)
 		return fault_set(f, -r, FAULT_INTERNAL, "make a secret: ");
@@ -278,7 +278,7 @@ static int start_child(struct target *t, struct fault *f)
 		return fault_set(f, -r, FAULT_INTERNAL, "make a socket: ");
 	t->priv->result_fd = pair[0];
 	theirs = pair[1];
-	/* the pipes go from the injector to their receiver: no descriptor of one is ever ours */
+	/* the injector hands the pipes to their receiver: the daemon has no descriptor of one */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pipes) < 0)
 		return fault_set(f, errno, FAULT_INTERNAL, "make a socket: ");
 	give_fd = pipes[0];
@@ -290,7 +290,7 @@ static int start_child(struct target *t, struct fault *f)
 		return fault_set(f, -r, FAULT_INTERNAL, "start %s: ", table->config->injector);
 	turns_begin(t);
 	r = loop_add(table->loop, pair[0], EPOLLIN, on_result, t, &t->priv->result_source);
-	/* its own deadline comes first, so that it can tidy up; ours is the axe */
+	/* the injector's own deadline ends first, so that it can clean up */
 	if (r == 0)
 		r = loop_timer_add(table->loop, table->config->attach_deadline_ns + AXE_NS, 0,
 				   inject_on_deadline, t, &t->priv->timer);
@@ -311,7 +311,8 @@ static void begin_attempt(struct target *t)
 	t->attempts++;
 	t->priv->queued = t->priv->leave = t->priv->start_again = false;
 	t->priv->left_looks = 0;
-	t->priv->facts.has_agent = true; /* from now on there may be one, whatever is said of it */
+	t->priv->facts.has_agent =
+		true; /* from now on there may be an agent, whatever the result says */
 	target_set_state(t, TARGET_INJECTING, NULL);
 	if (start_child(t, &f) < 0) {
 		target_inject_abort(t);

@@ -1,7 +1,8 @@
 /*
- * targets.max: when there are more JVMs than may be profiled, those with the most CPU time are.
- * They are compared by what they used since the last review, the first time by all they ever used;
- * a newcomer has to use half as much again, so that two that are alike do not take turns.
+ * targets.max: if there are more JVMs than may be profiled, those that use the most CPU time are.
+ * Reviews compare what they have used since the last review, the first review what they have used
+ * in their lives. A newcomer must use half as much again as the one that it replaces, so that two
+ * JVMs of equal use do not take turns.
  */
 #include "daemon/target/target_priv.h"
 
@@ -9,14 +10,14 @@
 #include <fcntl.h>
 #include "daemon/ground/proc.h"
 
-#define SWAPS_MAX  5 /* a review */
-#define MORE_TICKS 10 /* and at least so much more */
+#define SWAPS_MAX  5 /* JVMs that are replaced in one review */
+#define MORE_TICKS 10 /* ticks that a newcomer must use more, at least */
 
-/* Does it hold one of the places? */
+/* Does the target hold one of the places? */
 static bool is_taken(const struct target *t)
 {
 	switch (t->state) {
-	case TARGET_FOUND: /* not before it is known whether it may be */
+	case TARGET_FOUND: /* only once it is known that it may be attached to */
 		return !(t->priv->facts_for & FACTS_FOR_ATTEMPT);
 	case TARGET_INJECTING:
 	case TARGET_STREAMING:
@@ -82,7 +83,7 @@ static struct target *busiest_waiting(struct targets *table)
 	return best;
 }
 
-/* Of those that may be put out: not who was asked for by hand. */
+/* The target with the least use that may be replaced; never one that an operator asked for. */
 static struct target *idlest_taken(struct targets *table)
 {
 	struct target *best = NULL;
@@ -115,7 +116,7 @@ void limit_review(struct targets *table)
 	while ((in = busiest_waiting(table)) && !limit_reached(in)) {
 		target_take_in(in);
 		if (in->state == TARGET_EXCLUDED)
-			return; /* something else keeps it out now */
+			return; /* something else keeps it out */
 	}
 	for (int i = 0; i < SWAPS_MAX && (in = busiest_waiting(table)); i++) {
 		out = idlest_taken(table);

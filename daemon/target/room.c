@@ -1,8 +1,8 @@
 /*
- * TARGETS_MAX slots in the table. While there are enough, each newcomer gets one. After that ended
- * targets make room, and then the tenant with the most, until it has at most one more than the
- * newcomer's tenant. If its target streams it is detached first, so the newcomer gets the slot when
- * discovery reports it again.
+ * TARGETS_MAX: the slots of the table. While there are free ones each new target gets one. Then
+ * ended targets make room, and after them the tenant that has the most slots, until it has at most
+ * one more than the newcomer's tenant. If the chosen target streams it is detached first, and the
+ * newcomer gets its slot when discovery reports it again.
  */
 #include "daemon/target/target_priv.h"
 
@@ -27,7 +27,7 @@ static const struct tenant *room_greediest(const struct targets *table)
 	return most;
 }
 
-/* No agent is in it, or on its way. */
+/* Is there no agent in the JVM, and none on its way? */
 static bool room_is_idle(const struct target *t)
 {
 	return t->state == TARGET_FOUND || t->state == TARGET_FAILED ||
@@ -39,7 +39,7 @@ static bool is_streaming(const struct target *t)
 	return t->state == TARGET_STREAMING;
 }
 
-/* Who came last goes first. */
+/* The tenant's newest target for which @is_one holds: the newest goes first. */
 static struct target *last_of(struct targets *table, const struct tenant *tenant,
 			      bool (*is_one)(const struct target *t))
 {

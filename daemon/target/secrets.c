@@ -1,6 +1,6 @@
 /*
- * See secrets.h. The file is a line each, the last one of a process counts. A line is appended at
- * each attach and nothing is synced: what a crash of the host may lose is of no use after it.
+ * See secrets.h. The file has a line for each process, and the last one counts. Each attach appends
+ * a line. Nothing is synced, because a crash of the host makes the file useless.
  */
 #include "daemon/target/secrets.h"
 
@@ -17,7 +17,7 @@
 #include "daemon/ground/proc.h"
 #include "daemon/ground/replace.h"
 
-#define LINES_MAX 4096 /* then it is rewritten without ended processes */
+#define LINES_MAX 4096 /* lines after which the file is rewritten without ended processes */
 #define LINE_MAX  160
 #define HEX_BYTES (2 * WIRE_SECRET_BYTES)
 
@@ -95,7 +95,7 @@ static int target_secrets_open_file(const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Those that live alone. */
+/* Rewrites the file with the processes that are alive. */
 static int target_secrets_write_anew(struct secrets *s)
 {
 	CLEANUP(freep) char *text = malloc(s->n * LINE_MAX + 1);

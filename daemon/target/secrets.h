@@ -1,7 +1,7 @@
 /*
- * What an agent is known by: 128 random bits that travel with the attach, in its START, and that
- * every HELLO has to say back. A daemon that starts again knows them from a file that only root may
- * read, "agents" in the state directory; two FIFOs of the right names prove nothing.
+ * The secret of an agent: 128 random bits, which are in the START of its attach and which every
+ * HELLO must repeat. Two FIFOs of the right names prove nothing. After a restart the daemon knows
+ * the secrets from the file "agents" in the state directory, which only root may read.
  * docs/decisions/0013.
  */
 #pragma once
@@ -15,27 +15,27 @@
 struct secret {
 	pid_t pid;
 	uint64_t start_time;
-	bool former; /* of a daemon before this one, which has not attached to it yet */
+	bool former; /* made by an earlier daemon; this one has not attached to the process yet */
 	uint8_t bytes[WIRE_SECRET_BYTES];
 };
 
 struct secrets {
-	char path[300]; /* "" = kept in memory alone */
+	char path[300]; /* "" = kept only in memory */
 	char boot_id[PROC_BOOT_ID_SIZE];
 	struct secret *list;
 	unsigned n, room;
-	unsigned lines; /* in the file, also of processes that ended */
+	unsigned lines; /* in the file, including those of ended processes */
 };
 
-/* @dir: where the file "agents" lies. What is of another boot, or of a process that has ended, is
- * dropped. */
+/* Reads the file "agents" in @dir. Lines of another boot or of ended processes are dropped. */
 void secrets_open(struct secrets *s, const char *dir);
-void secrets_close(struct secrets *s); /* frees; the file stays */
-/* A new one for a process that is about to be attached to, in place of its last. 0 or -errno. */
+void secrets_close(struct secrets *s); /* frees the table; the file stays */
+/* Makes a secret for a process that is about to be attached to, which replaces its last one. 0
+ * or -errno. */
 int secrets_make(struct secrets *s, pid_t pid, uint64_t start_time, uint8_t ret[WIRE_SECRET_BYTES]);
-/* WIRE_SECRET_BYTES, valid until the next call of another function; NULL = no attach to it is
- * known. */
+/* The secret, WIRE_SECRET_BYTES, valid until the next call of another function; NULL = no attach
+ * is known. */
 const uint8_t *secrets_find(const struct secrets *s, pid_t pid, uint64_t start_time);
-/* A daemon before this one attached to it, and this one has not. */
+/* Has only an earlier daemon attached to the process, and not this one? */
 bool secrets_is_former(const struct secrets *s, pid_t pid, uint64_t start_time);
 void secrets_forget(struct secrets *s, pid_t pid, uint64_t start_time);

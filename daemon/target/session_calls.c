@@ -1,5 +1,5 @@
-/* What a target keeps of what its stream brings. Samples, waits and the like go to the next room
- * directly: targets_ops.stream. */
+/* What a target itself keeps of its stream. Samples, waits and other events go straight to the
+ * next room: targets_ops.stream. */
 #include "daemon/target/target_priv.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "daemon/ground/log.h"
 #include "daemon/ground/utf8.h"
 
-#define WORDS_BURST 10 /* lines of the log that are the agent's words */
+#define WORDS_BURST 10 /* lines of the log with texts of the agent */
 #define WORDS_PER_S 1
 
 static void session_calls_copy(char *dst, size_t size, struct wire_str s)
@@ -31,8 +31,7 @@ static void on_hello(void *userdata, const struct wire_hello *h)
 	session_calls_copy(t->engine, sizeof(t->engine), h->engine);
 	session_calls_copy(t->walker, sizeof(t->walker), h->walker);
 	session_calls_copy(t->note, sizeof(t->note), h->note);
-	/* the clocks are the host's own, read here: a container's words about time are not needed
-	 */
+	/* both clocks are the host's, so the container's word on the time is not needed */
 	t->real_minus_mono_ns = (int64_t)(clock_real_ns() - clock_mono_ns());
 	t->priv->timer = loop_timer_free(t->priv->timer);
 	if (table->ops.on_hello)
@@ -60,7 +59,7 @@ static const char *words_name(const struct target *t)
 	return name;
 }
 
-/* May the agent's own words become a line of the log? */
+/* May a text of the agent become a line of the log? */
 static bool may_say(struct target *t)
 {
 	t->priv->words.burst = WORDS_BURST;
@@ -68,8 +67,8 @@ static bool may_say(struct target *t)
 	return log_allowed(&t->priv->words, words_name(t));
 }
 
-/* The last word on each step; "" takes it back. There is no room for more steps than an agent has.
- */
+/* Keeps the last note on each step; "" removes it. There is room for all steps that our agent
+ * has. */
 static void on_note(void *userdata, const char *step, const char *what)
 {
 	struct target *t = userdata;

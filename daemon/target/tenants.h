@@ -1,5 +1,6 @@
 /*
- * Who targets belong to (core/tenant.h), and what each of them has of what all share.
+ * The tenants that targets belong to (core/tenant.h), and what each has of the things that all
+ * share.
  */
 #pragma once
 
@@ -8,21 +9,21 @@
 #include "daemon/discovery/jvm.h"
 #include "daemon/target/decoding.h"
 
-#define TENANT_LINES_BURST 2000 /* of the log, about its targets: some hundred JVMs at once */
+#define TENANT_LINES_BURST 2000 /* lines of the log about its targets at once */
 #define TENANT_LINES_PER_S 20
 
 struct tenant {
 	struct tenant *next;
 	char name[TENANT_SIZE];
 	char log_name[TENANT_SIZE + 8]; /* "tenant=NAME" */
-	unsigned refs; /* targets, also those that ended and are remembered */
-	unsigned targets; /* of refs, those with all that is known of them */
-	unsigned injectors; /* of its attempts that run */
-	uint64_t turn; /* number of the last attempt of all that was its own */
+	unsigned refs; /* targets, including ended ones that are remembered */
+	unsigned targets; /* targets without those that are only remembered */
+	unsigned injectors; /* attempts that run */
+	uint64_t turn; /* number of its last attempt, counted over all tenants */
 	struct log_limit log;
 	struct tenant_decoding decoding;
 };
 
-/* The tenant of @jvm in *@list, created if it is missing; NULL without memory. */
+/* The tenant of @jvm in *@list, added if it is missing; NULL without memory. */
 struct tenant *tenant_ref(struct tenant **list, const struct jvm *jvm);
-void tenant_unref(struct tenant **list, struct tenant *t); /* the last frees it */
+void tenant_unref(struct tenant **list, struct tenant *t); /* the last reference frees it */

@@ -68,8 +68,8 @@ static void grpc_wake(struct grpc_call *c)
 	loop_timer_set(c->timer, 1, 0);
 }
 
-/* Ends the call from within a callback. Returns 0: curl takes any number but that of the bytes
- * it passed as an error. */
+/* Ends the call from within a callback. Returns 0, which curl takes for an error because it
+ * differs from the number of bytes passed. */
 __attribute__((format(printf, 3, 4))) static size_t
 grpc_refuse(struct grpc_call *c, enum grpc_status status, const char *fmt, ...)
 {
