@@ -104,7 +104,7 @@ const struct usage usage_source_locks = {
 	"the classes of locks that a whole cluster's threads waited for",
 	"kindling locks --source URL [--service NAME] [--last 60s] [OPTION...]",
 	"Prints the classes of locks that a whole cluster's threads waited for longest, from ClickHouse. "
-	"Identities and owners of locks stay on the node that has them: `kindling locks`, there.",
+	"Identities and owners of locks stay on each node: run `kindling locks` there.",
 	locks_rows,
 	NULL,
 	"kindling locks --source clickhouse://ch.example/kindling --last 1h",

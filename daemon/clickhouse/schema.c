@@ -197,7 +197,7 @@ static size_t schema_bytes_of(const char *type)
 	return 0;
 }
 
-/* A number, 0 for all else. */
+/* Skips one value of @type. Returns it if it is a number, else 0. */
 static uint64_t schema_skip(struct rowbinary *in, const char *type)
 {
 	static const char array[] = "Array(";

@@ -55,8 +55,8 @@ struct config {
 	char agent[256]; /* libkindling.so; default: ../lib beside the program */
 	char injector[256]; /* kindling-inject; default: beside the program, or ../bin */
 	int log_level; /* enum log_level */
-	/* what is collected: bits 1 << enum wire_event, those that `events` names; without it cpu,
-	 * lock */
+	/* the collected events, bits 1 << enum wire_event: those that the key `events` names, or
+	 * cpu and lock */
 	unsigned events;
 	uint64_t cpu_interval_ns; /* events.cpu.interval: 10ms */
 	bool cpu_interval_given; /* not a field: true if the file sets it, and then nothing extends

@@ -7,7 +7,7 @@
 #include "daemon/target/target_priv.h"
 
 /* What a target earns in a second although its process uses no CPU time, */
-#define BASE_NS (5 * NS_PER_MS / 2)
+#define BASE_NS	    (5 * NS_PER_MS / 2)
 #define WALL_NS	    (50 * NS_PER_MS) /* plus this while wall-clock samples are collected, */
 #define CPU_PART    50 /* plus this part of the CPU time that its process uses, */
 #define RECORDED_NS 10000 /* plus so much for each sample that a recording may bring. */
@@ -20,8 +20,8 @@
 #define KEPT_EARNED_S 2
 /* What decoding the rest of the pipe may cost beyond the budget: a LEDGER and a BYE behind much
  * other data; */
-#define DETACH_NS (300 * NS_PER_MS)
-#define END_NS	  (20 * NS_PER_MS) /* the last samples of a process */
+#define DETACH_NS  (300 * NS_PER_MS)
+#define END_NS	   (20 * NS_PER_MS) /* the last samples of a process */
 #define MESSAGE_NS 10000 /* cost of the receiver and of epoll for a message, not measured */
 #define PASSED_MAX (10 * NS_PER_S)
 /* A target without budget may pass on one frame from time to time, so that neither agent nor

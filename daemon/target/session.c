@@ -495,7 +495,8 @@ void target_leave(struct target *t, enum target_state to, const struct fault *wh
 	t->priv->leave_to = to;
 	t->priv->leave_why = why ? *why : (struct fault){ 0 };
 	if (t->priv->ending || t->priv->looking)
-		t->priv->leave = true; /* it ends by itself, or as soon as the look has ended */
+		t->priv->leave =
+			true; /* the process is ending, or is being looked at: leaves afterwards */
 	else if (t->state == to)
 		t->fault = t->priv->leave_why;
 	else if (t->state == TARGET_EXCLUDED || t->state == TARGET_DETACHED)

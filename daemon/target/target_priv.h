@@ -33,9 +33,9 @@
 #define STEADY_NS	  (60 * 1000000000ull) /* after so long a session earlier failures are forgiven */
 #define CLOSED_GRACE_NS	  (1000 * 1000000ull) /* a JVM that ends closes its agent before */
 #define GONE_KEEP_NS	  (120 * 1000000000ull) /* a GONE target is kept whole for so long, */
-#define GONE_KEEP_MAX 32 /* at most so many of them, */
-#define REMEMBER_NS   (3600 * 1000000000ull) /* and for this time what it was, for status */
-#define REMEMBER_MAX  64
+#define GONE_KEEP_MAX	  32 /* at most so many of them, */
+#define REMEMBER_NS	  (3600 * 1000000000ull) /* and for this time what it was, for status */
+#define REMEMBER_MAX	  64
 
 /* Why a target is EXCLUDED, in the order in which the reasons are asked. */
 enum keep {
