@@ -4,7 +4,7 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** H2 in memory: inserts, joins, aggregates and deletes in three threads, for ever. */
+/** H2 in memory: inserts, joins, aggregates and deletes in three threads, or as many as args say, for ever. */
 public class DatabaseLoop {
     static void work() {
         try (Connection c = DriverManager.getConnection("jdbc:h2:mem:bench;DB_CLOSE_DELAY=-1")) {
@@ -41,7 +41,8 @@ public class DatabaseLoop {
         try (Connection c = DriverManager.getConnection("jdbc:h2:mem:bench;DB_CLOSE_DELAY=-1")) {
             c.createStatement().execute("create table item(id identity primary key, kind int, price double, name varchar)");
         }
-        for (int i = 0; i < 3; i++) new Thread(DatabaseLoop::work, "sql-" + i).start();
+        int threads = args.length > 0 ? Integer.parseInt(args[0]) : 3;
+        for (int i = 0; i < threads; i++) new Thread(DatabaseLoop::work, "sql-" + i).start();
         System.out.println("READY");
     }
 }

@@ -22,6 +22,7 @@ public class ServletPool {
         tomcat.setBaseDir(Files.createTempDirectory("kindling-tomcat").toString());
         tomcat.setPort(0);
         tomcat.getConnector().setProperty("maxKeepAliveRequests", "-1");
+        tomcat.getConnector().setProperty("minSpareThreads", System.getProperty("threads", "10"));
         Context context = tomcat.addContext("", null);
         Tomcat.addServlet(context, "page", new Page());
         context.addServletMappingDecoded("/page", "page");
