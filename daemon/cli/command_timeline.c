@@ -132,7 +132,7 @@ static void command_timeline_say(const char *output, const cJSON *json, int form
 	if (unseen > 0)
 		fprintf(stderr, " (of %.0f more safepoints nobody saw the times)", unseen);
 	else if (cJSON_IsFalse(json_get(json_get(json, "pauses"), "known")))
-		fputs(" (this JVM's cannot be read)", stderr);
+		fputs(" (this JVM's are not known)", stderr);
 	cJSON_ArrayForEach(sum, json_get(json, "no_room")) lost += json_number_of(sum, "events");
 	if (lost > 0)
 		fprintf(stderr, "; %.0f events found no room in kindlingd's memory", lost);
