@@ -95,7 +95,7 @@ void host_gaps_hurry(struct host *h)
 		h->owes = false;
 }
 
-/* A clean end writes the history to its end. */
+/* Is the gap not in the history yet? A clean shutdown writes all of the history anyway. */
 static bool is_owed(const struct host *h, const struct host_entry *e)
 {
 	return e->gap_owed && !h->shutdown_by_mono_ns &&
