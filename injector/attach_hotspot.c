@@ -124,7 +124,7 @@ static bool listens_already(const struct inject *in)
 	return found;
 }
 
-/* In a sticky /tmp its JVM cannot take away what is another user's. */
+/* In a sticky /tmp the target cannot remove a socket of another user. */
 static int remove_dead_socket(struct inject *in, uid_t owner)
 {
 	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
@@ -139,8 +139,8 @@ static int remove_dead_socket(struct inject *in, uid_t owner)
 		in->ns_pid, owner);
 }
 
-/* The socket is another user's, and closed to this one. An attach socket is, also one whose JVM is
- * dead: numbers of processes are used again. As its owner one learns whether somebody listens. */
+/* The socket belongs to another user and is closed to this one. It is an attach socket, but its JVM
+ * may be dead, because pids are reused. As its owner we find out whether a process listens. */
 static int ask_as_owner(int file_fd, const struct stat *st)
 {
 	CLEANUP(fd_closep) int s = connect_as(file_fd, st->st_uid, st->st_gid);
@@ -184,7 +184,7 @@ int attach_check_name(struct inject *in)
 	CLEANUP(fd_closep) int fd = -1;
 	int r;
 
-	if (!in->looks)
+	if (!in->only_checks)
 		return 0;
 	fd = in->root_dfd < 0 ? -EACCES : open_socket_file(in, &st);
 	if (fd == -ENOENT || (fd >= 0 && st.st_uid == in->uid))
@@ -385,8 +385,9 @@ void attach_abandon(struct inject *in)
 	in->fault = kept;
 }
 
-/* The name went while we spoke: a JVM that starts may be that late. As it is now its owner's next
- * kill -3 would be the last one that prints (listener.c). */
+/* The socket's name may have gone while the command ran: a JVM that is just starting may delete it
+ * that late. Without this the owner's next kill -3 would be the last one that prints threads
+ * (listener.c). */
 void attach_mend_socket(struct inject *in)
 {
 	uint64_t soon = clock_mono_ns() + MEND_NS;

@@ -1,7 +1,7 @@
 /*
- * kindling-inject --check: the preflight and the place for the library, looked at; nothing is sent
- * or left. The checks are those that an attach asks; here all of them are, and what they say is
- * printed.
+ * kindling-inject --check: runs the preflight and the checks of the place for the library; it sends
+ * nothing and leaves nothing. The checks are those of an attach, but all of them run, and their
+ * results are printed.
  */
 #include "injector/inject.h"
 
@@ -77,7 +77,7 @@ static void check_print(bool json, const char *name, enum verdict verdict, const
 	puts("}");
 }
 
-/* A look that this process is not permitted says nothing about the target. */
+/* A check that this process has no right to make says nothing about the target. */
 static enum verdict check_verdict_of(int r, const struct fault *f)
 {
 	if (r == 0)

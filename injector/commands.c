@@ -1,11 +1,10 @@
 /*
- * kindling-inject in a person's hands, a jattach that cannot kill:
- *
+ * kindling-inject as a command for users, a jattach that cannot kill the target:
  *   kindling-inject PID load LIBRARY [OPTIONS]
  *   kindling-inject PID jcmd COMMAND...
  *   kindling-inject PID properties | threaddump
  *   kindling-inject PID check [json]
- *   kindling-inject filters [SOCKET]      (no person's: filters.h)
+ *   kindling-inject filters [SOCKET]     (a service: filters.h)
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -95,7 +94,7 @@ static int commands_check(struct inject *in, char **argv)
 		}
 	}
 	in->fault = &f;
-	in->loads = in->looks = true;
+	in->loads = in->only_checks = true;
 	if (inject_open(in) < 0) {
 		check_say_unseen(json, f.step == FAULT_NAMESPACE ? "access" : "process", &f);
 		if (f.step != FAULT_NAMESPACE || in->proc_dfd < 0)

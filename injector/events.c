@@ -1,7 +1,7 @@
 /*
- * Which events a JVM can provide besides CPU samples, and why not: for a person who asks before the
- * attach. The agent decides by the same criteria (agent/events/), so this is what it would do now.
- * A missing event is no reason to refuse the JVM.
+ * Reports which events a JVM can provide besides CPU samples, and why not the others, to a user who
+ * asks before the attach. The agent uses the same criteria (agent/events/). A missing event is no
+ * reason to refuse the JVM.
  */
 #include "injector/inject.h"
 
@@ -64,7 +64,7 @@ int events_check(struct inject *in)
 	const char *monitors, *parks = NULL, *allocations = NULL;
 	int archives;
 
-	if (!in->looks)
+	if (!in->only_checks)
 		return 0;
 	archives = injector_events_archives_classes(in);
 	if (archives < 0)

@@ -16,9 +16,11 @@ struct inject;
 #define FILTERS_SOCKET_ENV \
 	"KINDLING_FILTERS_SOCKET" /* another path, in the injector's environment */
 
-/* Both are one message of a SOCK_SEQPACKET socket; of one machine, so in its byte order. */
+/* Question and answer are one message each of a SOCK_SEQPACKET socket, in the byte order of the
+ * host. */
 struct filters_question {
-	uint64_t start_time; /* field 22 of /proc/PID/stat: which process of that number is meant */
+	/* field 22 of /proc/PID/stat, which identifies the process with that pid */
+	uint64_t start_time;
 	int32_t pid;
 	uint32_t version; /* FILTERS_VERSION */
 };
@@ -39,11 +41,11 @@ struct filters_answer {
 int filters_ask(const struct inject *in, char *ret_call, size_t size);
 
 /*
- * Answer until nobody has asked for half a minute.
+ * Answers questions until none has come for half a minute.
  *
- * @path: where to listen, until a signal ends it; NULL: on the socket that the service manager
- *        passed (sd_listen_fds(3)), which it listens on itself again after we have ended
+ * @path: listen there, until a signal ends the process; NULL: answer on the socket that the service
+ * manager passed (sd_listen_fds(3)), which itself listens again after this process has ended
  *
- * Returns an exit status; a person is told why.
+ * Returns an exit status; in the first case errors are printed for the user.
  */
 int filters_serve(const char *path);

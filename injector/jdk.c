@@ -55,7 +55,8 @@ static bool has_socket(const struct inject *in, uint64_t inode)
 	return found;
 }
 
-/* It listens, but the name is gone: a cleaner of /tmp took it. */
+/* Does the JVM listen on a socket whose name is gone, for example because a cleaner of /tmp removed
+ * it? */
 static bool lost_its_socket(const struct inject *in)
 {
 	CLEANUP(fd_closep) int fd = openat(in->proc_dfd, "net/unix", O_RDONLY | O_CLOEXEC);
@@ -88,7 +89,8 @@ static bool has_name(const struct inject *in, const char *tail)
 	return fd != -ENOENT;
 }
 
-/* Asked in this order it is certain: who listens has one of the two names or had both. */
+/* The order of the two checks matters: a JVM that listens has a socket under one of the two names,
+ * or had one under both. */
 bool jdk_lost_its_socket(const struct inject *in)
 {
 	return lost_its_socket(in) && !has_name(in, ".tmp") && !has_name(in, "");
@@ -118,7 +120,7 @@ int jdk_check(struct inject *in)
 	char is[32], good[32];
 	int r = vmflags_version(in, &v);
 
-	if (in->looks && (r == -EACCES || r == -EPERM))
+	if (in->only_checks && (r == -EACCES || r == -EPERM))
 		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
 				 "cannot read the JDK's version from the JVM's memory: ");
 	if (r < 0)

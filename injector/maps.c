@@ -1,4 +1,4 @@
-/* What the preflight wants to know of the target's mappings, in one pass over them. */
+/* Reads what the preflight needs of the target's mappings, in one pass over them. */
 #include "injector/inject.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include "daemon/ground/maps.h"
 
-/* The lowest address of the first libjvm.so: where its file begins. */
+/* The lowest address of the first libjvm.so, which is the beginning of its file. */
 static uint64_t base_of(const char *line)
 {
 	uint64_t start, end, offset;

@@ -53,7 +53,7 @@ static int refuse_stranger(const struct inject *in, const struct stat *st)
 		st->st_uid, st->st_mode & 07777);
 }
 
-/* With the target's ids: root's own would always do. */
+/* Checked with the target's ids, because root may always write. */
 static int may_write(const struct inject *in, int dfd)
 {
 	int r = files_as_target(in);
@@ -88,7 +88,7 @@ static int place_look_into(struct inject *in, int *dfd, const char *name)
 	return files_is_private(in, fd, &st) ? 0 : refuse_stranger(in, &st);
 }
 
-/* The target's /tmp, in which a JVM without a socket can make one. */
+/* Opens the target's /tmp, where a JVM without an attach socket must be able to make one. */
 static int place_open_tmp(const struct inject *in, int *ret_dfd)
 {
 	CLEANUP(fd_closep) int dfd = files_open_tmp(in);
@@ -175,7 +175,7 @@ static bool place_lock(struct placement *p)
 
 	p->lock_fd = files_open(p->dir_dfd, ".", O_RDONLY | O_DIRECTORY, 0);
 	if (p->lock_fd < 0)
-		return true; /* unreadable: do without */
+		return true; /* unreadable: continues without it */
 	if (flock(p->lock_fd, LOCK_SH | LOCK_NB) < 0)
 		return false;
 	again = files_open(p->tmp_dfd, PLACE_IN_TMP, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -310,7 +310,7 @@ static int place_mount(struct inject *in, const struct library *l, uint64_t rand
 	return 0;
 }
 
-/* What place_look() had against a copy counts; a full /tmp is tried all the same at the end. */
+/* The obstacle that place_look() found counts, but a full /tmp is still tried, last. */
 static int place_library(struct inject *in, const struct library *l, uint64_t random,
 			 struct placement *p)
 {

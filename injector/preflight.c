@@ -178,7 +178,7 @@ static int preflight_check_options(struct inject *in)
 		return preflight_forbidden(
 			in,
 			"the JVM is to be checkpointed (CRaC, -XX:CRaCCheckpointTo), and open pipes of an agent would prevent that");
-	if (in->looks && r < 0)
+	if (in->only_checks && r < 0)
 		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
 				 "cannot read the JVM options of process %d: ", in->pid);
 	return 0;
@@ -195,7 +195,7 @@ static int check_signal(struct inject *in)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	if (proc_signal_mask(status, "SigCgt:") & 1ull << (SIGQUIT - 1))
 		return 0;
-	if (in->looks && in->root_dfd < 0)
+	if (in->only_checks && in->root_dfd < 0)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
 				 "the JVM does not handle SIGQUIT, and its /tmp cannot be read: ");
 	(void)read_options(in, &o);
@@ -220,7 +220,7 @@ static int check_profilers(struct inject *in)
 	struct maps maps;
 	int r;
 
-	if (!in->looks)
+	if (!in->only_checks)
 		return 0;
 	r = maps_read(in->proc_dfd, &maps);
 	if (r < 0)

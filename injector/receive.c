@@ -18,17 +18,18 @@
 #include "proto/wire.h"
 
 #define PIPE_BYTES_MIN	4096
-#define DRAIN_READS_MAX 512 /* no pipe holds more */
-/* Bytes on the way to a slow daemon: it has to take most of them before more are read, and its
- * messages are read only then. */
+#define DRAIN_READS_MAX 512 /* reads that empty any pipe */
+/* Buffer to a slow daemon: it must take most of this before more is read, and only then are its
+ * messages read. */
 #define SOCKET_BYTES (2 * RECEIVE_BYTES)
 /* An agent gives up a pipe that has been full for ten seconds. */
 #define LEASE_NS (9 * NS_PER_S)
-/* A smaller pipe is left alone for less time, for it is as fast full. */
+/* The full time between two reads applies to a pipe of this size; a smaller pipe fills up sooner
+ * and is read more often. */
 #define GATHER_PIPE_BYTES (1024 * 1024)
 #define GATHER_MS_MAX	  1000
-/* All receivers of the host read at the same moments, and the kernel may wake them together: many
- * messages are then one awakening of the daemon, and one of the CPU. */
+/* All receivers of the host read at the same moments, and the kernel may wake them together: then
+ * one wake-up of the daemon, and of the CPU, serves many messages. */
 #define GATHER_SLACK_NS (4 * NS_PER_MS)
 #define ANSWER_NS	NS_PER_S
 
@@ -38,13 +39,16 @@ struct receiver {
 	uint64_t read_mono_ns; /* when events was last read */
 	uint64_t pipe_bytes;
 	uint64_t gather_ns; /* after a read; RECEIVE_GATHER */
-	uint64_t next_mono_ns; /* not read before; 0 = as soon as there is something */
-	uint64_t asked_mono_ns; /* the agent got a command, so its answer is passed on at once */
-	uint32_t allowed; /* bytes that may be passed on, RECEIVE_UNBOUNDED */
+	/* `events` is not read before this time; 0 = as soon as it has data */
+	uint64_t next_mono_ns;
+	/* time of the last command to the agent, whose answer is passed on at once */
+	uint64_t asked_mono_ns;
+	uint32_t allowed; /* bytes that may still be passed on, or RECEIVE_UNBOUNDED */
 	bool over;
 };
 
-/* Waits for the daemon: what it does not take stays in the pipe, and the agent counts its drops. */
+/* Sends a message, waiting for the daemon if necessary. Meanwhile data stays in the pipe, and the
+ * agent counts its drops. */
 static void receive_say(struct receiver *r, char what, const void *content, size_t len)
 {
 	struct iovec iov[2] = { { &what, 1 }, { (void *)(uintptr_t)content, len } };
@@ -57,7 +61,7 @@ static void receive_say(struct receiver *r, char what, const void *content, size
 		}
 }
 
-/* One read; how many bytes it had, 0 = nothing more now. */
+/* Makes one read and passes it on. Returns its bytes; 0 = the pipe is empty now. */
 static size_t pass_on(struct receiver *r)
 {
 	static uint8_t buf[RECEIVE_BYTES];
@@ -92,8 +96,9 @@ static bool lease_is_lost(struct receiver *r)
 	       waiting > fcntl(r->events_fd, F_GETPIPE_SZ) / 3;
 }
 
-/* Who speaks seldom is heard at once; with more waiting than one read takes the next follows.
- * Otherwise the next read is at a multiple of the time, the same for all receivers. */
+/* Sets the time of the next read. An agent that rarely writes is read at once; if more is waiting
+ * than one read takes, the next read follows. Otherwise the next read is at a multiple of the
+ * gathering time, the same for all receivers. */
 static void gather(struct receiver *r, uint64_t since_last_ns, bool all_read)
 {
 	bool waits = all_read && since_last_ns < 2 * r->gather_ns &&
@@ -117,7 +122,7 @@ static void on_events(struct receiver *r)
 	receive_say(r, RECEIVE_LATE, NULL, 0);
 }
 
-/* What waits meanwhile is read now. */
+/* Changes the gathering time. Data that is waiting is read now. */
 static void receive_gather_ms(struct receiver *r, uint32_t ms)
 {
 	r->gather_ns = (ms < GATHER_MS_MAX ? ms : GATHER_MS_MAX) * NS_PER_MS;
@@ -150,7 +155,7 @@ static void on_word(struct receiver *r)
 	}
 }
 
-/* How long its pipe is left alone; -1 = it is not. */
+/* The time between two reads of this pipe in ms; -1 = it is read as soon as it has data. */
 static int gathers_ms(struct receiver *r)
 {
 	uint64_t now = r->next_mono_ns ? clock_mono_ns() : 0;

@@ -291,7 +291,7 @@ int seccomp_check(struct inject *in)
 	if (proc_read(in->proc_dfd, "status", status, sizeof(status)) <= 0 ||
 	    !proc_field(status, "Seccomp:", mode, sizeof(mode)) || mode[0] != '2')
 		return 0;
-	if (in->looks && !in->reads_seccomp)
+	if (in->only_checks && !in->reads_seccomp)
 		return fault_set(
 			in->fault, EACCES, FAULT_PREFLIGHT,
 			"the JVM has a seccomp filter that this command did not read; an attach reads it");
@@ -300,7 +300,7 @@ int seccomp_check(struct inject *in)
 		return fault_set(
 			in->fault, EAGAIN, FAULT_PREFLIGHT,
 			"the JVM has a seccomp filter that cannot be read now: none of its threads sleeps");
-	if (r < 0 && in->looks)
+	if (r < 0 && in->only_checks)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
 				 "the JVM has a seccomp filter that cannot be read (%s)",
 				 strerror(-r));

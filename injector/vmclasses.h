@@ -1,10 +1,10 @@
-/* What a HotSpot JVM has done with its classes, from its memory. */
+/* Reads facts about the classes of a HotSpot JVM from its memory. */
 #pragma once
 
 #include "injector/inject.h"
 
 /*
- * Has the application ever had a virtual thread? Their class is initialised then, and only then.
- * 1, 0 (also before JDK 21), or -errno when it cannot be told.
+ * Has the application ever had a virtual thread? Only then is their class initialised. 1, 0 (also
+ * before JDK 21), or -errno if it is unknown.
  */
 int vmclasses_virtual_threads(struct inject *in);

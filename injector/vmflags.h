@@ -1,4 +1,4 @@
-/* The values of a HotSpot JVM's flags, from its memory. */
+/* Reads the values of a HotSpot JVM's flags from its memory. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,15 +15,13 @@ struct vmflag {
 };
 
 /*
- * Look up @n flags by name.
- *
- * Returns 0 with found and value set for those that this JVM has, or -errno when its memory cannot
- * be read or is not as HotSpot's is: nothing is known then.
+ * Looks up @n flags by name. Returns 0, with found and value set for those that this JVM has; or
+ * -errno if its memory cannot be read or is not that of a HotSpot JVM.
  */
 int vmflags_read(struct inject *in, struct vmflag *flags, size_t n);
 
 /* The value of a flag that is a text, "" if it is not set or there is none. 0 or -errno. */
 int vmflags_text(struct inject *in, const char *name, char *ret, size_t size);
 
-/* Which JDK it is, by the same tables. 0 or -errno. */
+/* The version of the JDK, from the same tables. 0 or -errno. */
 int vmflags_version(struct inject *in, struct jdk_version *ret);

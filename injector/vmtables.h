@@ -1,17 +1,18 @@
-/* The tables that libjvm exports for debuggers: where its fields lie, how large its types are. */
+/* The tables that libjvm exports for debuggers: offsets of the JVM's fields and sizes of its
+ * types. */
 #pragma once
 
 #include "injector/vmmemory.h"
 
 /* A row of gHotSpotVMStructs. */
 struct vmtables_field {
-	const char *type, *field; /* that is looked for */
+	const char *type, *field; /* the type and field to find */
 	bool found;
-	uint64_t offset; /* in an object */
-	uint64_t address; /* of a static field */
+	uint64_t offset; /* its offset in an object */
+	uint64_t address; /* its address, if it is static */
 };
 void vmtables_fields(struct vmmemory *m, struct vmtables_field *fields, size_t n);
-/* Of gHotSpotVMTypes: bytes of an object; 0 = there is no such type. */
+/* The size of an object in bytes, from gHotSpotVMTypes; 0 = there is no such type. */
 uint64_t vmtables_size(struct vmmemory *m, const char *type);
 /* Of gHotSpotVMIntConstants. */
 bool vmtables_constant(struct vmmemory *m, const char *name, int32_t *ret);

@@ -1,6 +1,6 @@
 /*
- * System calls that our agent makes and that are not part of every JVM's daily life anyway: what a
- * seccomp filter has to let through, or let fail. The arguments are those that filters look at.
+ * The system calls that our agent makes in addition to those that every JVM makes anyway: a seccomp
+ * filter must allow them, or let them fail. The arguments are those that filters check.
  */
 #pragma once
 

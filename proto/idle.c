@@ -5,7 +5,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Where a class waits for work; NULL = in any of its methods. */
+/* The methods in which a class waits for work; NULL = any of its methods. */
 static const struct {
 	const char *class_name, *method;
 } marks[] = {
@@ -103,7 +103,7 @@ static const struct {
 	{ "org.apache.pekko.actor.LightArrayRevolverScheduler", "waitNanos" },
 };
 
-/* Who waits in the name of his caller. */
+/* Classes that wait on behalf of their callers. */
 static const char *const plumbing[] = {
 	"java.util.concurrent.",
 	"java.lang.Object",
@@ -118,7 +118,7 @@ static const char *const plumbing[] = {
 	"io.netty.channel.epoll.",
 };
 
-/* A lock that is contended, be it the queue's own: not for want of work. */
+/* Classes whose methods wait for a contended lock, even if it is a queue's own: never idle. */
 static const char *const contended[] = {
 	"java.util.concurrent.locks.ReentrantLock",
 	"java.util.concurrent.locks.ReentrantReadWriteLock",
@@ -131,7 +131,7 @@ static char proto_idle_dotted(char c)
 	return c == '/' ? '.' : c;
 }
 
-/* How much of @s is @prefix: all of it, or NULL. */
+/* Returns @s behind @prefix; NULL = @s does not begin with it. */
 static const char *proto_idle_behind(const char *s, const char *prefix)
 {
 	for (; *prefix; s++, prefix++)

@@ -1,22 +1,23 @@
 /*
- * Which waits are for want of work: a worker of a pool at an empty queue, a timer between two
- * ticks, an event loop with nothing to do. Told by the stack alone, from the leaf towards the root:
- * frames of the JDK that wait (the plumbing) are passed by, until one that is in the table, which
- * waits for work only, or one of anybody else, who waits for a reason of his own. So a task that
- * waits inside of its worker is never idle, though the worker's loop is further down.
+ * Decides which waits are idle, that is, waits for work: a worker of a pool at an empty queue, a
+ * timer between two ticks, an event loop with nothing to do. The stack alone decides, read from the
+ * leaf towards the root. Frames of the JDK that only carry out the wait (the plumbing) are skipped.
+ * The next frame decides: it is either in the table of methods that wait only for work, or any
+ * other method, which waits for a reason of its own. So a task that waits inside its worker is
+ * never idle, although the worker's loop is further down.
  *
- * The agent asks when a wait ends, so that idle ones cost next to nothing; the daemon asks for all
- * that it is told. One table, so that the two cannot differ. Pure.
+ * The agent asks when a wait ends, so that idle waits cost next to nothing; the daemon asks for all
+ * waits that it receives. Both use this table, so they agree. Pure.
  */
 #pragma once
 
 #include <stdbool.h>
 
-#define IDLE_FRAMES_MAX 48 /* the plumbing of no wait is deeper */
+#define IDLE_FRAMES_MAX 48 /* no wait has more frames of plumbing */
 
-/* One frame of a stack, from its leaf on: what it says of the whole. */
+/* The decision after one frame of a stack, read from the leaf. */
 enum idle_sight {
-	IDLE_UNDECIDED, /* part of the waiting itself: look at its caller */
+	IDLE_UNDECIDED, /* the frame carries out the wait: its caller decides */
 	IDLE_NO,
 	IDLE_YES,
 };

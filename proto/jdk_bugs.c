@@ -6,8 +6,8 @@
 #define NEVER INT32_MAX
 
 /*
- * A fix whose release is not known for certain stands with the first release that is known to have
- * it: that costs an old JVM a feature, the other way round could cost it its life.
+ * If it is uncertain which release first has a fix, the table has the first release that certainly
+ * has it: that costs an older JVM a feature, while the opposite error could crash it.
  */
 const struct jdk_bug jdk_bugs[JDK_BUG_COUNT] = {
 	[JDK_BUG_SOCKET] = {
@@ -18,7 +18,7 @@ const struct jdk_bug jdk_bugs[JDK_BUG_COUNT] = {
 		.fixes = { { 8, 352 }, { 11, 13 } },
 		.good_from = 14,
 	},
-	/* 11.0.21 and 17.0.9 are Oracle's; OpenJDK has it in 11.0.17 and 17.0.5 */
+	/* OpenJDK has the fix in 11.0.17 and 17.0.5, Oracle's JDK from 11.0.21 and 17.0.9 on */
 	[JDK_BUG_TRACE] = {
 		.source = "JDK-8283849",
 		.harm = "AsyncGetCallTrace ends the JVM when it meets a method that was thrown away",
@@ -26,7 +26,7 @@ const struct jdk_bug jdk_bugs[JDK_BUG_COUNT] = {
 		.fixes = { { 8, 352 }, { 11, 21 }, { 17, 9 } },
 		.good_from = 19,
 	},
-	/* the flag behind it is reentrant in some updates only: not worth telling them apart */
+	/* some updates make the flag behind it reentrant; they are not worth a distinction */
 	[JDK_BUG_TWO_TRACES] = {
 		.source = "JDK-8329103, JDK-8339133, JDK-8352649",
 		.harm = "AsyncGetCallTrace interrupted by another profiler's can end the JVM",

@@ -1,4 +1,5 @@
-/* See wire.h: what things are called. wire_write.c and wire_read.c are the frames. */
+/* See wire.h: the names of events, drops and counters. wire_write.c and wire_read.c build and read
+ * frames. */
 #include "proto/wire.h"
 
 const char *const wire_counter_names[WIRE_COUNTER_COUNT] = {

@@ -1,4 +1,4 @@
-/* Between wire_write.c and wire_read.c: the keys of records that can grow. */
+/* Shared by wire_write.c and wire_read.c: the keys of records that can grow. */
 #pragma once
 
 #include "proto/wire.h"

@@ -1,4 +1,4 @@
-/* wire.h: frames being read; every length is checked before it is used. */
+/* See wire.h: reads frames. Every length is checked before it is used. */
 #include "proto/wire_priv.h"
 
 #include <errno.h>
@@ -395,7 +395,7 @@ int wire_get_hello(const struct wire_frame *f, struct wire_hello *ret)
 			str = &ret->secret;
 			break;
 		default:
-			break; /* a newer agent says more than we know */
+			break; /* a key of a newer agent is skipped */
 		}
 		if (str)
 			*str = v;

@@ -1,4 +1,4 @@
-/* wire.h: frames being made. Little-endian headers, LEB128 varints. */
+/* See wire.h: builds frames. Little-endian headers, LEB128 varints. */
 #include "proto/wire_priv.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ static void rec_key_u64(struct record *r, uint64_t key, uint64_t v)
 	rec_bytes(r, tmp, (uint32_t)(put_u64(tmp, v) - tmp));
 }
 
-/* HELLO has one frame for all of its strings: each is cut so far that they always fit. */
+/* All strings of HELLO must fit into its one frame: each is cut to WIRE_HELLO_MAX. */
 static void rec_key_str(struct record *r, uint64_t key, struct wire_str s)
 {
 	rec_u64(r, key);
@@ -182,7 +182,7 @@ bool wire_put_node(struct wire_writer *w, const struct wire_node *n)
 	rec_u64(&r, n->kind);
 	rec_u64(&r, n->ref);
 	if (wire_kind_is_method(n->kind))
-		/* a line that was read from a broken table must not cost the whole stream */
+		/* an invalid line from a corrupt table must not end the whole stream */
 		rec_u64(&r,
 			wire_write_zigzag(n->line < -1 || n->line > WIRE_LINE_MAX ? -1 : n->line));
 	else if (n->kind == WIRE_KIND_NATIVE)
@@ -203,7 +203,7 @@ bool wire_put_thread(struct wire_writer *w, const struct wire_thread *t)
 	return wire_write_add(w, &r);
 }
 
-/* Longer ids are no ids: false, as if there were no room. */
+/* Ids that are too long are refused (false), as if there were no room. */
 bool wire_put_context(struct wire_writer *w, const struct wire_context *c)
 {
 	struct record r;
@@ -218,8 +218,8 @@ bool wire_put_context(struct wire_writer *w, const struct wire_context *c)
 	return wire_write_add(w, &r);
 }
 
-/* Times are deltas from the record before; the first one of a frame is told whole before it.
- * Threads commit out of order by a little: the delta is signed. */
+/* Times are deltas to the record before; before the first record of a frame its full time is
+ * written. Deltas are signed, because threads commit slightly out of order. */
 static void rec_time(struct record *r, const struct wire_writer *w, uint64_t ns)
 {
 	bool first = w->len == WIRE_HDR_SIZE;

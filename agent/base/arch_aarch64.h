@@ -7,10 +7,10 @@
 #define ARCH_DWARF_FP	 29
 #define ARCH_DWARF_SP	 31
 #define ARCH_DWARF_RA	 30
-/* Where HotSpot's call stub keeps its JavaCallWrapper, in words from its frame pointer. */
+/* Position of the JavaCallWrapper in HotSpot's call stub, in words from its frame pointer. */
 #define ARCH_WRAPPER_WORDS (-8)
-/* What its interpreted frames keep above the bytecode pointer since 11: the class, and for
- * alignment another word. */
+/* Words that interpreted frames have above the bytecode pointer since JDK 11: the class, and
+ * another word for alignment. */
 #define ARCH_MIRROR_WORDS 2
 
 static inline struct regs regs_get(const ucontext_t *uc)
@@ -28,7 +28,7 @@ static inline void regs_set(ucontext_t *uc, struct regs regs)
 /* A signal handler returns to the vDSO: mov x8, #139; svc #0. The kernel's frame begins with the
  * siginfo_t, which always takes 128 bytes. */
 #define ARCH_SIGRETURN_CODE    0xd4000001d2801168ull
-#define ARCH_SIGRETURN_SECOND  4 /* bytes to its second instruction */
+#define ARCH_SIGRETURN_SECOND  4 /* offset of its second instruction */
 #define ARCH_SIGRETURN_CONTEXT 128
 
 static inline size_t arch_context_reg(int number)

@@ -1,15 +1,16 @@
 /* x86-64: the call pushes the return address; libraries carry unwind rows (cfi.h). */
 #pragma once
 
-#define ARCH_RED_ZONE	 128 /* below sp, and rows after `pop rbp` still refer to that slot */
+/* bytes below sp that code may use; unwind rows after `pop rbp` still refer to them */
+#define ARCH_RED_ZONE	 128
 #define ARCH_ELF	 62 /* EM_X86_64 */
 #define ARCH_ADDRESS_MAX 0x7fffffffffffull /* user space */
 #define ARCH_DWARF_FP	 6
 #define ARCH_DWARF_SP	 7
 #define ARCH_DWARF_RA	 16
-/* Where HotSpot's call stub keeps its JavaCallWrapper, in words from its frame pointer. */
+/* Position of the JavaCallWrapper in HotSpot's call stub, in words from its frame pointer. */
 #define ARCH_WRAPPER_WORDS (-6)
-/* What its interpreted frames keep above the bytecode pointer since 11: the class. */
+/* Words that interpreted frames have above the bytecode pointer since JDK 11: the class. */
 #define ARCH_MIRROR_WORDS 1
 
 static inline struct regs regs_get(const ucontext_t *uc)
@@ -26,14 +27,14 @@ static inline void regs_set(ucontext_t *uc, struct regs regs)
 	uc->uc_mcontext.gregs[REG_RBP] = (greg_t)regs.fp;
 }
 
-/* The code a signal handler returns to, in every libc: mov $15, %rax; syscall. The eight bytes at
- * its begin as a little-endian word. The interrupted context lies so far above the stack pointer
- * then. */
+/* The code to which a signal handler returns, in every libc: mov $15, %rax; syscall. These are its
+ * first eight bytes as a little-endian word. The interrupted context is this far above the stack
+ * pointer then. */
 #define ARCH_SIGRETURN_CODE    0x0f0000000fc0c748ull
-#define ARCH_SIGRETURN_SECOND  7 /* bytes to its second instruction */
+#define ARCH_SIGRETURN_SECOND  7 /* offset of its second instruction */
 #define ARCH_SIGRETURN_CONTEXT 0
 
-/* Where a context keeps a general register. */
+/* The offset of a general register in a context. */
 static inline size_t arch_context_reg(int number)
 {
 	return offsetof(ucontext_t, uc_mcontext.gregs) + 8 * (size_t)number;
@@ -42,14 +43,15 @@ static inline size_t arch_context_reg(int number)
 #define ARCH_CONTEXT_SP arch_context_reg(REG_RSP)
 #define ARCH_CONTEXT_FP arch_context_reg(REG_RBP)
 
-/* Where a function without a frame returns to, when not on the stack; 0 = always on the stack. */
+/* The return address of a function without a frame, if it is in a register; 0 = it is always on the
+ * stack. */
 static inline uint64_t regs_link(const ucontext_t *uc)
 {
 	(void)uc;
 	return 0;
 }
 
-/* The same of a context at an address, by a load that may fail. */
+/* The same for a context at an address, read by a load that may fail. */
 static inline uint64_t regs_link_at(uint64_t context, uint64_t (*load)(uint64_t))
 {
 	(void)context;
@@ -57,13 +59,13 @@ static inline uint64_t regs_link_at(uint64_t context, uint64_t (*load)(uint64_t)
 	return 0;
 }
 
-/* A word that was kept as a return address: the address in it. */
+/* The address in a word that was saved as a return address. */
 static inline uint64_t arch_code(uint64_t word)
 {
 	return word;
 }
 
-/* In a loop that waits for another CPU. */
+/* For a loop that waits for another CPU. */
 static inline void arch_pause(void)
 {
 	__asm__ volatile("pause" ::: "memory");

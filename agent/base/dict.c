@@ -1,4 +1,5 @@
-/* See dict.h: open addressing, grown by doubling, memory from mmap so that it goes back. */
+/* See dict.h: open addressing, grown by doubling. Memory comes from mmap, so that it can be
+ * returned. */
 #include "agent/base/dict.h"
 
 #include <stddef.h>
@@ -7,7 +8,7 @@
 #define CAPACITY_FIRST 1024u
 
 static uint64_t budget_bytes = 4u << 20;
-static uint64_t held_bytes; /* by all tables */
+static uint64_t held_bytes; /* memory of all tables */
 
 void dict_budget(uint64_t bytes)
 {

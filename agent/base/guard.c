@@ -15,8 +15,8 @@ static bool guard_is_ours(int signo)
 	       now.sa_sigaction == guard_hook_sig;
 }
 
-/* Never twice: with another's handler in front that passes on to ours, ours would pass back to it.
- * The mask and the flags stay those of the JVM's handler, which ours stands in for. */
+/* Installs the hook, but never twice: a handler in front that passes faults on to ours would get
+ * them back from it. Mask and flags stay those of the JVM's handler, which ours stands in for. */
 static int guard_hook(int signo, struct sigaction *previous, bool *installed)
 {
 	struct sigaction action, old;
@@ -48,7 +48,7 @@ int guard_init(bool with_hook)
 	if (r == 0)
 		r = guard_hook(SIGBUS, &g->bus, &bus_installed);
 	__atomic_store_n(&g->hooked, r == 0, __ATOMIC_RELEASE);
-	return r == -EBUSY ? 0 : r; /* the kernel is asked then */
+	return r == -EBUSY ? 0 : r; /* not an error: the kernel is asked instead */
 }
 
 /* A runtime loaded later (Go, for example) installs its handler in front of this hook and claims

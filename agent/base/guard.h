@@ -18,32 +18,35 @@
 #define GUARD_LOW  4096ull /* the first page is never mapped */
 #define GUARD_HIGH ARCH_ADDRESS_MAX
 
-/* Agent's thread. @hook false: ask the kernel. May be called again. 0, or -errno. */
+/* Agent's thread. @hook: true = install the hook; false = ask the kernel before loads. May be
+ * called again. 0, or -errno. */
 int guard_init(bool hook);
-/* Call it now and then: while another handler is in front of the hook, the kernel is asked
+/* Call this periodically: while another handler is in front of the hook, the kernel is asked
  * instead. */
 void guard_refresh(void);
-/* Put the JVM's handlers back where ours are still in front; else ours stay and pass everything on.
- * @quiescent: no walk is under way and none will begin; without that nothing is touched. */
+/* Restores the JVM's handlers if ours are still the installed ones; otherwise ours stay and pass
+ * everything on. @quiescent: no walk is in progress and none will begin; if false, nothing is
+ * changed. */
 void guard_deinit(bool quiescent);
 
 /* A walk begins; it has ended. In between, the agent frees nothing that handlers read. */
 void guard_enter_sig(void);
 void guard_leave_sig(void);
-/* Agent's thread: no walk is under way now, so that what was replaced before may be freed. */
+/* Agent's thread. true = no walk is in progress, so what was replaced before may be freed. */
 bool guard_is_quiescent(void);
-/* Whether the page that holds @address can be read, asked of the kernel. */
+/* Asks the kernel whether the page that contains @address can be read. */
 bool guard_readable_sig(uint64_t address);
 
-/* Handler: before the first load of a walk. false = a fault would kill (the interrupted thread
- * blocks SIGSEGV or SIGBUS): no load may be made. */
+/* Call in the handler before the first load of a walk. false = no load may be made, because a fault
+ * would end the process: the interrupted thread blocks SIGSEGV or SIGBUS. */
 bool guard_begin_sig(const sigset_t *interrupted_mask);
-/* Faults are taken now: then a load may also be made without all that guard_word_sig() looks at. */
+/* true = the hook catches faults now, so guard_load_raw_sig() may be called without the checks of
+ * guard_word_sig(). */
 bool guard_is_hooked_sig(void);
 uint64_t guard_load_raw_sig(uint64_t aligned_address);
 /* The aligned word at @address & ~7; 0 when it cannot be read. */
 uint64_t guard_word_sig(uint64_t address);
-/* Copy bytes; what cannot be read is 0. */
+/* Copies bytes; bytes that cannot be read become 0. */
 void guard_copy_sig(void *to, uint64_t from, size_t n);
 
 /* Loads of a smaller value, which must not cross an aligned word. */

@@ -1,4 +1,4 @@
-/* Between guard.c, which installs the hook, and guard_sig.c, which is it. */
+/* Shared by guard.c, which installs the hook, and guard_sig.c, which contains it. */
 #pragma once
 
 #include <signal.h>
@@ -6,9 +6,9 @@
 
 struct guard {
 	uint32_t hooked; /* 1 = faults are caught; 0 = ask the kernel */
-	uint32_t epoch; /* of walks: what the kernel said holds for one */
+	uint32_t epoch; /* counts walks: an answer of the kernel is valid for one walk */
 	uint64_t faults;
-	struct sigaction segv, bus; /* what was there before us */
+	struct sigaction segv, bus; /* the handlers that were installed before ours */
 };
 
 extern struct guard guard_state_sig;

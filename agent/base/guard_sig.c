@@ -61,13 +61,13 @@ void guard_leave_sig(void)
 	__atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
 }
 
-/* What the kernel called readable in this walk: page | epoch. */
+/* Pages that the kernel has reported as readable in this walk: page | epoch. */
 static uint64_t pages[PAGE_SLOTS];
 
 bool guard_readable_sig(uint64_t address)
 {
-	/* the kernel copies the set in before it looks at `how`: EINVAL = readable, else EFAULT.
-	 * mincore would call a PROT_NONE guard page mapped. */
+	/* the kernel reads the set before it checks `how`: EINVAL = readable, else EFAULT. mincore
+	 * would report a PROT_NONE guard page as mapped. */
 	return syscall(SYS_rt_sigprocmask, -1L, address & ~7ull, NULL, 8L) < 0 && errno == EINVAL;
 }
 

@@ -1,8 +1,8 @@
 /*
- * What the agent may call of a libc: the link fails on anything else (-z defs). Linked as
+ * The libc functions that the agent may call; it does not link with any other (-z defs). Linked as
  * "libc.so.6", without symbol versions, so that one library loads on every glibc since 2.17 and on
- * musl (which takes libc.so.6 for itself). Not on this list because their unversioned names mean an
- * old ABI or are missing somewhere: timer_create, fstat, pthread_cond_*, strtol and all of TLS.
+ * musl (which takes libc.so.6 for itself). Not on the list, because their unversioned names mean an
+ * old ABI or are missing in some libc: timer_create, fstat, pthread_cond_*, strtol and all of TLS.
  */
 #define ALLOW(name)      \
 	void name(void); \

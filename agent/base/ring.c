@@ -1,4 +1,4 @@
-/* The writer's side of ring.h: what it has read it sets to 0 again. */
+/* The reader's side of ring.h. It sets what it has read to 0. */
 #include "agent/base/ring.h"
 
 #include <errno.h>

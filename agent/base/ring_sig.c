@@ -8,7 +8,7 @@ uint64_t ring_head_sig(const struct ring *r)
 	return __atomic_load_n(&r->head, __ATOMIC_SEQ_CST);
 }
 
-/* Claim @len bytes without wrapping; *ret_pad = bytes of padding in front. */
+/* Claims @len contiguous bytes. *ret_pad: bytes of padding before them. */
 static bool claim_sig(struct ring *r, uint32_t len, uint64_t *ret_pos, uint32_t *ret_pad)
 {
 	uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
@@ -18,7 +18,7 @@ static bool claim_sig(struct ring *r, uint32_t len, uint64_t *ret_pos, uint32_t 
 		uint32_t room_at_end = r->size - (uint32_t)(head & (r->size - 1));
 		uint32_t pad = room_at_end < len ? room_at_end : 0;
 
-		if (head < tail) { /* others came and went since head was read */
+		if (head < tail) { /* other records were claimed and read since head was loaded */
 			head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
 			continue;
 		}

@@ -299,7 +299,7 @@ static void open_add_early(uint32_t slot, const struct wait *w)
 	early.parks += parks_;
 }
 
-/* The owner now, who may be another than when the wait began. 0 = none, or unknown. */
+/* The present owner, which may differ from the owner when the wait began. 0 = none, or unknown. */
 static uint32_t open_owner_now(const struct wait *w, const struct park_query *ask)
 {
 	struct owner_monitor monitor;

@@ -37,7 +37,7 @@ static const struct events_source park_source = {
 };
 
 static const struct events_source *const sources[] = {
-	&waits_source, /* first: the table that the others fill */
+	&waits_source, /* begins first: it has the table that the next ones fill */
 	&park_source,	       &park_in_progress_source, /* behind it */
 	&unknown_owner_source, &sought_names_source,	 &monitors_source, &alloc_source,
 	&wall_source,

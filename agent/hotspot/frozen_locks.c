@@ -18,7 +18,7 @@
 #include "agent/hotspot/virtual_name.h"
 #include "agent/hotspot/virtual_sets.h"
 
-#define FIRST_JDK 24 /* whose flags are these */
+#define FIRST_JDK 24 /* the first JDK whose chunks have these flags */
 #define LAST_JDK  28
 #define HEAD_MAX  128 /* bytes before a chunk's words */
 
@@ -40,8 +40,8 @@ static const char *const hidden[HIDDEN_COUNT] = {
 
 static struct {
 	bool tried, usable;
-	int32_t locks, flags, cont; /* in a chunk */
-	const int32_t *safepoint; /* 0 = there is none */
+	int32_t locks, flags, cont; /* offsets in a chunk */
+	const int32_t *safepoint; /* NULL = the JVM has none */
 	jfieldID continuation, tail;
 	int32_t continuation_at; /* in a VirtualThread */
 } vm;
@@ -211,6 +211,6 @@ uint32_t frozen_number_at(uint64_t thread)
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (!calm || oop_calm_sig() != calm || virtual_sets_id(thread) != id)
 		return 0;
-	thread_name_seek(id, number); /* unless it is said */
+	thread_name_seek(id, number); /* unless it has been reported */
 	return number;
 }

@@ -120,7 +120,7 @@ static int read_fields(const char **why)
 	return 0;
 }
 
-/* Fields that exist in one of two forms, and what belongs to each. */
+/* Checks fields that exist in one of two forms, and the fields that belong to each form. */
 static int check_pairs(const char **why)
 {
 	if (vm_sig.blob_code_offset < 0 && vm_sig.blob_code_begin < 0)
@@ -206,7 +206,7 @@ static bool is_resume(const char *description)
 	       strcmp(description, "deoptimization entry points") == 0;
 }
 
-/* Codelets lie one behind the other, each with its description. */
+/* Reads the interpreter's codelets, which lie one behind the other, each after its description. */
 static void read_resume(uint64_t queue)
 {
 	long size_at = libjvm_offset("InterpreterCodelet", "_size");
@@ -294,7 +294,7 @@ static void read_version(void)
 	vm_sig.version = libjvm_static("CodeCache", "_heap") || !major ? 8 : *major;
 }
 
-/* Differences between versions that no table shows. */
+/* Sets what differs between versions and is in no table. */
 static void read_by_version(void)
 {
 	struct libjvm_field f;

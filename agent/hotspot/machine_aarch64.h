@@ -6,7 +6,7 @@
 
 /* Registers of the interrupted instruction that tell where code is in building a frame. */
 struct machine {
-	uint64_t x3; /* pc of a throw, on the way to its handler */
+	uint64_t x3; /* x3: pc of a throw, on the way to its handler */
 	uint64_t x9, x20; /* the sender's sp while an interpreted frame is torn down */
 	uint64_t method; /* x12: the Method that is being called */
 	uint64_t sender_sp; /* the sp at the call */
@@ -46,7 +46,7 @@ static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
 	return slot > fp ? slot : fp + 16;
 }
 
-/* Not searched for: walks learn the slot in the thread. */
+/* Always false on arm64: walks learn the slot in the thread. */
 static inline bool machine_takes_sp_from_thread(uint64_t pc, int32_t *ret)
 {
 	(void)pc;

@@ -33,8 +33,8 @@ uint64_t oop_load_sig(uint64_t at);
 uint64_t oop_load_wide_sig(uint64_t at);
 /* Does the field hold a reference that oop_load_sig() cannot follow now? */
 bool oop_is_unreadable_sig(uint64_t at);
-/* May what oop_load_sig() gives for that field be believed? Not where a collector that moves objects
- * while they are used has not been at the reference, and does not say where they went. */
+/* Is the result of oop_load_sig() for that field reliable? Not if the collector moves objects while
+ * they are in use, has not processed this reference yet, and has no table of new addresses. */
 bool oop_is_followable_sig(uint64_t at);
 /* Generational ZGC: does the reference in that field have the current colour? True with other
  * collectors. */
@@ -42,6 +42,6 @@ bool oop_is_good_sig(uint64_t at);
 /* The present address of the object behind a JNI reference; it may be wrong a moment later. */
 uint64_t oop_of_handle_sig(uint64_t handle);
 
-/* A collector does not wait for threads in native code and for blocked threads. What such a thread
- * reads is right if this value was the same before and after, and not 0. */
+/* A collector does not wait for threads in native code or blocked threads. What such a thread reads
+ * is right only if this value is the same before and after, and not 0. */
 uint64_t oop_calm_sig(void);

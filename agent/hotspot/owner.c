@@ -66,7 +66,7 @@ static void list_begin(struct walk_list *l)
 		l->left = VIRTUAL_MAX;
 }
 
-/* 0 = that was all. */
+/* Returns 0 at the end of the list. */
 static uint64_t list_next(struct walk_list *l)
 {
 	uint64_t thread;

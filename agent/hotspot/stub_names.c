@@ -25,9 +25,9 @@ struct desc {
 static struct {
 	struct libjvm_image image;
 	uint64_t program_break;
-	uint64_t list; /* address of the variable that points to the first */
+	uint64_t list; /* address of the JVM's variable that points to the newest entry */
 	uint64_t begin_at; /* offset of begin in an entry */
-	uint64_t first; /* when it was read */
+	uint64_t first; /* the newest entry when the list was last read */
 	uint32_t searches;
 	struct stub_table tables[2];
 } names;

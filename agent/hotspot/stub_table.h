@@ -1,4 +1,4 @@
-/* Between stub_names.c and stub_names_sig.c. */
+/* Shared by stub_names.c, which fills the table, and stub_names_sig.c, which searches it. */
 #pragma once
 
 #include <stdint.h>
@@ -10,9 +10,9 @@ struct stub_name {
 	uint32_t name; /* offset in libjvm */
 };
 
-/* A sorted table; there are two, written in turn. */
+/* A sorted table. There are two, so that handlers can read one while the other is written. */
 struct stub_table {
-	uint64_t code, image; /* where those begin */
+	uint64_t code, image; /* addresses of the code cache and of libjvm */
 	uint32_t n;
 	struct stub_name stub[STUB_NAMES_MAX];
 };

@@ -1,8 +1,8 @@
 /*
- * What the JVM says of a thread that has just come back to the CPU, read by the thread itself in
- * the handler: Thread.threadStatus, from which Thread.getState() is made, and the state of its
- * JavaThread. The JVM sets both before it blocks and after it goes on, so between them they are
- * those of the wait. Sources: javaThreadStatus.hpp, globalDefinitions.hpp (JavaThreadState).
+ * Reads the JVM's state of a thread that has just come back to the CPU, in the handler of that
+ * thread: Thread.threadStatus, from which Thread.getState() is derived, and the state of its
+ * JavaThread. The JVM sets both before it blocks and after it goes on, so in between they describe
+ * the wait. Sources: javaThreadStatus.hpp, globalDefinitions.hpp (JavaThreadState).
  */
 #pragma once
 
@@ -11,13 +11,15 @@
 #include <stdint.h>
 
 struct thread_status_layout {
-	int32_t eetop, status; /* of a Thread; -1 = unknown: every answer is "none" */
-	int32_t holder; /* JDK 19 and later: Thread.holder, in which status lies; -1 = in Thread */
-	bool slot_is_object; /* a JavaThread has the Thread itself, not a handle of it */
+	int32_t eetop, status; /* offsets in a Thread; -1 = unknown, then every answer is "none" */
+	/* JDK 19 and later: Thread.holder, which contains status; -1 = status is in Thread */
+	int32_t holder;
+	/* a JavaThread refers to the Thread directly rather than by a handle */
+	bool slot_is_object;
 };
 extern struct thread_status_layout thread_status_layout_sig;
 
-/* Agent's thread, when the walker begins. What cannot be found out leaves "none". */
+/* Agent's thread, when the walker begins. If something is not found, every answer is "none". */
 void thread_status_init(JNIEnv *env);
 /*
  * Handler, after a walk or guard_begin_sig(): enum wire_offcpu_status of the calling thread, which

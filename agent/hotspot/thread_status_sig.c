@@ -7,7 +7,7 @@
 #include "agent/hotspot/oop.h"
 #include "proto/wire.h"
 
-/* JVMTI_THREAD_STATE_x, which threadStatus is made of */
+/* bits of threadStatus, as JVMTI_THREAD_STATE_x */
 #define STATUS_SLEEPING	      0x0040u
 #define STATUS_IN_OBJECT_WAIT 0x0100u
 #define STATUS_PARKED	      0x0200u
@@ -20,14 +20,14 @@
 
 struct thread_status_layout thread_status_layout_sig = { -1, -1, -1, false };
 
-/* Collections as they were last counted, and when that number was seen first. */
+/* The last known count of collections, and when it was first seen. */
 static struct {
 	uint32_t count;
 	uint64_t changed_ns;
 } collections;
 
-/* Did a collection that stops the world fall into the time since @begin_ns? It is counted at its
- * begin, and the threads that it held run again at its end and see the new number first then. */
+/* Did a stop-the-world collection happen since @begin_ns? It is counted when it begins; the threads
+ * that it stopped see the new count only when they run again at its end. */
 static bool was_collected_sig(uint64_t begin_ns, uint64_t now_ns)
 {
 	uint32_t count;
@@ -36,7 +36,7 @@ static bool was_collected_sig(uint64_t begin_ns, uint64_t now_ns)
 		return false;
 	count = __atomic_load_n(oop_sig.count, __ATOMIC_ACQUIRE);
 	if (count != __atomic_load_n(&collections.count, __ATOMIC_ACQUIRE)) {
-		/* the time first: who sees the number sees its time */
+		/* the time goes first, so that a thread that sees the count also sees its time */
 		__atomic_store_n(&collections.changed_ns, now_ns, __ATOMIC_RELEASE);
 		__atomic_store_n(&collections.count, count, __ATOMIC_RELEASE);
 	}
@@ -50,7 +50,7 @@ static uint64_t status_object_sig(uint64_t java_thread)
 	return oop_load_wide_sig(thread_status_layout_sig.slot_is_object ? slot : load64_sig(slot));
 }
 
-/* threadStatus; 0 = not to be had now: a collector moves the object. */
+/* threadStatus; 0 = it cannot be read now, because a collector is moving the object. */
 static uint32_t status_word_sig(uint64_t java_thread)
 {
 	const struct thread_status_layout *l = &thread_status_layout_sig;
@@ -79,7 +79,8 @@ static uint8_t status_of_sig(uint32_t status)
 
 uint8_t thread_status_sig(uint64_t begin_ns, uint64_t now_ns)
 {
-	/* by every thread, also the JVM's own: the sooner a collection is seen the better */
+	/* called for every thread, including the JVM's own, so that a collection is noticed
+	 * early */
 	bool collected = was_collected_sig(begin_ns, now_ns);
 	uint64_t java_thread;
 	uint32_t word, state;

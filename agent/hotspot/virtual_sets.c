@@ -14,9 +14,9 @@
 #include "agent/hotspot/method.h"
 #include "agent/hotspot/object_header.h"
 
-#define SINCE	    24 /* before, virtual threads with a monitor keep their carrier */
+#define SINCE	    24 /* in earlier JDKs virtual threads that hold a monitor keep their carrier */
 #define KINDS_MAX   4 /* classes of containers */
-#define THREADS_MAX 20000u /* in one look */
+#define THREADS_MAX 20000u /* in one pass */
 #define SLOTS_MAX   65536u /* bins; a table never shrinks */
 #define CHAIN_MAX   64
 #define NEWEST	    512u /* ids */
@@ -66,7 +66,7 @@ static void walk_list(struct set_walk *w, uint64_t node)
 	}
 }
 
-/* Its length; 0 = there is no table, or the length is not a power of two. */
+/* The length of a map's table; 0 = it has none, or the length is not a power of two. */
 static uint32_t table_of(uint64_t map, uint64_t *ret_slots)
 {
 	uint64_t table = map ? oop_load_sig(map + (uint32_t)jdk.table) : 0;
@@ -297,7 +297,7 @@ static bool virtual_sets_find_fields(JNIEnv *env)
 			   &jdk.referent);
 }
 
-/* The JDK reads it at this address by Unsafe, too. */
+/* The address of the next thread id. The JDK reads it by Unsafe at this address, too. */
 static const uint64_t *next_id(JNIEnv *env)
 {
 	jclass thread = (*env)->FindClass(env, "java/lang/Thread");

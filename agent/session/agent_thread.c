@@ -15,7 +15,7 @@
 #include "agent/session/agent_thread.h"
 #include "agent/session/session.h"
 
-#define ATTACH_TRIES 6000 /* every 10 ms: an early attach meets a JVM that is not ready */
+#define ATTACH_TRIES 6000 /* one every 10 ms, because a JVM that is just starting is not ready */
 
 enum mail { MAIL_NONE, MAIL_BEING_WRITTEN, MAIL_THERE };
 
@@ -74,7 +74,8 @@ static void life_live(void)
 	bool going = true;
 
 	if (!attach_to_jvm()) {
-		take_mail(&paths); /* the daemon then gets no HELLO */
+		/* the mail is lost, and the daemon notices it by the missing HELLO */
+		take_mail(&paths);
 		return;
 	}
 	/* EFD_NONBLOCK and EFD_CLOEXEC have the values of O_x */

@@ -3,21 +3,22 @@
 
 #include "agent/base/agent.h"
 
-#define REST_NS	    (100 * NS_PER_MS)
-#define STEADY_NS   (300 * NS_PER_MS) /* time between two batches */
-#define LOOK_NS	    NS_PER_S
-#define LOOK_MAX_NS (8 * NS_PER_S) /* a thread that blocks its signal wakes nobody */
+#define REST_NS	  (100 * NS_PER_MS)
+#define STEADY_NS (300 * NS_PER_MS) /* time between two batches */
+#define LOOK_NS	  NS_PER_S
+/* threads that block the signal never wake this thread, so it checks at least this often */
+#define CHECK_MAX_NS (8 * NS_PER_S)
 
 static struct {
 	uint64_t batch_ns; /* time of the last non-empty batch */
 	uint64_t until_ns;
-	uint64_t look_ns, pause_ns; /* the last; to the next */
+	uint64_t check_ns, pause_ns; /* time of the last check; pause until the next one */
 } rest;
 
 void rest_begin(uint64_t now_ns)
 {
 	rest.batch_ns = rest.until_ns = 0;
-	rest.look_ns = now_ns;
+	rest.check_ns = now_ns;
 	rest.pause_ns = LOOK_NS;
 }
 
@@ -42,16 +43,16 @@ uint64_t rest_until_ns(void)
 	return rest.until_ns;
 }
 
-uint64_t rest_look_ns(void)
+uint64_t rest_check_ns(void)
 {
-	return rest.look_ns + rest.pause_ns;
+	return rest.check_ns + rest.pause_ns;
 }
 
-void rest_looked(uint64_t now_ns, bool quiet)
+void rest_checked(uint64_t now_ns, bool quiet)
 {
-	rest.look_ns = now_ns;
+	rest.check_ns = now_ns;
 	if (!quiet)
 		rest.pause_ns = LOOK_NS;
-	else if (rest.pause_ns < LOOK_MAX_NS)
+	else if (rest.pause_ns < CHECK_MAX_NS)
 		rest.pause_ns *= 2;
 }

@@ -29,5 +29,5 @@ uint64_t rest_until_ns(void);
 
 /* The periodic check of threads, libraries and signals: is it due; it has been done. @quiet: it
  * found nothing, no sample came since the previous one, and nothing is left to do. */
-uint64_t rest_look_ns(void);
-void rest_looked(uint64_t now_ns, bool quiet);
+uint64_t rest_check_ns(void);
+void rest_checked(uint64_t now_ns, bool quiet);

@@ -45,12 +45,13 @@
 #define WAITS_CHECK_NS (NS_PER_S / 4)
 #define SCAN_NS	       (2 * NS_PER_S)
 #define SCAN_SHARE     200 /* a scan may take 1/200 of the time between two scans */
-#define SCAN_CPU_NS    (20 * NS_PER_MS) /* of the process: after less a scan is not worth it ... */
-#define NAMES_NS       (5 * NS_PER_S)
-#define NAMES_CPU_NS   (50 * NS_PER_MS)
-#define LATE_NS	       (30 * NS_PER_S) /* ... for so long */
-#define LEASE_NS       (10 * NS_PER_S)
-#define INSIST_TIMES   200 /* batches to wait for room for a frame that the session depends on */
+/* CPU time of the process that makes a scan worth its cost, ... */
+#define SCAN_CPU_NS  (20 * NS_PER_MS)
+#define NAMES_NS     (5 * NS_PER_S)
+#define NAMES_CPU_NS (50 * NS_PER_MS)
+#define LATE_NS	     (30 * NS_PER_S) /* ... unless this time has passed */
+#define LEASE_NS     (10 * NS_PER_S)
+#define INSIST_TIMES 200 /* batches to wait for room for a frame that the session depends on */
 
 enum session_state { WAITING, RUNNING, PAUSED };
 
@@ -66,7 +67,7 @@ static struct {
 	struct wire_start start; /* number of the running session */
 	char secret[WIRE_SECRET_BYTES]; /* FIFOs that came with the attach */
 	uint32_t secret_len;
-	uint8_t control[WIRE_FRAME_MAX]; /* bytes of an incomplete frame */
+	uint8_t control[WIRE_FRAME_MAX]; /* holds the bytes of an incomplete frame */
 	uint32_t control_len;
 	bool detached;
 	bool walker_ready;
@@ -165,7 +166,7 @@ static bool wants_host(const struct wire_start *start)
 /* The signal of one profiler may interrupt the stack walk of another. The agent's own walk
  * tolerates that, but AsyncGetCallTrace does not: the JVM can crash in it (JDK-8283849,
  * JDK-8329103, JDK-8352649). */
-static int may_share(const char **step, const char **why)
+static int session_may_share_signal(const char **step, const char **why)
 {
 	if (engine_is_alone() || strcmp(walker_name(), "asgct") != 0)
 		return 0;
@@ -186,7 +187,7 @@ static bool wants_offcpu(const struct wire_start *start)
 
 static int start_engine(const char **step, const char **why)
 {
-	int r = may_share(step, why);
+	int r = session_may_share_signal(step, why);
 
 	__atomic_store_n(&engine.offcpu, wants_offcpu(&session.start), __ATOMIC_RELAXED);
 	if (r == 0) {
@@ -216,7 +217,7 @@ static bool turn_is_due(const struct turn *t, uint64_t now, uint64_t cpu_ns)
 }
 
 /* Switches sampling on. A FAULT reports a missing requirement, and the session stays connected. */
-static void start_sampling(int r, const char *step, const char *why)
+static void session_start_sampling(int r, const char *step, const char *why)
 {
 	uint64_t now = mono_ns();
 
@@ -279,7 +280,7 @@ static void session_begin(void)
 	    (r == 0 && session_insist(session_note_walker) != WRITER_OK))
 		session_stop_streaming();
 	else
-		start_sampling(r, step, why);
+		session_start_sampling(r, step, why);
 }
 
 bool session_open(const struct session_paths *paths)
@@ -296,7 +297,7 @@ bool session_open(const struct session_paths *paths)
 }
 
 /* Sends the final ledger and BYE. */
-static void say_goodbye(void)
+static void session_send_bye(void)
 {
 	stop_sampling();
 	if (session_insist(writer_ledger) == WRITER_OK)
@@ -335,14 +336,15 @@ static void keep_text(struct wire_str *s, char *room, uint32_t size)
 
 /* Copies the START with its strings, which are part of the frame: sampling may begin again long
  * after. */
-static void keep_start(const struct wire_start *start)
+static void session_copy_start(const struct wire_start *start)
 {
 	static char threads[WIRE_STRING_MAX], keys[WIRE_STRING_MAX];
 
 	session.start = *start;
 	keep_text(&session.start.wall_threads, threads, sizeof(threads));
 	keep_text(&session.start.mdc_keys, keys, sizeof(keys));
-	/* a daemon that comes back does not say it, but wants to hear it */
+	/* kept for later HELLOs: a daemon that takes over sends no secret but expects it in
+	 * HELLO */
 	if (start->secret.len == sizeof(session.secret)) {
 		memcpy(session.secret, start->secret.p, sizeof(session.secret));
 		session.secret_len = sizeof(session.secret);
@@ -357,12 +359,12 @@ static void on_start(const struct wire_start *start)
 
 	if (!same)
 		session_stop_streaming();
-	keep_start(start);
+	session_copy_start(start);
 	ledger.details = handler_cost.each = start->flags & WIRE_START_DETAILS;
 	if (!same) {
 		session_begin();
 	} else if (session.state == PAUSED) {
-		start_sampling(start_walker(&why), "walker", why);
+		session_start_sampling(start_walker(&why), "walker", why);
 	} else {
 		/* a ledger before and one after the change, so that the daemon sees the new
 		 * interval at once */
@@ -370,7 +372,7 @@ static void on_start(const struct wire_start *start)
 		if (wants_cpu(start) != (engine.running != 0) ||
 		    (wants_cpu(start) && wants_host(start) != engine.host)) {
 			stop_engine();
-			start_sampling(0, "", "");
+			session_start_sampling(0, "", "");
 		} else {
 			trace_begin(&session.start);
 			sources_begin(start);
@@ -390,7 +392,7 @@ static void session_introduce(const struct wire_start *start)
 {
 	if (session.state != WAITING)
 		return;
-	keep_start(start);
+	session_copy_start(start);
 	writer_begin(session.events_fd);
 	(void)session_insist(session_hello);
 	writer_free();
@@ -418,7 +420,7 @@ static void on_command(const struct wire_frame *f)
 		break;
 	case WIRE_DETACH:
 		if (session.state != WAITING)
-			say_goodbye();
+			session_send_bye();
 		session.detached = true;
 		break;
 	default:
@@ -476,14 +478,14 @@ static void session_follow_threads(uint64_t now)
 }
 
 /* Another profiler has taken the agent's signal: takes another signal, or yields. */
-static void keep_signal(void)
+static void session_keep_signal(void)
 {
 	const char *step, *why;
 
-	if (!engine.running || (engine_has_signal() && may_share(&step, &why) == 0))
+	if (!engine.running || (engine_has_signal() && session_may_share_signal(&step, &why) == 0))
 		return;
 	stop_engine();
-	start_sampling(0, "", "");
+	session_start_sampling(0, "", "");
 }
 
 /* A number that changes whenever a counter does. */
@@ -544,9 +546,9 @@ static enum writer_result look_around(uint64_t now)
 		r = writer_ledger();
 		session.ledger_due = r != WRITER_OK;
 	}
-	keep_signal();
-	rest_looked(now, quiet && !is_watched() && !session.ledger_due && !writer_full_since() &&
-				 !threads_are_missing());
+	session_keep_signal();
+	rest_checked(now, quiet && !is_watched() && !session.ledger_due && !writer_full_since() &&
+				  !threads_are_missing());
 	return r;
 }
 
@@ -602,7 +604,7 @@ static void run_once(uint64_t now)
 	if (session_every(&session.next_waits_check_ns, now, WAITS_CHECK_NS) &&
 	    budget_check_waits(&session.start))
 		session.ledger_due = true;
-	if (r != WRITER_GONE && now >= rest_look_ns())
+	if (r != WRITER_GONE && now >= rest_check_ns())
 		r = look_around(now);
 	if (r != WRITER_GONE)
 		r = writer_flush();
@@ -616,7 +618,7 @@ static void run_once(uint64_t now)
 
 /* Tells handlers that the writer waits, and until when it need not be woken: false = there is
  * already something to do. */
-static bool may_wait(enum writer_idle how)
+static bool session_may_wait(enum writer_idle how)
 {
 	uint64_t held;
 
@@ -629,9 +631,9 @@ static bool may_wait(enum writer_idle how)
 }
 
 /* Milliseconds to sleep. */
-static int sleep_ms(uint64_t now)
+static int session_sleep_ms(uint64_t now)
 {
-	uint64_t next = rest_look_ns(), event = sources_next_ns(), wait;
+	uint64_t next = rest_check_ns(), event = sources_next_ns(), wait;
 	bool rests = rest_until_ns() > now;
 
 	if (session.state != RUNNING)
@@ -641,7 +643,7 @@ static int sleep_ms(uint64_t now)
 	if (rests && rest_until_ns() < next)
 		next = rest_until_ns();
 	wait = next > now ? next - now : 0;
-	if (!may_wait(rests ? WRITER_RESTS : WRITER_IDLE) && wait > BATCH_NS)
+	if (!session_may_wait(rests ? WRITER_RESTS : WRITER_IDLE) && wait > BATCH_NS)
 		wait = BATCH_NS;
 	return (int)((wait + NS_PER_MS - 1) / NS_PER_MS);
 }
@@ -665,7 +667,7 @@ static void session_gather(void)
 }
 
 /* A sample has woken the thread, or something is due. */
-static void take_time(bool woken)
+static void session_do_due(bool woken)
 {
 	uint64_t now = mono_ns();
 
@@ -687,8 +689,8 @@ static int session_until_pause(uint64_t now, int ms)
 	return ms < 0 || until < ms ? until : ms;
 }
 
-/* The thread has slept since @since, for less than the @ms in which nothing else is due: it looks for
- * a safepoint and goes on sleeping. */
+/* The thread has slept since @since, for less than the @ms in which nothing else is due: it looks
+ * for a safepoint and goes on sleeping. */
 static bool session_only_looks(uint64_t since, int ms)
 {
 	uint64_t now = mono_ns();
@@ -710,7 +712,7 @@ bool session_step(void)
 		{ .fd = session.state == WAITING ? -1 : session.events_fd, .events = 0 },
 	};
 	uint64_t count, now = mono_ns();
-	int ms = sleep_ms(now), n;
+	int ms = session_sleep_ms(now), n;
 	bool woken;
 
 	n = poll(fds, 3, session_until_pause(now, ms));
@@ -718,7 +720,7 @@ bool session_step(void)
 		return true;
 	woken = fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0;
 	if (session.state == RUNNING)
-		take_time(woken);
+		session_do_due(woken);
 	/* first, because `control` may already hold the START of a reader that came back */
 	if (fds[2].revents & (POLLERR | POLLNVAL))
 		session_stop_streaming();

@@ -1,4 +1,4 @@
-/* Between walker.c, which chooses a walker, and walk_sig.c, which calls it. */
+/* Shared by walker.c, which chooses a walker, and walk_sig.c, which calls it. */
 #pragma once
 
 #include "agent/walker/walker.h"

@@ -1,4 +1,4 @@
-/* Which of the two walkers it is. */
+/* Calls the walker that walker.c has chosen. */
 #include <stddef.h>
 #include "agent/base/guard.h"
 #include "agent/hotspot/code.h"
@@ -76,7 +76,8 @@ uint64_t walk_mark_hash_sig(const struct walk_mark *mark, uint64_t java_thread)
 	for (int i = 0; i < WALK_MARK_SLOTS && mark->slots[i]; i++) {
 		uint64_t address = mark->sp + 8ull * mark->slots[i];
 
-		/* the JVM has put a new thread where one with a larger stack was */
+		/* the bound matters when the JVM puts a new thread where one with a larger stack
+		 * was */
 		hash = walk_mixed(hash, address < end ? walk_word_at(address) : 0);
 	}
 	return hash;

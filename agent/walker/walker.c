@@ -25,9 +25,10 @@
 #define PAUSE_NS	1000000
 
 static char note[256];
-static bool own; /* hotspot/, not asgct/ */
+static bool own; /* true = java/ walks, not asgct/ */
 
-/* What the fallback costs where there are virtual threads (a preview in 19, for good from 21). */
+/* A sentence about the cost of the fallback in JVMs with virtual threads (a preview in JDK 19,
+ * final in 21). */
 static const char *walker_price(JNIEnv *env)
 {
 	jclass klass = (*env)->FindClass(env, "java/lang/VirtualThread");

@@ -14,20 +14,22 @@
 
 /* Agent's thread, attached to the JVM. Returns 0, or -errno with a static sentence in *why. */
 int walker_init(JavaVM *vm, JNIEnv *env, const char **why);
-/* Undo what can be undone (events off); handlers may still be running. */
+/* Undoes what can be undone (switches events off); handlers may still be running. */
 void walker_deinit(void);
 const char *walker_name(void); /* "hotspot" or "asgct" */
-const char *walker_note(void); /* "", or what the chosen walker costs on this JVM */
-uint32_t walker_left_out(void); /* native libraries through which stacks cannot be walked */
-/* Agent's thread, now and then: notices new and removed mappings and updates the unwind rows. */
+/* a sentence about the cost of the chosen walker on this JVM; "" = none */
+const char *walker_note(void);
+/* number of native libraries through which stacks cannot be walked */
+uint32_t walker_left_out(void);
+/* Agent's thread, periodically: notices new and removed mappings and updates the unwind rows. */
 void walker_refresh(void);
-/* Agent's thread: does the same at once for code that a walk has met and did not know, that of the
- * first virtual threads. */
+/* Agent's thread: finds at once the code of the first virtual threads, if a walk has met it before
+ * it was known. */
 void walker_catch_up(void);
 /* Bytes of memory the walker holds. */
 uint64_t walker_bytes(void);
-/* The same by part, WIRE_PART_COUNT of them; what lies in static memory is subtracted from
- * STATIC. */
+/* The same by part; part[WIRE_PART_COUNT]. Parts in static memory are subtracted from
+ * WIRE_PART_STATIC. */
 void walker_parts(uint64_t *part);
 
 /* True: there is no room for more names. walker_forget_names() makes room, and makes every method
@@ -54,16 +56,16 @@ void walk_anchor_sig(struct walk *w, uint64_t java_thread);
 void walk_anchor_until_sig(struct walk *w, uint64_t java_thread, walk_enough_fn *enough);
 
 /*
- * Where a thread left Java, so that the same place is recognised again without a walk: its stack
- * pointer, and the return addresses of the frames that matter. Compiled frames have one size for
- * each return address, so equal return addresses mean the same frames.
+ * A mark of the place where a thread left Java, by which the same place is recognised without a
+ * walk: its stack pointer, and the return addresses of the frames that matter. Compiled frames have
+ * one size for each return address, so equal return addresses mean the same frames.
  */
 #define WALK_MARK_SLOTS 8
 struct walk_mark {
 	uint64_t sp, hash;
 	uint16_t slots[WALK_MARK_SLOTS]; /* words above sp, upwards; 0 = no more */
 };
-/* Fills it for the calling thread, which is in native state. */
+/* Functions for the calling thread, which is in native state. */
 uint64_t walk_anchor_sp_sig(uint64_t java_thread); /* 0 = the thread did not come from Java */
 uint64_t walk_mark_hash_sig(const struct walk_mark *mark, uint64_t java_thread);
 /* What the method of a frame implies about a wait: see proto/idle.h. Not for signal handlers. */
@@ -73,7 +75,7 @@ enum idle_sight walker_method_idle(uint64_t where);
  * behind it. The name is copied while the class is loaded. 0 = unknown or no room. */
 uint64_t walker_class_of_sig(void *jobject_ref);
 uint64_t walker_class_sig(void *jclass_ref);
-/* Threads of both. */
+/* Application threads and the agent's thread. */
 bool walker_class_is(uint64_t class_handle, const char *name); /* "java/lang/String" */
 /* Agent's thread: "java/lang/String", "[B"; for an object that is itself a class "java/lang/Class
  * for pkg/Main", as in thread dumps. Valid until the next call. NULL = unknown. */

@@ -177,7 +177,7 @@ static void a_socket_of_somebody_else_is_told(void **state)
 	(void)state;
 	if (getuid() != 0)
 		skip();
-	in.looks = true;
+	in.only_checks = true;
 	PUT("proc/status", "Uid:\t1\t1000\t1\t1\nGid:\t1\t1000\t1\t1\nNSpid:\t42\t7\nSigCgt:\t0\n");
 	assert_int_equal(preflight_identity(&in), 0);
 	assert_int_equal(attach_check_name(&in), 0); /* there is none */

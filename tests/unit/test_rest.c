@@ -53,9 +53,9 @@ static void looks_come_once_a_second_while_there_is_something_to_find(void **sta
 {
 	(void)state;
 	for (int i = 0; i < 20; i++) {
-		assert_int_equal(rest_look_ns(), now + NS_PER_S);
+		assert_int_equal(rest_check_ns(), now + NS_PER_S);
 		now += NS_PER_S;
-		rest_looked(now, i % 2);
+		rest_checked(now, i % 2);
 		rest_batch(now, true);
 	}
 }
@@ -66,9 +66,9 @@ static void looks_that_find_nothing_come_ever_more_rarely(void **state)
 
 	(void)state;
 	for (int i = 0; i < 6; i++) {
-		assert_int_equal(rest_look_ns(), now + pause_s[i] * NS_PER_S);
-		now = rest_look_ns();
-		rest_looked(now, true);
+		assert_int_equal(rest_check_ns(), now + pause_s[i] * NS_PER_S);
+		now = rest_check_ns();
+		rest_checked(now, true);
 	}
 }
 
@@ -76,14 +76,14 @@ static void sample_after_a_long_while_is_followed_by_a_look_at_once(void **state
 {
 	(void)state;
 	for (int i = 0; i < 6; i++) {
-		now = rest_look_ns();
-		rest_looked(now, true);
+		now = rest_check_ns();
+		rest_checked(now, true);
 	}
 	batch_after(3000, true);
-	assert_true(rest_look_ns() <= now);
-	rest_looked(now, false);
+	assert_true(rest_check_ns() <= now);
+	rest_checked(now, false);
 	batch_after(500, true);
-	assert_int_equal(rest_look_ns(), now + 500 * NS_PER_MS);
+	assert_int_equal(rest_check_ns(), now + 500 * NS_PER_MS);
 }
 
 int main(void)

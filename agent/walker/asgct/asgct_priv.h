@@ -1,4 +1,4 @@
-/* Between asgct.c, which finds AsyncGetCallTrace, and asgct_sig.c, which calls it. */
+/* Shared by asgct.c, which finds AsyncGetCallTrace, and asgct_sig.c, which calls it. */
 #pragma once
 
 #include <stdint.h>
