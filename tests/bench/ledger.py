@@ -25,11 +25,11 @@ SETTINGS = "events: { cpu: { interval: %s }, lock: { monitors: always }, offcpu:
 
 
 class Program:
-    def __init__(self, args, path, main, *words, options=()):
+    def __init__(self, args, path, main, *words, options=(), says="READY"):
         self.process = subprocess.Popen([java_home(args.jdk) + "/bin/java", "-Xmx400m", *options, "-cp", ":".join(path), main, *words],
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.PIPE, text=True)
         self.pid = self.process.pid
-        self.first = self.process.stdout.readline().split()
+        self.said = next(line.split() for line in self.process.stdout if line.split()[:1] == [says])
 
     def end(self):
         self.process.kill()
@@ -43,7 +43,7 @@ def programs(args, folder):
     subprocess.run([java_home("17") + "/bin/javac", "-nowarn", "-cp", ":".join(path), "-d", folder, *sources], check=True)
     n = str(args.threads)
     return {**{kind: lambda kind=kind: Program(args, path, "LedgerLoads", kind, n) for kind in ("cpu", "locks", "sleeps")},
-            "Tomcat": lambda: Program(args, path, "ServletPool", options=("-Dthreads=" + n,)),
+            "Tomcat": lambda: Program(args, path, "ServletPool", options=("-Dthreads=" + n,), says="PORT"),
             "H2": lambda: Program(args, path, "DatabaseLoop", n)}
 
 
@@ -87,7 +87,7 @@ def play(args, name, start):
             daemon.wait_state(program.pid, "streaming", bench.FOREVER)
             wait_for("the kernel's times", lambda: ask(daemon, program.pid)[3].get("by") == "kernel", bench.FOREVER)
             if name == "Tomcat":
-                client = threading.Thread(target=pools.load, args=(args.jdk, int(program.first[1]), args.rate, args.seconds + 5))
+                client = threading.Thread(target=pools.load, args=(args.jdk, int(program.said[1]), args.rate, args.seconds + 5))
                 client.start()
             time.sleep(2)
             first = ask(daemon, program.pid)
