@@ -36,7 +36,7 @@ void offcpu_mark(struct offcpu_programs *p, pid_t pid, bool is_target);
 void offcpu_threads_add(struct offcpu_programs *p, pid_t pid, uint16_t target, uint64_t now_ns);
 void offcpu_threads_drop(struct offcpu_programs *p, pid_t pid);
 /* Copies @t so that its times are consistent, although a program may be writing them. false = the
- * slot is free. */
+ * slot is free, or a program was writing all the time. */
 bool offcpu_threads_copy(const struct offcpu_thread *t, struct offcpu_thread *ret);
 /* The times of @t up to @now_ns. */
 void offcpu_threads_times(const struct offcpu_thread *t, uint64_t now_ns, struct offcpu_times *ret);

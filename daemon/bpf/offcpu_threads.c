@@ -131,9 +131,9 @@ bool offcpu_threads_copy(const struct offcpu_thread *t, struct offcpu_thread *re
 		    __atomic_load_n(&t->since_ns, __ATOMIC_ACQUIRE) == ret->since_ns)
 			return true;
 	}
-	/* a hypervisor took the CPU away in the middle of a write; the next reading is right */
-	ret->first_ns = ret->since_ns - offcpu_threads_sum_ns(ret);
-	return true;
+	/* A hypervisor took the CPU away in the middle of a write. The totals go on growing, so
+	 * the next reading has what this one leaves out. */
+	return false;
 }
 
 void offcpu_threads_times(const struct offcpu_thread *t, uint64_t now_ns, struct offcpu_times *ret)

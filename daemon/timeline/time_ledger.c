@@ -140,10 +140,75 @@ static struct slice *ledger_slice_at(struct slice *ring, uint32_t n, uint64_t sl
 	return s;
 }
 
+/* 0 if @now_ns is the smaller one. */
+static uint64_t us_between(uint64_t before_ns, uint64_t now_ns)
+{
+	return now_ns / US - (before_ns < now_ns ? before_ns : now_ns) / US;
+}
+
 /* The difference between two totals, in us. */
 struct passed {
 	uint64_t wall, cpu, runqueue, off[REASONS];
 };
+
+/* CPU, run queue, reasons. */
+#define PARTS (REASONS + 2)
+
+static uint32_t *slice_part(struct slice *s, uint32_t i)
+{
+	return i == 0 ? &s->cpu_us : i == 1 ? &s->runqueue_us : &s->off_us[i - 2];
+}
+
+static uint64_t *passed_part(struct passed *p, uint32_t i)
+{
+	return i == 0 ? &p->cpu : i == 1 ? &p->runqueue : &p->off[i - 2];
+}
+
+static uint64_t totals_part(const struct time_totals *t, uint32_t i)
+{
+	return i == 0 ? t->cpu_ns : i == 1 ? t->runqueue_ns : t->off_ns[i - 2];
+}
+
+/* What the last slices up to @at_ns have as part @from becomes part @to, the newest first. */
+static void slices_move(struct slice *ring, uint32_t n, uint64_t slice_ns, uint64_t at_ns,
+			uint32_t from, uint32_t to, uint64_t us)
+{
+	uint64_t number = at_ns / slice_ns + 1;
+
+	for (uint32_t i = 0; i < n && i < number && us; i++) {
+		struct slice *s = &ring[(number - i) % n];
+		uint64_t has = s->number == number - i ? *slice_part(s, from) : 0;
+		uint32_t moved = (uint32_t)(has < us ? has : us);
+
+		if (!moved)
+			continue;
+		*slice_part(s, from) -= moved;
+		*slice_part(s, to) += moved;
+		us -= moved;
+	}
+}
+
+/*
+ * A part that became smaller was counted too early: a thread that sleeps since before it was
+ * measured is off the CPU for another reason than its system call says later, and one whose switch
+ * the kernel did not report seems to run. That time is part of what grew, @p.
+ */
+static void ledger_correct(struct ledger_thread *t, const struct time_totals *now, struct passed *p)
+{
+	for (uint32_t from = 0; from < PARTS; from++) {
+		uint64_t less = us_between(totals_part(now, from), totals_part(&t->last, from));
+
+		for (uint32_t to = 0; to < PARTS && less; to++) {
+			uint64_t *grew = passed_part(p, to), us = *grew < less ? *grew : less;
+
+			slices_move(t->fine, FINE, TIME_LEDGER_SLICE_NS, t->last.to_ns, from, to,
+				    us);
+			slices_move(t->coarse, COARSE, COARSE_NS, t->last.to_ns, from, to, us);
+			*grew -= us;
+			less -= us;
+		}
+	}
+}
 
 /* Moves @part of @whole of @p to the slice @s. */
 static void passed_give(struct passed *p, uint64_t part, uint64_t whole, struct slice *s)
@@ -186,11 +251,6 @@ static void ledger_spread(struct ledger_thread *t, const struct passed *p, uint6
 	spread(t->coarse, COARSE, COARSE_NS, *p, begin_ns, end_ns);
 }
 
-static uint64_t us_between(uint64_t before_ns, uint64_t now_ns)
-{
-	return now_ns / US - (before_ns < now_ns ? before_ns : now_ns) / US;
-}
-
 void time_ledger_totals(struct time_ledger *l, const struct time_totals *now)
 {
 	static const struct time_totals zero;
@@ -203,7 +263,8 @@ void time_ledger_totals(struct time_ledger *l, const struct time_totals *now)
 		return;
 	if (!l->begin_ns || now->from_ns < l->begin_ns)
 		l->begin_ns = now->from_ns;
-	before = t->begun && t->last.from_ns == now->from_ns ? &t->last : &zero;
+	/* Totals that begin before the last ones end go on from them: no time counts twice. */
+	before = t->begun && now->from_ns < t->last.to_ns ? &t->last : &zero;
 	begin_ns = before == &zero ? now->from_ns : before->to_ns;
 	/* nothing is known of the time between two totals, but the thread was alive unless it
 	 * had ended: that time is not seen */
@@ -217,6 +278,8 @@ void time_ledger_totals(struct time_ledger *l, const struct time_totals *now)
 		p.runqueue = us_between(before->runqueue_ns, now->runqueue_ns);
 		for (uint32_t i = 0; i < REASONS; i++)
 			p.off[i] = us_between(before->off_ns[i], now->off_ns[i]);
+		if (before != &zero)
+			ledger_correct(t, now, &p);
 		ledger_spread(t, &p, begin_ns, now->to_ns);
 	}
 	t->last = *now;

@@ -28,8 +28,8 @@ struct time_ledger *time_ledger_free(struct time_ledger *l);
 DEFINE_FREEP(struct time_ledger, time_ledger_free);
 size_t time_ledger_bytes(const struct time_ledger *l);
 
-/* One thread's totals since @from_ns. A change of @from_ns means that they begin anew: the time
- * in between is not seen. */
+/* One thread's totals since @from_ns. A @from_ns at or after the end of the last totals means that
+ * they begin anew: the time in between is not seen. */
 struct time_totals {
 	uint32_t tid; /* the number that daemon/host gave the thread */
 	bool ended; /* these are the thread's last totals */

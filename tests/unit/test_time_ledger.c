@@ -148,6 +148,58 @@ static void what_nobody_measured_is_not_seen(void **state)
 	assert_int_equal(r.cpu_ns, 10 * S);
 }
 
+static void time_that_was_counted_too_early_moves(void **state)
+{
+	struct time_totals t = { .tid = 1, .from_ns = t0, .to_ns = t0 };
+	struct time_row r;
+
+	(void)state;
+	live(&t, 20, 0, 0, OTHER);
+	/* it wakes: all of its sleep was a poll, and it has run for a moment */
+	t.off_ns[POLL] = t.off_ns[OTHER] + 600 * MS;
+	t.off_ns[OTHER] = 0;
+	t.cpu_ns = 300 * MS;
+	t.runqueue_ns = 100 * MS;
+	t.to_ns += S;
+	time_ledger_totals(ledger, &t);
+	r = row_of(1, t.to_ns, 60 * S, NULL);
+	assert_int_equal(r.wall_ns, 21 * S);
+	assert_int_equal(r.cpu_ns, 300 * MS);
+	assert_int_equal(r.runqueue_ns, 100 * MS);
+	assert_int_equal(r.off_ns[POLL], 20 * S + 600 * MS);
+	assert_int_equal(r.off_ns[OTHER], 0);
+	r = row_of(1, t.to_ns, 120 * S, NULL);
+	assert_int_equal(r.off_ns[POLL], 20 * S + 600 * MS);
+	/* it seems to run, until it is known that it slept */
+	live(&t, 5, S, 0, OTHER);
+	t.cpu_ns -= 4900 * MS;
+	t.off_ns[PARK] += 4900 * MS;
+	live(&t, 1, 0, 0, PARK);
+	r = row_of(1, t.to_ns, 60 * S, NULL);
+	assert_int_equal(r.wall_ns, 27 * S);
+	assert_int_equal(r.cpu_ns, 400 * MS);
+	assert_int_equal(r.off_ns[PARK], 5900 * MS);
+	assert_int_equal(r.unseen_ns, 0);
+}
+
+static void no_time_counts_twice_when_totals_overlap(void **state)
+{
+	struct time_totals t = { .tid = 1, .from_ns = t0, .to_ns = t0 };
+	struct time_row r;
+
+	(void)state;
+	live(&t, 6, 300 * MS, 100 * MS, OTHER);
+	t.from_ns += 20 * MS;
+	live(&t, 1, 300 * MS, 100 * MS, OTHER);
+	t.from_ns -= 20 * MS;
+	live(&t, 1, 300 * MS, 100 * MS, OTHER);
+	r = row_of(1, t.to_ns, 30 * S, NULL);
+	assert_int_equal(r.wall_ns, 8 * S);
+	assert_int_equal(r.cpu_ns, 2400 * MS);
+	assert_int_equal(r.runqueue_ns, 800 * MS);
+	assert_int_equal(r.unseen_ns, 0);
+}
+
 static void what_is_old_leaves(void **state)
 {
 	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
@@ -213,6 +265,9 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(a_wait_that_goes_on_explains_too, begin, end),
 		cmocka_unit_test_setup_teardown(what_nobody_measured_is_not_seen, begin, end),
+		cmocka_unit_test_setup_teardown(time_that_was_counted_too_early_moves, begin, end),
+		cmocka_unit_test_setup_teardown(no_time_counts_twice_when_totals_overlap, begin,
+						end),
 		cmocka_unit_test_setup_teardown(what_is_old_leaves, begin, end),
 		cmocka_unit_test_setup_teardown(nonsense_still_adds_up, begin, end),
 		cmocka_unit_test_setup_teardown(threads_without_room_are_counted, begin, end),
