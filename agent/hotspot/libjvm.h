@@ -19,9 +19,9 @@ bool libjvm_image(struct libjvm_image *ret);
 void *libjvm_symbol(const char *name); /* NULL = not exported */
 /* The path of its file, and the base of its addresses. */
 bool libjvm_file(const char **ret_path, uint64_t *ret_base);
-/* Addresses of variables that libjvm does not export, by their mangled names; false = the symbol
- * table of its file does not have all of them. The file may have been replaced by another build:
- * check what the variables contain. */
+/* Addresses of variables that libjvm does not export, by their mangled names; 8 bytes can be read
+ * there. false = the symbol table of its file does not have all of them. The file may have been
+ * replaced by another build: check what the variables contain. */
 #define LIBJVM_HIDDEN_MAX 16
 bool libjvm_hidden(const char *const *names, uint32_t n, const void **ret);
 /* The GOT slot through which libjvm calls @name; NULL = it does not import the function. */

@@ -8,6 +8,7 @@
 #include <link.h>
 #include <string.h>
 #include <unistd.h>
+#include "agent/base/guard.h"
 #include "agent/hotspot/libjvm.h"
 
 #define WINDOW	     65536
@@ -134,8 +135,10 @@ bool libjvm_hidden(const char *const *names, uint32_t n, const void **ret)
 	ok = libjvm_hidden_find_in(fd, &s, values);
 	close(fd);
 	for (uint32_t i = 0; ok && i < n; i++) {
+		/* of another file than the library that runs, it may point between its segments */
 		ok = values[i] && base + values[i] >= image.low &&
-		     base + values[i] + 8 <= image.high;
+		     base + values[i] + 8 <= image.high && guard_readable_sig(base + values[i]) &&
+		     guard_readable_sig(base + values[i] + 7);
 		ret[i] = (const void *)(uintptr_t)(base + values[i]);
 	}
 	return ok;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "agent/base/clock.h"
+#include "agent/base/guard.h"
 #include "agent/hotspot/libjvm.h"
 
 #define FIRST_JDK      17
@@ -75,11 +76,13 @@ const char *safepoints_operation(int32_t operation)
 	uint64_t at;
 
 	if (!vm.names || operation < 0 || operation >= OPERATIONS_MAX ||
-	    (uint64_t)(uintptr_t)(vm.names + operation + 1) > vm.image.high)
+	    (uint64_t)(uintptr_t)(vm.names + operation + 1) > vm.image.high ||
+	    !guard_readable_sig((uint64_t)(uintptr_t)(vm.names + operation)))
 		return "";
 	name = vm.names[operation];
 	at = (uint64_t)(uintptr_t)name;
-	if (at < vm.image.low || at + NAME_MAX > vm.image.high)
+	if (at < vm.image.low || at + NAME_MAX > vm.image.high || !guard_readable_sig(at) ||
+	    !guard_readable_sig(at + NAME_MAX - 1))
 		return "";
 	for (int i = 0; i < NAME_MAX; i++) {
 		if (!name[i])
