@@ -46,7 +46,7 @@ static void code_look_at(const struct blob *b)
 	}
 }
 
-static void look_through(uint64_t heap)
+static void code_scan_heap(uint64_t heap)
 {
 	uint64_t memory = heap + (uint32_t)vm_sig.heap_memory;
 	uint64_t at = load64_sig(memory + (uint32_t)vm_sig.space_low);
@@ -80,5 +80,5 @@ void code_find_places(bool now)
 	pause = now ? 1 : pause < PAUSE_MAX ? 2 * pause : PAUSE_MAX;
 	passed = 0;
 	for (uint32_t i = 0; i < vm_sig.n_heaps; i++)
-		look_through(vm_sig.heaps[i]);
+		code_scan_heap(vm_sig.heaps[i]);
 }

@@ -50,7 +50,7 @@ static bool find_sections(int fd, ElfW(Shdr) * ret_symbols, ElfW(Shdr) * ret_str
 }
 
 /* Looks at the complete names in a window of the strings; returns their number of bytes. */
-static size_t look_for_names(struct sought *s, const char *text, size_t n, uint64_t base)
+static size_t libjvm_hidden_match_names(struct sought *s, const char *text, size_t n, uint64_t base)
 {
 	size_t at = 0, len;
 
@@ -76,7 +76,7 @@ static bool find_names(int fd, const ElfW(Shdr) * strings, struct sought *s)
 
 		if (!read_at(fd, window, n, strings->sh_offset + at))
 			return false;
-		whole = look_for_names(s, window, n, at);
+		whole = libjvm_hidden_match_names(s, window, n, at);
 		if (!whole)
 			whole = n; /* a name longer than any that is sought */
 	}

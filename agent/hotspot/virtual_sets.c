@@ -95,7 +95,7 @@ static uint64_t virtual_sets_slot_of(uint64_t slots, uint32_t n, uint64_t id)
 	return slots + (uint64_t)(hash & (n - 1)) * jdk.element_bytes;
 }
 
-static void walk_place(struct set_walk *w, uint64_t map, uint64_t id)
+static void walk_slot(struct set_walk *w, uint64_t map, uint64_t id)
 {
 	uint64_t slots;
 	uint32_t n = table_of(map, &slots);
@@ -209,7 +209,7 @@ static bool seek_in_container(uint64_t weak, void *context)
 	struct sought *s = w->context;
 
 	w->left = CHAIN_MAX;
-	walk_place(w, map_behind(weak), s->id);
+	walk_slot(w, map_behind(weak), s->id);
 	return !w->enough;
 }
 
@@ -221,7 +221,7 @@ uint64_t virtual_sets_find(uint64_t id)
 
 	if (!__atomic_load_n(&jdk.usable, __ATOMIC_ACQUIRE))
 		return 0;
-	walk_place(&place, map_of(jdk.root), id);
+	walk_slot(&place, map_of(jdk.root), id);
 	if (!s.found)
 		walk_map(&containers, map_of(jdk.containers));
 	return s.found;

@@ -529,7 +529,7 @@ static void tick_events(uint64_t now)
 	agent.housekeeping_ns += thread_cpu_ns(0) - begin_ns;
 }
 
-static enum writer_result look_around(uint64_t now)
+static enum writer_result session_housekeep(uint64_t now)
 {
 	enum writer_result r = WRITER_OK;
 	uint64_t begin_ns = thread_cpu_ns(0);
@@ -605,7 +605,7 @@ static void run_once(uint64_t now)
 	    budget_check_waits(&session.start))
 		session.ledger_due = true;
 	if (r != WRITER_GONE && now >= rest_check_ns())
-		r = look_around(now);
+		r = session_housekeep(now);
 	if (r != WRITER_GONE)
 		r = writer_flush();
 	if (session.sampled)

@@ -64,7 +64,7 @@ static bool unwind_by_pair(struct hot *h, const struct blob *b, uint64_t slot)
 	       hot_move(h, pc, slot + 16, fp);
 }
 
-static bool blob_aarch64_leave_by_size(struct hot *h, const struct blob *b)
+static bool blob_aarch64_unwind_by_size(struct hot *h, const struct blob *b)
 {
 	return b->frame_words > 1 &&
 	       unwind_by_pair(h, b, h->at.sp + 8 * (uint64_t)b->frame_words - 16);
@@ -105,7 +105,7 @@ static bool blob_aarch64_calls(const struct blob *b, uint64_t pc)
 
 /* A poll has entered the safepoint blob. The poll's pc is in the thread until it is in the frame,
  * and no call stands before it. */
-static bool blob_aarch64_leave_safepoint(struct hot *h, const struct blob *b)
+static bool blob_aarch64_unwind_safepoint(struct hot *h, const struct blob *b)
 {
 	uint64_t saved = load64_sig(h->thread + (uint32_t)vm_sig.thread_saved_pc);
 	uint64_t fp = h->at.fp, sp = h->at.sp;
@@ -135,7 +135,7 @@ static bool blob_aarch64_leave_safepoint(struct hot *h, const struct blob *b)
 /* ---- exceptions ------------------------------------------------------------------------------ */
 
 /* Exception stubs put the pc of the throw where their return address was. */
-static bool blob_aarch64_leave_throw(struct hot *h, const struct blob *b)
+static bool blob_aarch64_unwind_throw(struct hot *h, const struct blob *b)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
 
@@ -183,7 +183,7 @@ static uint64_t sp_before_arguments(const struct hot *h, const struct blob *b)
 	return h->at.sp;
 }
 
-static bool blob_aarch64_leave_adapter(struct hot *h, const struct blob *b)
+static bool blob_aarch64_unwind_adapter(struct hot *h, const struct blob *b)
 {
 	if (has_frame(h, b)) /* c2i is about to have the VM patch the call in its caller */
 		return unwind_by_fp(h, b);
@@ -204,7 +204,7 @@ static bool unwind_by_emulation(struct hot *h, const struct blob *b)
 	       blob_aarch64_fits(h, b, r.pc, r.fp, r.sp) && hot_move(h, r.pc, r.sp, r.fp);
 }
 
-static bool blob_aarch64_leave_leaf_stub(struct hot *h, const struct blob *b)
+static bool blob_aarch64_unwind_leaf_stub(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp;
 	uint32_t before = load32_sig(h->at.pc - 4);
@@ -224,23 +224,23 @@ static bool blob_aarch64_leave_leaf_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (blob_aarch64_calls(b, h->link) || b->kind == BLOB_STUBS || b->frame_words <= 1)
 		return unwind_by_link(h, b, sp) || unwind_by_saved_link(h) || unwind_by_fp(h, b);
-	return blob_aarch64_leave_by_size(h, b) || unwind_by_fp(h, b) || unwind_by_link(h, b, sp) ||
-	       unwind_by_saved_link(h);
+	return blob_aarch64_unwind_by_size(h, b) || unwind_by_fp(h, b) ||
+	       unwind_by_link(h, b, sp) || unwind_by_saved_link(h);
 }
 
 /* ---- stubs that called ----------------------------------------------------------------------- */
 
-static bool blob_aarch64_leave_stub(struct hot *h, const struct blob *b)
+static bool blob_aarch64_unwind_stub(struct hot *h, const struct blob *b)
 {
 	if (b->kind == BLOB_SAFEPOINT &&
 	    (return_to_returning_sig(h, b) || return_to_poll_sig(h, b)))
 		return true;
 	if (b->kind == BLOB_DEOPT && return_by_fp_sig(h, UINT64_MAX, true))
 		return true;
-	if (blob_aarch64_leave_by_size(h, b))
+	if (blob_aarch64_unwind_by_size(h, b))
 		return true;
 	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) &&
-	    blob_aarch64_leave_throw(h, b))
+	    blob_aarch64_unwind_throw(h, b))
 		return true;
 	return (b->frame_words <= 1 && unwind_by_saved_link(h)) ||
 	       return_by_fp_sig(h, UINT64_MAX, false) || unwind_by_saved_link(h);
@@ -255,20 +255,21 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 		return unwind_by_emulation(h, b) || continuation_cross_sig(h);
 	if ((b->kind == BLOB_DEOPT || b->kind == BLOB_UNCOMMON_TRAP) && deopt_frames_sig(h))
 		return true;
-	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && blob_aarch64_leave_safepoint(h, b))
+	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread &&
+	    blob_aarch64_unwind_safepoint(h, b))
 		return true;
-	if (b->kind == BLOB_EXCEPTION && h->leaf && blob_aarch64_leave_throw(h, b))
+	if (b->kind == BLOB_EXCEPTION && h->leaf && blob_aarch64_unwind_throw(h, b))
 		return true;
-	if (b->kind == BLOB_ADAPTER && h->leaf && blob_aarch64_leave_adapter(h, b))
+	if (b->kind == BLOB_ADAPTER && h->leaf && blob_aarch64_unwind_adapter(h, b))
 		left = true;
 	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
 		  b->kind == BLOB_METHOD_HANDLES) &&
 		 h->leaf && unwind_by_link(h, b, h->at.sp))
 		left = true;
 	else if (h->leaf)
-		left = blob_aarch64_leave_leaf_stub(h, b);
+		left = blob_aarch64_unwind_leaf_stub(h, b);
 	else
-		left = blob_aarch64_leave_stub(h, b);
+		left = blob_aarch64_unwind_stub(h, b);
 	if (!left)
 		h->broken = "stub_caller";
 	return left;

@@ -42,14 +42,14 @@ static bool unwind_by_call(struct hot *h, const struct blob *b, uint64_t words)
 
 /* ---- by where a frame would end ---- */
 
-static bool leave_at(struct hot *h, uint64_t slot, uint64_t fp)
+static bool blob_return_at(struct hot *h, uint64_t slot, uint64_t fp)
 {
 	uint64_t pc = hot_word(h, slot);
 
 	return return_fits_sig(h, pc, fp, slot + 8) && hot_move(h, pc, slot + 8, fp);
 }
 
-static bool blob_x86_64_leave_by_size(struct hot *h, const struct blob *b, bool java_only)
+static bool blob_x86_64_unwind_by_size(struct hot *h, const struct blob *b, bool java_only)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words, pc, fp;
 
@@ -80,8 +80,8 @@ static bool blob_x86_64_fp_is_interpreted(const struct hot *h)
  * and above the word that it points to lies the pc. A blob for polls of a return has been entered
  * with that pc by the method's caller; the others begin with push rbx, a slot that the poll's pc
  * will replace. */
-static bool leave_safepoint_by_fp(struct hot *h, const struct blob *b, uint64_t poll,
-				  const struct blob *polled)
+static bool unwind_safepoint_by_fp(struct hot *h, const struct blob *b, uint64_t poll,
+				   const struct blob *polled)
 {
 	uint64_t fp = h->at.fp, next = hot_word(h, fp), pc = hot_word(h, fp + 8);
 	struct hot returning = *h;
@@ -116,7 +116,8 @@ static bool blob_x86_64_leave_safepoint(struct hot *h, const struct blob *b)
 		h->w->n--;
 		return true;
 	}
-	if (emulate_safepoint_sig(h, saved, &polled) || leave_safepoint_by_fp(h, b, saved, &polled))
+	if (emulate_safepoint_sig(h, saved, &polled) ||
+	    unwind_safepoint_by_fp(h, b, saved, &polled))
 		return true;
 	if (b->frame_words > 0 &&
 	    return_fits_sig(h, hot_word(h, end - 8), hot_word(h, end - 16), end))
@@ -186,7 +187,7 @@ static bool adapter_holds_return(uint64_t pc)
 }
 
 /* By the pc in rax. r13 is the sender's sp, or will be soon. */
-static bool leave_held_adapter(struct hot *h)
+static bool unwind_held_adapter(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
 	bool popped = is_pop_rax_before(h->at.pc);
@@ -217,11 +218,11 @@ static bool blob_x86_64_leave_adapter(struct hot *h)
 	bool kept = hot_on_stack(h, sender) && sender >= sp && sender - sp < 0x1000;
 	uint64_t room = adapter_room(h->at.pc);
 
-	if (adapter_holds_return(h->at.pc) && leave_held_adapter(h))
+	if (adapter_holds_return(h->at.pc) && unwind_held_adapter(h))
 		return true;
-	if (room && leave_at(h, sp + room, fp))
+	if (room && blob_return_at(h, sp + room, fp))
 		return true;
-	if (!(kept && hot_word(h, sp) == pc) && leave_at(h, sp, fp))
+	if (!(kept && hot_word(h, sp) == pc) && blob_return_at(h, sp, fp))
 		return true;
 	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, kept ? sender : sp, fp);
 }
@@ -229,7 +230,7 @@ static bool blob_x86_64_leave_adapter(struct hot *h)
 /* A c2i adapter that has the VM patch the call in its caller pushes all registers (push_CPU_state):
  * r13 among them, which is the sp the adapter was entered with, and rax, which is the return
  * address there. */
-static bool leave_patching_adapter(struct hot *h)
+static bool unwind_patching_adapter(struct hot *h)
 {
 	for (uint64_t at = h->at.sp; at < h->at.sp + 8 * CPU_STATE_WORDS; at += 8) {
 		uint64_t sp = hot_word(h, at), pc;
@@ -244,11 +245,11 @@ static bool leave_patching_adapter(struct hot *h)
 	return false;
 }
 
-static bool leave_jump_stub(struct hot *h, const struct blob *b)
+static bool unwind_jump_stub(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp;
 
-	if (leave_at(h, sp, fp))
+	if (blob_return_at(h, sp, fp))
 		return true;
 	if (b->kind == BLOB_METHOD_HANDLES && h->leaf && return_fits_sig(h, h->regs.rax, fp, sp))
 		return hot_move(h, h->regs.rax, sp, fp);
@@ -259,7 +260,7 @@ static bool leave_jump_stub(struct hot *h, const struct blob *b)
 /* ---- stubs on top of the stack ---- */
 
 /* Compiled code has called a stub of StubRoutines, which may have saved rbp. */
-static bool leave_called_stub(struct hot *h, const struct blob *b)
+static bool unwind_called_stub(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp;
 
@@ -283,12 +284,12 @@ static bool blob_unwind_stub_prologue(struct hot *h)
 	pushes = instruction_has_reg(&here, OP_PUSH, GPR_RBP);
 	if ((instruction_is(&here, OP_RET) || pushes ||
 	     instruction_goes_to(&here, GROUP_5_JMP, GPR_RAX)) &&
-	    leave_at(h, sp, fp))
+	    blob_return_at(h, sp, fp))
 		return true;
 	if (instruction_has_reg(&here, OP_POP, GPR_RBP) &&
 	    return_fits_sig(h, hot_word(h, sp + 8), top, sp))
 		return hot_move(h, hot_word(h, sp + 8), sp + 16, top);
-	return top == fp && !pushes && leave_at(h, sp + 8, fp);
+	return top == fp && !pushes && blob_return_at(h, sp + 8, fp);
 }
 
 static bool blob_x86_64_is_call_stub(uint64_t pc)
@@ -301,7 +302,7 @@ static bool blob_x86_64_leave_leaf_stub(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp;
 
-	if (b->frame_words <= 0 && leave_called_stub(h, b))
+	if (b->frame_words <= 0 && unwind_called_stub(h, b))
 		return true;
 	if (blob_unwind_stub_prologue(h))
 		return true;
@@ -311,7 +312,7 @@ static bool blob_x86_64_leave_leaf_stub(struct hot *h, const struct blob *b)
 		if (fp >= sp && fp <= sp + 8 * (uint64_t)b->frame_words - 16 &&
 		    return_fits_java_sig(h, pc, next, fp + 16))
 			return hot_move(h, pc, fp + 16, next);
-		if (blob_x86_64_leave_by_size(h, b, true))
+		if (blob_x86_64_unwind_by_size(h, b, true))
 			return true;
 	}
 	/* native code calls the call stub only. Its frame looks like an interpreted one, because
@@ -322,7 +323,7 @@ static bool blob_x86_64_leave_leaf_stub(struct hot *h, const struct blob *b)
 			      !unwind_is_code_sig(hot_word(h, fp + 8)) &&
 			      return_by_fp_sig(h, FP_DISTANCE_MAX, false))
 		return true;
-	if (leave_at(h, sp, fp))
+	if (blob_return_at(h, sp, fp))
 		return true;
 	for (uint64_t i = 1; i <= NEAR_WORDS; i++)
 		if (return_fits_java_sig(h, hot_word(h, sp + 8 * i), fp, sp))
@@ -340,7 +341,7 @@ static bool blob_x86_64_leave_throw(struct hot *h, const struct blob *b)
 }
 
 /* A stub without a frame: the words on top align the stack for a call. rbp is the caller's. */
-static bool leave_frameless(struct hot *h, const struct blob *b)
+static bool unwind_frameless_blob(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp;
 
@@ -359,19 +360,19 @@ static bool blob_x86_64_leave_stub(struct hot *h, const struct blob *b)
 	if (b->kind == BLOB_SAFEPOINT &&
 	    (return_to_returning_sig(h, b) || return_to_poll_sig(h, b)))
 		return true;
-	if (b->kind == BLOB_ADAPTER && leave_patching_adapter(h))
+	if (b->kind == BLOB_ADAPTER && unwind_patching_adapter(h))
 		return true;
 	if (b->kind == BLOB_DEOPT && return_by_fp_sig(h, UINT64_MAX, true))
 		return true;
-	if (blob_x86_64_leave_by_size(h, b, false))
+	if (blob_x86_64_unwind_by_size(h, b, false))
 		return true;
 	if (b->kind == BLOB_STUBS && b->frame_words <= 0 && unwind_by_call(h, b, 64))
 		return true;
 	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && blob_x86_64_leave_throw(h, b))
 		return true;
-	if (leave_frameless(h, b))
+	if (unwind_frameless_blob(h, b))
 		return true;
-	return return_by_fp_sig(h, UINT64_MAX, false) || leave_at(h, h->at.sp, h->at.fp) ||
+	return return_by_fp_sig(h, UINT64_MAX, false) || blob_return_at(h, h->at.sp, h->at.fp) ||
 	       unwind_by_call(h, b, 160);
 }
 
@@ -407,7 +408,7 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 		left = blob_x86_64_leave_adapter(h) || emulate_stub_sig(h, b);
 	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
 		  b->kind == BLOB_METHOD_HANDLES) &&
-		 leave_jump_stub(h, b))
+		 unwind_jump_stub(h, b))
 		left = true;
 	else if (h->leaf)
 		left = blob_x86_64_leave_leaf_stub(h, b);

@@ -153,7 +153,7 @@ static enum prologue compiled_prologue_x86_64_prologue_at(uint64_t p, uint64_t e
 	return PROLOGUE_UNKNOWN;
 }
 
-static bool leave_prologue(struct hot *h, const struct blob *b)
+static bool unwind_from_prologue(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, first = hot_word(h, sp),
 		 second = hot_word(h, sp + 8);
@@ -191,7 +191,7 @@ static bool leave_prologue(struct hot *h, const struct blob *b)
 
 /* The interpreter enters compiled code in the middle of a loop (OSR): it has left its own frame,
  * and the method has a second prologue there, far behind the first. */
-static bool leave_loop_entry(struct hot *h, const struct blob *b)
+static bool unwind_from_loop_entry(struct hot *h, const struct blob *b)
 {
 	uint64_t entry, sp = h->at.sp;
 
@@ -359,7 +359,7 @@ static bool is_wrapper_left(const struct instruction *here, uint64_t pc, uint8_t
 	       is_past_leave(pc);
 }
 
-static bool leave_epilogue(struct hot *h, const struct blob *b)
+static bool unwind_from_epilogue(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, pc = h->at.pc;
 	uint64_t first = hot_word(h, sp), second = hot_word(h, sp + 8);
@@ -383,8 +383,8 @@ static bool leave_epilogue(struct hot *h, const struct blob *b)
 bool compiled_prologue_sig(struct hot *h, const struct blob *b)
 {
 	if ((int64_t)(h->at.pc - b->code) < b->frame_complete || b->frame_words <= 1)
-		return leave_prologue(h, b);
-	return leave_loop_entry(h, b) || leave_epilogue(h, b);
+		return unwind_from_prologue(h, b);
+	return unwind_from_loop_entry(h, b) || unwind_from_epilogue(h, b);
 }
 
 /* mov rbx, the Method; jmp to the adapter. */

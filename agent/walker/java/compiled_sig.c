@@ -170,7 +170,7 @@ static bool is_enter_special(const struct hot *h, const struct blob *b)
 	return true;
 }
 
-static bool leave_frame(struct hot *h, const struct blob *b, uint64_t pc)
+static bool unwind_compiled_frame(struct hot *h, const struct blob *b, uint64_t pc)
 {
 	/* the dispatch of a method handle has no frame; it ends with a jump */
 	if (b->kind == BLOB_NATIVE_NMETHOD && b->frame_words <= 1 && emulate_dispatch_sig(h))
@@ -212,7 +212,7 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 		virtual_identity_sig(h->thread, h->w);
 		return false; /* the root of a virtual thread */
 	}
-	left = leave_frame(h, b, pc);
+	left = unwind_compiled_frame(h, b, pc);
 	if (left && b->base == code_places_sig.do_yield)
 		remember_yield(h);
 	return left;

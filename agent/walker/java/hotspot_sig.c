@@ -74,7 +74,7 @@ static enum unwind_end native_frames(struct hot *h)
 }
 
 /* Native code under the interrupted instruction. */
-static bool leave_native(struct hot *h)
+static bool unwind_to_native(struct hot *h)
 {
 	static const char *const causes[] = {
 		[UNWIND_BROKEN] = "native_caller",
@@ -99,7 +99,7 @@ static bool leave_native(struct hot *h)
 /* The frame of the call stub, by which the VM calls Java. Its JavaCallWrapper holds the anchor of
  * the Java frame before; if that is empty, this is the thread's first Java frame. false = the walk
  * is complete. */
-static bool leave_call_stub(struct hot *h)
+static bool unwind_call_stub(struct hot *h)
 {
 	uint64_t wrapper = hot_word(h, h->at.fp + 8 * (int64_t)vm_sig.wrapper_words);
 	uint32_t n = h->w->n;
@@ -155,7 +155,7 @@ static bool hotspot_generated(struct hot *h)
 	struct blob b;
 
 	if (h->at.pc == vm_sig.call_stub_return && !h->leaf)
-		return leave_call_stub(h);
+		return unwind_call_stub(h);
 	if (!h->leaf && continuation_is_barrier_sig(h->at.pc))
 		return continuation_cross_sig(h);
 	if (compiled_memo_sig(h))
@@ -190,7 +190,7 @@ static void hotspot_walk(struct hot *h)
 	for (uint64_t sp = h->at.sp;; sp = h->at.sp) {
 		bool leaf = h->leaf, moved;
 
-		moved = code_cache_has(h->at.pc) ? hotspot_generated(h) : leave_native(h);
+		moved = code_cache_has(h->at.pc) ? hotspot_generated(h) : unwind_to_native(h);
 		if (!moved && h->broken && !recovered) {
 			recovered = true;
 			moved = hotspot_recover(h);
