@@ -1,8 +1,9 @@
 /*
- * Questions about targets (discovery/look.h): a process may block the reader of its memory forever.
- * Answers are kept, so that a request for an attach is answered at once; an environment does not
- * change. A target is examined again before every attempt, when the rules have changed, and now and
- * then while it streams, because other profilers come at any time.
+ * Asks kindling-look for facts about targets (discovery/look.h), because reading the memory of a
+ * process may block forever. The facts are kept, so that a request for an attach is answered at
+ * once; an environment does not change. A target is examined again before every attempt, when the
+ * rules have changed, and now and then while it streams, because another profiler may be loaded at
+ * any time.
  */
 #include "daemon/target/target_priv.h"
 
@@ -12,7 +13,7 @@
 #include "daemon/ground/log.h"
 #include "daemon/target/rules.h"
 
-/* A separate descriptor of the current rules, for kindling-look. */
+/* A new descriptor of the file with the current rules, for kindling-look. The caller closes it. */
 static int rules_file(struct targets *table)
 {
 	uint64_t id = rules_hash(table->config);
@@ -76,7 +77,7 @@ static void on_facts(void *userdata, const struct look_answer *a, int fds[LOOK_F
 		t->profilers |= a->facts.profilers;
 		labelling_renew(t);
 		if (a->facts.rules_id != rules_hash(t->priv->table->config)) {
-			target_ask(t); /* they have changed meanwhile */
+			target_ask(t); /* the rules have changed meanwhile */
 			return;
 		}
 	}
@@ -104,7 +105,7 @@ void facts_ask(struct target *t, enum facts_for what)
 
 	p->facts_for |= what;
 	if (what == FACTS_FOR_ATTEMPT) {
-		p->queued = false; /* nor does an attempt begin meanwhile */
+		p->queued = false; /* no attempt may begin meanwhile */
 		p->looking = true;
 	}
 	if (!p->facts_question)

@@ -1,7 +1,8 @@
 /*
- * Under a seccomp filter kindlingd cannot read those of JVMs, and another process does it
- * (injector/filters.h). Beside a pod's kindlingd that is a container which may begin after it. JVMs
- * that are attached to before are not checked: so the first attach waits for it, for some seconds.
+ * A kindlingd that runs under a seccomp filter cannot read the filters of JVMs; another process
+ * does that for it (injector/filters.h). In a pod that is another container, which may start later
+ * than kindlingd. The filters of JVMs that are attached to before that are not checked, so the
+ * first attach waits up to AWAIT_S seconds for that process.
  */
 #include "daemon/target/target_priv.h"
 

@@ -1,6 +1,6 @@
 /*
- * Child processes of the target room. The loop never waits for one: a killed child may hang in a
- * file system of the target's, so its end is an event of its pidfd like any other.
+ * Child processes: injectors and receivers. The daemon never waits for one, because even a killed
+ * child may hang in a file system of the target; its pidfd reports the end as an event of the loop.
  */
 #include "daemon/target/target_priv.h"
 

@@ -15,8 +15,8 @@
 #include "daemon/ground/replace.h"
 #include "daemon/ground/utf8.h"
 
-/* The owner, whose cohorts share places in the table. A pod may have any number of containers,
- * so they share. */
+/* The owner of @jvm, who may have COHORTS_OWN cohorts in the table: the namespace, because it may
+ * have any number of containers; else the container, else the user. */
 static void crash_owner(const struct jvm *jvm, char ret[COHORT_OWNER])
 {
 	const char *slash = strchr(jvm->pod, '/');
@@ -32,7 +32,7 @@ static void crash_owner(const struct jvm *jvm, char ret[COHORT_OWNER])
 
 /* Writes "of uid 0 in prod/shop", which follows the kind of JVM. If the text is too long the
  * kind is cut. */
-static void crash_whose(const struct jvm *jvm, char *ret, size_t size)
+static void crash_owner_text(const struct jvm *jvm, char *ret, size_t size)
 {
 	const char *container = jvm->container[0] ? jvm->container : jvm->container_id;
 	const char *slash = strchr(jvm->pod, '/');
@@ -47,7 +47,7 @@ static void crash_cohort(const struct jvm *jvm, char ret[COHORT_SIZE])
 	char version[440];
 
 	snprintf(version, sizeof(version), "kindling " KINDLING_VERSION ", ");
-	crash_whose(jvm, version + strlen(version), sizeof(version) - strlen(version));
+	crash_owner_text(jvm, version + strlen(version), sizeof(version) - strlen(version));
 	if (jvm->image_digest[0]) /* the same for all names of an image */
 		snprintf(ret, COHORT_SIZE, "image %.80s, %.80s, %s", jvm->image_digest, jvm->jdk,
 			 version);
@@ -128,14 +128,14 @@ static bool crash_read_line(char *line, struct cohort *ret)
 	char *name = strchr(line, '\t'), *reason = name ? strchr(name + 1, '\t') : NULL;
 	char *owner = reason ? strchr(reason + 1, '\t') : NULL;
 
-	/* an older version wrote lines without owners, which do not fit the crashes of this one */
+	/* older versions wrote lines without an owner; their crashes say nothing about this one */
 	if (!owner || sscanf(line, "%" SCNu64 " %u", &ret->until_real_ns, &ret->crashes) != 2)
 		return false;
 	*name++ = '\0';
 	*reason++ = '\0';
 	*owner++ = '\0';
 	owner[strcspn(owner, "\n")] = '\0';
-	/* the texts came from containers once, and will be shown again */
+	/* the texts came from containers, and are shown to users: they are cleaned again */
 	utf8_copy(ret->name, sizeof(ret->name), name, strlen(name));
 	utf8_copy(ret->reason, sizeof(ret->reason), reason, strlen(reason));
 	utf8_copy(ret->owner, sizeof(ret->owner), owner, strlen(owner));

@@ -6,25 +6,25 @@
 #include "daemon/target/decode_budget.h"
 #include "daemon/target/target_priv.h"
 
-/* What a target earns in a second although its process uses no CPU time, */
+/* A target earns in a second: BASE_NS even if its process uses no CPU time, */
 #define BASE_NS	    (5 * NS_PER_MS / 2)
-#define WALL_NS	    (50 * NS_PER_MS) /* plus this while wall-clock samples are collected, */
-#define CPU_PART    50 /* plus this part of the CPU time that its process uses, */
-#define RECORDED_NS 10000 /* plus so much for each sample that a recording may bring. */
-#define RESERVE_NS  (5 * NS_PER_MS) /* what a tenant's reserve earns in a second */
+#define WALL_NS	    (50 * NS_PER_MS) /* WALL_NS while wall-clock samples are collected, */
+#define CPU_PART    50 /* 1/CPU_PART of the CPU time that its process uses, */
+#define RECORDED_NS 10000 /* and RECORDED_NS for each sample that a recording may bring. */
+#define RESERVE_NS  (5 * NS_PER_MS) /* a tenant's reserve earns this in a second */
 /* A target keeps at most what all targets together may spend in KEPT_S seconds, a reserve twice
  * that; with more than KEPT_TARGETS targets these share KEPT_TARGETS times as much. A target
  * that earns much keeps what it earns in KEPT_EARNED_S seconds. */
 #define KEPT_S	      1
 #define KEPT_TARGETS  10
 #define KEPT_EARNED_S 2
-/* What decoding the rest of the pipe may cost beyond the budget: a LEDGER and a BYE behind much
- * other data; */
+/* Decoding the rest of the pipe may cost so much beyond the budget: at a detach, when LEDGER and
+ * BYE come behind much other data, */
 #define DETACH_NS  (300 * NS_PER_MS)
-#define END_NS	   (20 * NS_PER_MS) /* the last samples of a process */
-#define MESSAGE_NS 10000 /* cost of the receiver and of epoll for a message, not measured */
+#define END_NS	   (20 * NS_PER_MS) /* and at the end of a process, for its last samples. */
+#define MESSAGE_NS 10000 /* estimated cost of the receiver and of epoll for a message */
 #define PASSED_MAX (10 * NS_PER_S)
-/* A target without budget may pass on one frame from time to time, so that neither agent nor
+/* A target without budget may pass on SIP_BYTES every SIP_NS, so that neither its agent nor its
  * receiver takes the daemon for dead. */
 #define SIP_BYTES  4096
 #define SIP_NS	   (6 * NS_PER_S)
@@ -185,7 +185,7 @@ void decoding_detach(struct target *t)
 		decoding_allow(t, decoding_affordable(d));
 }
 
-/* Sets the limit for draining; before, because a receiver that drains reads no messages. */
+/* Sets the limit before the receiver drains the pipe, because then it reads no messages. */
 void decoding_drain(struct target *t)
 {
 	struct target_decoding *d = &t->priv->decoding;
@@ -208,7 +208,7 @@ void decoding_end(struct target *t)
 
 	if (d->left_ns < 0)
 		decode_spend(reserve, &none, (uint64_t)-d->left_ns);
-	else if (d->left_ns > (int64_t)END_NS) /* comes out of the reserve, and was not spent */
+	else if (d->left_ns > (int64_t)END_NS) /* gives unspent time back to the reserve */
 		decode_earn(reserve, (uint64_t)d->left_ns - END_NS,
 			    reserve_kept_ns(t->priv->table));
 	d->left_ns = 0;
@@ -226,7 +226,7 @@ static uint64_t decoding_used(struct target *t)
 	return ns;
 }
 
-/* What a recording earns in addition. An operator asked for it, and can stop it. */
+/* The additional budget for a recording, which an operator asked for and can stop. */
 static uint64_t recorded_ns(const struct target *t, uint64_t cpu_ns, uint64_t passed_ns)
 {
 	uint64_t ns = 0;
@@ -238,8 +238,8 @@ static uint64_t recorded_ns(const struct target *t, uint64_t cpu_ns, uint64_t pa
 	return ns;
 }
 
-/* Asks for what the target earned. A target that has nearly all that it may keep asks for
- * nothing, and its clock is not read. */
+/* Computes how much the target asks for. A target that already has nearly all that it may keep
+ * asks for nothing, which saves reading its CPU clock. */
 static void decoding_ask(struct target *t, uint64_t passed_ns)
 {
 	struct target_decoding *d = &t->priv->decoding;
@@ -323,10 +323,10 @@ static void decoding_earn(struct target *t, uint64_t passed_ns)
 		d->part_ns = (d->part_ns + earned) * 1000 / (passed_ns / NS_PER_MS + 1);
 	}
 	decode_earn(&d->left_ns, earned, d->most_ns);
-	/* more than it may keep now: there were fewer targets, or it earned more */
+	/* it may keep less than before, e.g. because there are more targets now */
 	if (t->state == TARGET_STREAMING && !t->priv->ending && d->left_ns > (int64_t)d->most_ns)
 		d->left_ns = (int64_t)d->most_ns;
-	/* halves the sums, so that they tell what the last mebibytes have cost */
+	/* halves the sums, so that recent costs count most */
 	if (d->bytes > COST_BYTES) {
 		d->spent_ns /= 2;
 		d->bytes /= 2;
@@ -352,7 +352,7 @@ void decoding_on_second(struct targets *table)
 		release_all(table);
 		return;
 	}
-	/* a longer time means that the daemon stood still */
+	/* if more time has passed the daemon did not run: nothing is earned for that */
 	passed = decoding_least(passed, PASSED_MAX);
 	ask_of_all(table, passed);
 	decoding_share(table, decoding_during(bound_of(table), passed));
@@ -364,7 +364,7 @@ void decoding_on_second(struct targets *table)
 		decoding_earn(t, passed);
 }
 
-/* ---- what status says ------------------------------------------------------------------------ */
+/* ---- for status ------------------------------------------------------------------------------ */
 
 uint64_t target_decode_ns(const struct target *t)
 {

@@ -1,7 +1,7 @@
 /*
- * How a JVM ended, and the consequence: the circuit breaker. BPF reports the exit status. Without
- * BPF only the file that HotSpot writes into its working directory shows a crash, and without both
- * nothing is blocked.
+ * Finds out how a JVM ended, and lets the circuit breaker act on a crash. BPF reports the exit
+ * status. Without BPF a crash shows only by the file hs_err_pidN.log that HotSpot writes into its
+ * working directory; without either nothing is blocked.
  */
 #include "daemon/target/target_priv.h"
 
@@ -30,7 +30,8 @@ static void on_cwd(void *userdata, const struct look_answer *a, int fds[LOOK_FDS
 	t->priv->cwd_fd = TAKE_FD(fds[0]);
 }
 
-/* Again when it streams: a young JVM visits /tmp/hsperfdata_USER for a moment. */
+/* Called before the attempt, and again once the target streams: a JVM that is just starting changes
+ * its working directory to /tmp/hsperfdata_USER for a moment. */
 void exit_find_cwd(struct target *t)
 {
 	struct target_priv *p = t->priv;
@@ -52,7 +53,8 @@ void exit_forget(struct target *t)
 	p->cwd_fd = fd_close(p->cwd_fd);
 }
 
-/* All like it are left alone from now on; an agent that is in one goes. */
+/* Blocks the cohort of @t, and detaches from those of its JVMs that are profiled, unless an
+ * operator attached to them. */
 static void exit_block(struct target *t, const char *reason)
 {
 	struct targets *table = t->priv->table;
@@ -67,7 +69,8 @@ static void exit_block(struct target *t, const char *reason)
 		return;
 	crash_block(&table->crashes, &t->jvm, reason, now + table->config->crash_block_ns);
 	for (struct target *x = table->first; x; x = x->priv->next) {
-		const struct override *w = overrides_find(&table->overrides, x->jvm.pid, x->jvm.start_time);
+		const struct override *w =
+			overrides_find(&table->overrides, x->jvm.pid, x->jvm.start_time);
 
 		cohort = crash_find(&table->crashes, &x->jvm, now);
 		if (!cohort || (w && w->attach) ||
@@ -104,8 +107,9 @@ static void on_hs_err(void *userdata, const struct look_answer *a, int fds[LOOK_
 	exit_judge(t, t->priv->exit_status, a->result == 1);
 }
 
-/* hs_err_pidN.log in its working directory, newer than the attach. The descriptor goes along: who
- * closes it last may have to wait for a file system. */
+/* Looks for hs_err_pidN.log, newer than the attach, in the JVM's working directory. The answering
+ * process takes the descriptor of the directory, because closing the last one may block on its file
+ * system. */
 static void ask_for_hs_err(struct target *t)
 {
 	struct target_priv *p = t->priv;
@@ -127,7 +131,7 @@ void exit_look(struct target *t)
 		ask_for_hs_err(t);
 }
 
-/* "it was killed by SIGKILL", for the state GONE */
+/* "the process was ended by SIGKILL", for the state GONE; code 0 if the process exited by itself */
 void exit_explain(const struct target *t, struct fault *ret)
 {
 	int status = t->priv->exit_status;
@@ -138,7 +142,7 @@ void exit_explain(const struct target *t, struct fault *ret)
 			  sigabbrev_np(WTERMSIG(status)) ? sigabbrev_np(WTERMSIG(status)) : "?");
 }
 
-/* Comes before or after the pidfd's word that it has ended. */
+/* May be called before or after the pidfd has reported the end. */
 void targets_exited(struct targets *table, pid_t pid, int status)
 {
 	struct target *t = table->first;

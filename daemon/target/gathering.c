@@ -3,11 +3,12 @@
 
 #include "daemon/target/target_priv.h"
 
-/* ms. Agents write every 100 ms: in this time their records become one message, which for 50
- * JVMs with 100 samples a second saves a quarter of the CPU time. */
+/* ms between two reads while receivers gather. Agents write every 100 ms, and what they write in
+ * this time becomes one message. With 50 JVMs of 100 samples a second each this saves a quarter of
+ * the daemon's CPU time. */
 #define GATHER_MS 150
-/* Messages in a second that make a JVM busy. An agent with samples all the time sends ten, or,
- * while receivers gather, seven. */
+/* A JVM with so many messages in a second is busy. If an agent always has samples its receiver
+ * sends ten, or seven while receivers gather. */
 #define BUSY_MESSAGES 3
 /* Gathering begins with so many busy JVMs, and ends when there are fewer than BUSY_FEW. */
 #define BUSY_MANY 10
@@ -18,19 +19,19 @@ uint32_t gathering_choose(uint32_t now_ms, unsigned busy)
 	return busy >= (now_ms ? BUSY_FEW : BUSY_MANY) ? GATHER_MS : 0;
 }
 
-static void gathering_tell(struct target *t)
+static void gathering_send(struct target *t)
 {
 	struct target_gathering *g = &t->priv->gathering;
 	uint32_t ms = g->followed ? 0 : t->priv->table->gather_ms;
 
-	if (t->stream && ms != g->told_ms && receiver_gather(t, ms) == 0)
-		g->told_ms = ms;
+	if (t->stream && ms != g->sent_ms && receiver_gather(t, ms) == 0)
+		g->sent_ms = ms;
 }
 
 void gathering_begin(struct target *t)
 {
 	t->priv->gathering.messages = 0;
-	t->priv->gathering.told_ms = 0;
+	t->priv->gathering.sent_ms = 0;
 }
 
 void gathering_on_message(struct target *t)
@@ -48,11 +49,11 @@ void gathering_on_second(struct targets *table)
 	}
 	table->gather_ms = gathering_choose(table->gather_ms, busy);
 	for (struct target *t = table->first; t; t = t->priv->next)
-		gathering_tell(t);
+		gathering_send(t);
 }
 
 void target_follow(struct target *t, bool followed)
 {
 	t->priv->gathering.followed = followed;
-	gathering_tell(t);
+	gathering_send(t);
 }

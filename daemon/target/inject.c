@@ -1,4 +1,4 @@
-/* One child per attempt: kindling-inject, its result socket, its deadline. */
+/* One attempt to attach: runs kindling-inject, reads its result, and enforces its deadline. */
 #include "daemon/target/target_priv.h"
 
 #include <errno.h>
@@ -12,11 +12,12 @@
 
 #define STOPPING_NS (20 * NS_PER_MS)
 #define CLEANING_NS (15 * NS_PER_S)
-#define AXE_NS	    (5 * NS_PER_S) /* how much longer than the injector's own deadline */
+#define KILL_NS	    (5 * NS_PER_S) /* the injector is killed so long after its own deadline */
 
 /*
- * The process has ended. Its injector sees that, too, and removes what it has placed, by its open
- * descriptors: no other process can reach that root or working directory any more.
+ * The target process has ended. Its injector notices that as well, and removes the files that it
+ * has placed through its open descriptors. It must not be killed before that: no other process can
+ * reach the target's root or working directory any more.
  */
 void target_inject_let_go(struct target *t)
 {
@@ -31,8 +32,8 @@ void target_inject_let_go(struct target *t)
 	}
 }
 
-/* The attempt is over: the injector has answered, has died, or is late. */
-static void end_child(struct target *t)
+/* Ends the attempt's child, which has answered, has died, or is late. */
+static void inject_end_child(struct target *t)
 {
 	struct target_priv *p = t->priv;
 
@@ -47,7 +48,7 @@ static void end_child(struct target *t)
 	}
 }
 
-/* A killed injector may have left files in the target: another one removes them. */
+/* A killed injector may have left files in the target: starts another one, which removes them. */
 void target_clean_up(struct target *t)
 {
 	struct child *child = NULL;
@@ -65,7 +66,7 @@ void target_clean_up(struct target *t)
 	if (child_start(t->priv->table, argv, (int[3]){ -1, -1, -1 }, &child) < 0)
 		return;
 	child_cleans(child, t);
-	if (t->priv->late) { /* the attempt before has the same reason */
+	if (t->priv->late) { /* an injector that is still late is already waited for */
 		child_let_go(child);
 		return;
 	}
@@ -77,7 +78,7 @@ void target_inject_abort(struct target *t)
 {
 	if (!t->priv->injector)
 		return;
-	end_child(t);
+	inject_end_child(t);
 	receiver_stop(t);
 	target_clean_up(t);
 }
@@ -127,7 +128,8 @@ void target_begin_knowing(struct target *t, int result)
 		target_busy(t, &f);
 		return;
 	}
-	/* its receiver was just killed: for a moment the agent seems to be another daemon's */
+	/* a receiver that was just killed has the agent's pipe open for another moment, which looks
+	 * like another daemon's */
 	if (t->priv->stuck && t->priv->facts.has_agent)
 		back_off(t, STOPPING_NS);
 	else if (session_look(t) == 0)
@@ -150,7 +152,7 @@ void target_no_agent(struct target *t)
 void target_busy(struct target *t, const struct fault *why)
 {
 	t->attempts++;
-	if (t->state == TARGET_FAILED) { /* only the reason is new: it is not logged */
+	if (t->state == TARGET_FAILED) { /* no change of state, so nothing is logged */
 		t->fault = *why;
 		back_off(t, target_backoff_ns(t->attempts, why));
 	} else {
@@ -158,11 +160,11 @@ void target_busy(struct target *t, const struct fault *why)
 	}
 }
 
-/* From INJECTING to FAILED, or to where the target was sent meanwhile. */
+/* From INJECTING to FAILED, or to the state that target_leave() asked for meanwhile. */
 static void end_attempt(struct target *t, const struct fault *why)
 {
 	receiver_stop(t);
-	/* nothing was sent to the JVM */
+	/* these steps send nothing to the JVM: the attempt does not count */
 	if (why->step == FAULT_PREFLIGHT || why->step == FAULT_IDENTITY) {
 		if (t->priv->counted)
 			budget_give_back(&t->priv->table->budget);
@@ -182,14 +184,14 @@ static void on_result(void *userdata, uint32_t events)
 	bool died;
 
 	(void)events;
-	/* one message, or none if the injector died */
+	/* the injector sends one message; if it died there is none */
 	died = recv(t->priv->result_fd, &result, sizeof(result), MSG_DONTWAIT) !=
 	       (ssize_t)sizeof(result);
 	result.fault.what[sizeof(result.fault.what) - 1] = '\0';
 	if (died)
 		fault_set(&result.fault, EPROTO, FAULT_INTERNAL,
 			  "the program that attaches (kindling-inject) died without an answer");
-	end_child(t);
+	inject_end_child(t);
 	if (died)
 		target_clean_up(t);
 	if (result.left)
@@ -255,14 +257,14 @@ static int spawn_injector(struct target *t, int start_fd, int result_fd, int pip
 			   &t->priv->injector);
 }
 
-static int start_child(struct target *t, struct fault *f)
+static int inject_start_child(struct target *t, struct fault *f)
 {
 	struct targets *table = t->priv->table;
 	CLEANUP(fd_closep) int theirs = -1, start_fd = -1, give_fd = -1, take_fd = -1;
 	uint8_t frame[WIRE_FRAME_MAX];
 	int pair[2], start[2], pipes[2], len, r;
 
-	t->priv->session = 0; /* each attempt begins a session of its own */
+	t->priv->session = 0; /* each attempt begins a new session */
 	r = secrets_make(&table->secrets, t->jvm.pid, t->jvm.start_time, t->priv->secret);
 	if (r < 0)
 		return fault_set(f, -r, FAULT_INTERNAL, "make a secret: ");
@@ -278,7 +280,8 @@ static int start_child(struct target *t, struct fault *f)
 		return fault_set(f, -r, FAULT_INTERNAL, "make a socket: ");
 	t->priv->result_fd = pair[0];
 	theirs = pair[1];
-	/* the injector hands the pipes to their receiver: the daemon has no descriptor of one */
+	/* the injector sends the pipes straight to the receiver, so the daemon never holds a
+	 * descriptor of one */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pipes) < 0)
 		return fault_set(f, errno, FAULT_INTERNAL, "make a socket: ");
 	give_fd = pipes[0];
@@ -292,7 +295,7 @@ static int start_child(struct target *t, struct fault *f)
 	r = loop_add(table->loop, pair[0], EPOLLIN, on_result, t, &t->priv->result_source);
 	/* the injector's own deadline ends first, so that it can clean up */
 	if (r == 0)
-		r = loop_timer_add(table->loop, table->config->attach_deadline_ns + AXE_NS, 0,
+		r = loop_timer_add(table->loop, table->config->attach_deadline_ns + KILL_NS, 0,
 				   inject_on_deadline, t, &t->priv->timer);
 	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL,
 				 "cannot wait for the program that attaches (kindling-inject): ")
@@ -309,14 +312,14 @@ static void begin_attempt(struct target *t)
 		budget_begin(&table->budget, clock_mono_ns());
 	exit_watch(t);
 	t->attempts++;
-	t->priv->queued = t->priv->leave = t->priv->start_again = false;
+	t->priv->queued = t->priv->leave = t->priv->resend_start = false;
 	t->priv->left_looks = 0;
-	t->priv->facts.has_agent =
-		true; /* from now on there may be an agent, whatever the result says */
+	/* from now on there may be an agent, whatever the result says */
+	t->priv->facts.has_agent = true;
 	target_set_state(t, TARGET_INJECTING, NULL);
-	if (start_child(t, &f) < 0) {
+	if (inject_start_child(t, &f) < 0) {
 		target_inject_abort(t);
-		end_child(t);
+		inject_end_child(t);
 		end_attempt(t, &f);
 	}
 }

@@ -29,8 +29,10 @@ static const char *labelling_first(const char *const *texts, size_t n)
 	return texts[i];
 }
 
-/* The labels that no one in the container can influence. */
-static void labelling_place(const struct jvm *jvm, const struct config *config, struct labels *ret)
+/* Sets the labels that come from the runtime and the settings, which nobody in the container can
+ * influence. */
+static void labelling_trusted(const struct jvm *jvm, const struct config *config,
+			      struct labels *ret)
 {
 	const char *slash = strchr(jvm->pod, '/');
 	char namespace[LABEL_VALUE_SIZE] = "";
@@ -63,7 +65,7 @@ static void labelling_service(const struct jvm *jvm, const struct declared *decl
 	(void)labels_set(ret, "environment", declared->environment);
 }
 
-/* Does @key fit one of @list, "team,app.kubernetes.io/..."? */
+/* Does @key match one of the patterns in @list, "team,app.kubernetes.io/..."? */
 static bool labelling_fits(const char *list, const char *key)
 {
 	char word[sizeof(((struct config *)0)->label_pods)];
@@ -78,9 +80,8 @@ static bool labelling_fits(const char *list, const char *key)
 	return false;
 }
 
-/* Those of the pod's labels and annotations that the settings name; what is known of the place
- * stays.
- */
+/* Adds those labels and annotations of the pod that the settings name, except where a label of that
+ * name is already set. */
 static void labelling_notes(const struct jvm *jvm, const char *list, struct labels *ret)
 {
 	char key[LABEL_KEY_SIZE], value[LABEL_VALUE_SIZE];
@@ -96,7 +97,7 @@ void labelling_make(const struct jvm *jvm, const struct declared *declared,
 		    const struct config *config, struct labels *ret)
 {
 	*ret = (struct labels){ 0 };
-	labelling_place(jvm, config, ret);
+	labelling_trusted(jvm, config, ret);
 	labelling_service(jvm, declared, ret);
 	labelling_notes(jvm, config->label_pods, ret);
 	for (unsigned i = 0; i < config->n_labels; i++)
@@ -114,7 +115,7 @@ void labelling_renew(struct target *t)
 	if (t->labels && strcmp(t->labels, labels.text) == 0)
 		return;
 	text = strdup(labels.text);
-	if (!text) /* it keeps those that it has */
+	if (!text) /* no memory: the target keeps its old labels */
 		return;
 	free(t->labels);
 	t->labels = text;

@@ -1,6 +1,6 @@
 /*
- * The labels of a JVM (core/labels.h): what the runtime's files, its owner and the settings say,
- * where several say the same in the order of docs/decisions/0016.
+ * The labels of a JVM (core/labels.h), from the files of the container runtime, the JVM's owner and
+ * the settings. docs/decisions/0016 says which of them wins.
  */
 #pragma once
 
@@ -11,9 +11,8 @@
 
 struct target;
 
-/* Of @jvm, whose owner says @declared, on a host called @host that its cluster calls @node. Pure.
- */
+/* Computes the labels of @jvm. @declared: names that its environment and options give it. Pure. */
 void labelling_make(const struct jvm *jvm, const struct declared *declared,
 		    const struct config *config, struct labels *ret);
-/* Computes the labels of @t again from what is known now; their users are informed of a change. */
+/* Computes the labels of @t again from what is known now, and calls on_labels() on a change. */
 void labelling_renew(struct target *t);

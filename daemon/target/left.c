@@ -1,11 +1,12 @@
 /*
- * What attempts may have left. Where a daemon and its injector were killed together, files, mounts
- * and an .attach_pid may lie in a target. Its next attempt takes them away. One that streams
- * already, or is kept out, gets none: an injector looks, and tidies up. A few at a time, because
- * after a restart of the daemon that is every JVM of the host.
+ * Removes what attempts have left behind. If a daemon and its injector were killed together, the
+ * target may still have their files, mounts and an .attach_pid file. Its next attempt removes them.
+ * For a target without a next attempt, because it streams already or is kept out, an injector is
+ * started only to clean up. At most AT_ONCE run at a time, because after a restart of the daemon
+ * every JVM of the host may need one.
  *
- * And where a target was stopped or frozen in the middle of an attempt, what it has not looked at
- * yet has to stay: it is looked after until it runs again and all of it is gone.
+ * If a target was stopped or frozen in the middle of an attempt, the files that it has not read yet
+ * must stay. Then the cleaning is repeated until the target runs again and all files are gone.
  */
 #include "daemon/target/target_priv.h"
 
@@ -14,10 +15,11 @@
 
 #define PAUSE_NS (100 * NS_PER_MS)
 #define AT_ONCE	 4
-#define AGAIN_NS NS_PER_S /* doubled each time, five times */
+#define AGAIN_NS NS_PER_S /* until the next cleaning of one target; doubled up to five times */
 
-/* Had it begun before the daemon did? Field 22 of stat counts ticks since the boot. */
-static bool is_older(const struct target *t)
+/* Did the process start before the daemon? Its start_time is in clock ticks since the boot,
+ * proc_pid_stat(5). */
+static bool left_predates_daemon(const struct target *t)
 {
 	uint64_t ticks_s = (uint64_t)sysconf(_SC_CLK_TCK);
 
@@ -36,7 +38,7 @@ void left_look(struct target *t)
 {
 	if ((t->state != TARGET_STREAMING && t->state != TARGET_DRAINING &&
 	     t->state != TARGET_EXCLUDED && t->state != TARGET_DETACHED) ||
-	    !is_older(t))
+	    !left_predates_daemon(t))
 		return;
 	t->priv->may_have_left = true;
 	loop_timer_set(t->priv->table->left_timer, PAUSE_NS, 0);
@@ -69,7 +71,7 @@ void targets_on_left(void *userdata)
 			return;
 		}
 		t->priv->may_have_left = false;
-		/* an attempt that runs does it itself, and would lose its own files */
+		/* a running attempt cleans up itself; another injector would remove its files */
 		if (t->state != TARGET_GONE && t->state != TARGET_INJECTING)
 			target_clean_up(t);
 	}

@@ -11,13 +11,13 @@
 #include "daemon/ground/proc.h"
 
 #define SWAPS_MAX  5 /* JVMs that are replaced in one review */
-#define MORE_TICKS 10 /* ticks that a newcomer must use more, at least */
+#define MORE_TICKS 10 /* and a newcomer must use at least so many clock ticks more */
 
-/* Does the target hold one of the places? */
+/* Does the target count for targets.max? */
 static bool is_taken(const struct target *t)
 {
 	switch (t->state) {
-	case TARGET_FOUND: /* only once it is known that it may be attached to */
+	case TARGET_FOUND: /* not before its facts, which decide whether it may be attached to */
 		return !(t->priv->facts_for & FACTS_FOR_ATTEMPT);
 	case TARGET_INJECTING:
 	case TARGET_STREAMING:

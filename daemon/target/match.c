@@ -3,8 +3,10 @@
 #include "daemon/discovery/word.h"
 #include "daemon/target/target_priv.h"
 
-/* Exactly called so and alive, exactly and ended, a part of its name and alive, the same and ended:
- * only the first kind that there is. Better none than another JVM than the one that was named. */
+/* How well @word names the target; 0 = not at all. An exact name ranks above a part of the name,
+ * and of the same match a living JVM above one that has ended. Only targets of the best rank are
+ * returned: an ended JVM of exactly this name must not be taken for a living one of a similar
+ * name. */
 static int match_rank(const struct target *t, const char *word)
 {
 	enum word_match m = word_names(&t->jvm, word);

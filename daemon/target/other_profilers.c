@@ -1,13 +1,15 @@
 /*
- * Profilers of others in a JVM. They may come at any time, so a JVM that streams is looked at again
- * now and then; its agent minds its signals itself (agent/session/session.c), whatever is found
- * here.
+ * Other profilers in a JVM. One may be loaded at any time, so a JVM that streams is examined again
+ * now and then. Whatever is found here, the agent itself sees to it that its signals do not disturb
+ * them (agent/session/session.c).
  */
 #include "daemon/target/target_priv.h"
 
 #include <errno.h>
 
-#define AGAIN_SCANS 4 /* of discovery.scan_interval: maps of a big JVM takes milliseconds */
+/* Scan intervals of discovery between two looks: reading the maps file of a big JVM takes
+ * milliseconds. */
+#define AGAIN_SCANS 4
 
 bool other_profilers_forbid(const struct target *t, struct fault *why)
 {

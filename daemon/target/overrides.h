@@ -1,6 +1,7 @@
 /*
- * What people asked for by `kindling attach` and `detach`: one entry a process, by pid and start
- * time, kept in a file so that it outlives the daemon. A reboot ends them all.
+ * What operators asked for by `kindling attach` and `kindling detach`: one entry per process, found
+ * by pid and start time, and kept in a file so that it survives a restart of the daemon. A reboot
+ * makes all of them void.
  */
 #pragma once
 
@@ -16,13 +17,13 @@ struct override {
 	pid_t pid;
 	uint64_t start_time;
 	bool attach; /* else detach */
-	uid_t uid; /* whose */
+	uid_t uid; /* of the operator */
 	uint64_t real_s;
 	uint64_t rules_hash; /* of the rules at that time */
 };
 
 struct overrides {
-	char path[300]; /* "" = kept in memory alone */
+	char path[300]; /* "" = kept only in memory */
 	char boot_id[PROC_BOOT_ID_SIZE];
 	struct override *list;
 	unsigned n;
@@ -33,9 +34,9 @@ struct overrides {
 void overrides_open(struct overrides *w, const char *dir);
 void overrides_close(struct overrides *w); /* frees; the file stays */
 const struct override *overrides_find(const struct overrides *w, pid_t pid, uint64_t start_time);
-/* Replaces an earlier one of the same process. -ENOSPC, -ENOMEM; a file that cannot be written is
- * logged. */
+/* Adds an entry, which replaces an earlier one of the same process. 0, -ENOSPC or -ENOMEM; a file
+ * that cannot be written is only logged. */
 int overrides_put(struct overrides *w, const struct override *override);
 void overrides_remove(struct overrides *w, pid_t pid, uint64_t start_time);
-/* "detached by uid 0 at 2026-11-21T08:15:02Z; kindling attach 4711 takes it in again" */
+/* "detached by uid 0 at 2026-11-21T08:15:02Z; `kindling attach 4711` profiles it again" */
 void overrides_explain(const struct override *override, struct fault *ret);

@@ -1,7 +1,8 @@
 /*
- * What the owner of a JVM has a say in (discovery/allowed.h): whether it is profiled, what is
- * collected, and how often at most. The words are those of its pod and of its environment, and the
- * settings bound them: an owner may have less, never more. A recording is bound by them too.
+ * What the owner of a JVM decides (discovery/allowed.h): whether it is profiled, which events are
+ * collected, and how often at most. The owner says so by annotations of the pod and by variables of
+ * the environment. An owner can ask for less than the settings collect, never for more. Recordings
+ * obey the owner too.
  */
 #include "daemon/target/target_priv.h"
 
@@ -10,8 +11,8 @@
 #include <string.h>
 #include "daemon/ground/owner.h"
 
-/* Neither the pod's words nor the environment change while a process lives. */
-static struct allowed owning_words(const struct target *t)
+/* The pod's annotations and the environment together; neither changes while a process lives. */
+static struct allowed owning_allowed(const struct target *t)
 {
 	struct allowed a = t->jvm.allowed;
 
@@ -21,26 +22,26 @@ static struct allowed owning_words(const struct target *t)
 
 unsigned target_allowed_events(const struct target *t)
 {
-	const struct allowed a = owning_words(t);
+	const struct allowed a = owning_allowed(t);
 
 	return a.events_given ? a.events : (1u << WIRE_EVENT_COUNT) - 1;
 }
 
 uint64_t owning_interval_ns(const struct target *t, uint64_t interval_ns)
 {
-	const struct allowed a = owning_words(t);
+	const struct allowed a = owning_allowed(t);
 
 	return a.interval_ns > interval_ns ? a.interval_ns : interval_ns;
 }
 
 bool owning_asks(const struct target *t)
 {
-	return owning_words(t).yes;
+	return owning_allowed(t).yes;
 }
 
 bool owning_forbids(const struct target *t, const struct facts *facts, struct fault *why)
 {
-	const struct allowed a = owning_words(t);
+	const struct allowed a = owning_allowed(t);
 
 	*why = (struct fault){ .flags = FAULT_PERMANENT };
 	if (facts->owner_says_no)
@@ -63,7 +64,7 @@ bool owning_forbids(const struct target *t, const struct facts *facts, struct fa
 
 bool target_owners_note(const struct target *t, char *buf, size_t size)
 {
-	const struct allowed a = owning_words(t);
+	const struct allowed a = owning_allowed(t);
 	size_t n = 0;
 
 	*buf = '\0';

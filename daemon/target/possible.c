@@ -1,7 +1,7 @@
 /*
- * What a process can have done, by the kernel's clocks: the stream holds the agent's claims against
- * it (stream/claims.c). A process that has ended is credited with all that the host could have
- * given it since its clock was last read.
+ * The most that a process can have done, by the kernel's clocks: the stream checks the agent's
+ * claims against it (stream/claims.c). The clock of a process that has ended cannot be read; it is
+ * assumed to have used all CPUs of the host since its clock was last read.
  */
 #include "daemon/target/target_priv.h"
 
@@ -18,7 +18,7 @@ static uint64_t read_cpu(struct target_priv *p, pid_t pid)
 {
 	uint64_t now = clock_mono_ns(), cpu_ns;
 
-	/* less than before: it was reaped, and the number is another's */
+	/* less than before: the process was reaped, and another one has its pid */
 	if (!clock_process_cpu_ns(pid, &cpu_ns) || cpu_ns < p->cpu.ns)
 		return p->cpu.ns + (now - p->cpu.mono_ns) * possible_cpus();
 	p->cpu.ns = cpu_ns;

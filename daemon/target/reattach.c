@@ -1,6 +1,6 @@
 /*
- * An agent that a previous daemon loaded: a receiver looks for it, because the files behind a
- * target's descriptors may block their reader (docs/decisions/0008).
+ * Finds an agent that a previous daemon loaded, and takes it over. A receiver process searches the
+ * target's descriptors, because a read of the files behind them may block (docs/decisions/0008).
  */
 #include "daemon/target/target_priv.h"
 
@@ -19,7 +19,7 @@ static void target_reattach_begin_again(struct target *t)
 
 	if (secret)
 		memcpy(t->priv->secret, secret, sizeof(t->priv->secret));
-	t->priv->session = 0; /* not that of the previous daemon: the agent begins again */
+	t->priv->session = 0; /* a new session: the agent sends its dictionary again */
 	len = session_frame(t, frame, c->cpu_interval_ns, false);
 	TARGET_LOG(INFO, t, "target.reattach", "pid=%d", t->jvm.pid);
 	session_open(t);
@@ -32,15 +32,15 @@ static void target_reattach_begin_again(struct target *t)
 		target_leave(t, t->priv->leave_to, &t->priv->leave_why);
 }
 
-/* The look is over: a receiver that has found nothing ends by itself. */
-static void end_look(struct target *t)
+/* Ends the search for an agent. A receiver that has found none ends by itself. */
+static void reattach_end_look(struct target *t)
 {
 	t->priv->looking = false;
 	t->priv->facts.has_agent = false;
 	t->priv->timer = loop_timer_free(t->priv->timer);
 }
 
-static void leave_now(struct target *t)
+static void reattach_leave(struct target *t)
 {
 	target_set_state(t, t->priv->leave_to,
 			 t->priv->leave_why.code ? &t->priv->leave_why : NULL);
@@ -59,9 +59,9 @@ static void target_reattach_on_found(void *userdata, uint32_t events)
 	r = receiver_read(t, (uint8_t *)&found, sizeof(found), &len);
 	if (r == 0)
 		return;
-	end_look(t);
+	reattach_end_look(t);
 	if (r != RECEIVE_FOUND || len != sizeof(found))
-		found = (struct receive_found){ 0 }; /* it died: an attach says why, if it can */
+		found = (struct receive_found){ 0 }; /* it died: an attach may show the reason */
 	found.sent_away[sizeof(found.sent_away) - 1] = '\0';
 	if (found.sent_away[0])
 		TARGET_LOG(INFO, t, "target.send_away", "pid=%d version=%s", t->jvm.pid,
@@ -72,7 +72,7 @@ static void target_reattach_on_found(void *userdata, uint32_t events)
 	}
 	receiver_stop(t);
 	if (t->priv->leave) {
-		leave_now(t);
+		reattach_leave(t);
 	} else if (found.found == 0) {
 		target_no_agent(t);
 	} else {
@@ -86,11 +86,11 @@ static void on_look_late(void *userdata)
 	struct target *t = userdata;
 	struct fault f = { 0 };
 
-	end_look(t);
+	reattach_end_look(t);
 	receiver_stop(t);
 	t->priv->table->stuck_total++;
 	if (t->priv->leave) {
-		leave_now(t);
+		reattach_leave(t);
 		return;
 	}
 	fault_set(&f, ETIMEDOUT, FAULT_STREAM,
@@ -111,7 +111,7 @@ int session_look(struct target *t)
 		receiver_stop(t);
 		return 0;
 	}
-	p->queued = false; /* nor does an attempt begin meanwhile */
+	p->queued = false; /* no attempt may begin meanwhile */
 	p->looking = true;
 	return 1;
 }
@@ -119,8 +119,8 @@ int session_look(struct target *t)
 void session_leave_idle(struct target *t)
 {
 	t->priv->timer = loop_timer_free(t->priv->timer);
-	/* an agent whose session broke still sleeps in it */
+	/* an agent whose session has failed still sleeps in the JVM */
 	t->priv->leave = true;
 	if (session_look(t) == 0)
-		leave_now(t);
+		reattach_leave(t);
 }

@@ -10,12 +10,12 @@
 #include "daemon/ground/clock.h"
 #include "daemon/target/target_priv.h"
 
-#define QUIET_S	 2 /* without a word: it is asked */
-#define ANSWER_S 5 /* it has for the answer; seconds in which this loop ran */
+#define QUIET_S	 2 /* a receiver that has sent nothing for so long is asked whether it lives */
+#define ANSWER_S 5 /* it has so long to answer; only seconds in which the daemon ran count */
 
-/* ---- one that was given up ------------------------------------------------------------------ */
+/* ---- receivers that were given up ----------------------------------------------------------- */
 
-static bool is_stuck(const struct target *t)
+static bool receiver_is_stuck(const struct target *t)
 {
 	const struct target_priv *p = t->priv;
 	uint64_t now = clock_mono_ns();
@@ -29,7 +29,7 @@ int receiver_allowed(const struct target *t)
 	unsigned n = 0;
 
 	for (const struct target *x = t->priv->table->first; x; x = x->priv->next) {
-		if (!is_stuck(x))
+		if (!receiver_is_stuck(x))
 			continue;
 		if (x == t)
 			return -EBUSY;
@@ -44,7 +44,7 @@ unsigned targets_stuck(const struct targets *table, uint64_t *ret_total)
 
 	*ret_total = table->stuck_total;
 	for (const struct target *t = table->first; t; t = t->priv->next)
-		n += is_stuck(t);
+		n += receiver_is_stuck(t);
 	return n;
 }
 
@@ -67,7 +67,7 @@ int receiver_read(struct target *t, uint8_t *buf, size_t size, size_t *ret_len)
 	return what;
 }
 
-static int receiver_say(struct target *t, char what, const void *content, size_t len)
+static int receiver_send(struct target *t, char what, const void *content, size_t len)
 {
 	struct iovec iov[2] = { { &what, 1 }, { (void *)(uintptr_t)content, len } };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
@@ -80,34 +80,35 @@ static int receiver_say(struct target *t, char what, const void *content, size_t
 
 int receiver_write(struct target *t, const uint8_t *buf, size_t len)
 {
-	return receiver_say(t, RECEIVE_WRITE, buf, len);
+	return receiver_send(t, RECEIVE_WRITE, buf, len);
 }
 
 int receiver_allow(struct target *t, uint32_t bytes)
 {
-	return receiver_say(t, RECEIVE_ALLOW, &bytes, sizeof(bytes));
+	return receiver_send(t, RECEIVE_ALLOW, &bytes, sizeof(bytes));
 }
 
 int receiver_gather(struct target *t, uint32_t ms)
 {
-	return receiver_say(t, RECEIVE_GATHER, &ms, sizeof(ms));
+	return receiver_send(t, RECEIVE_GATHER, &ms, sizeof(ms));
 }
 
 void receiver_ask(struct target *t)
 {
 	t->priv->asked = true;
 	t->priv->unanswered_s = 0;
-	(void)receiver_say(t, RECEIVE_ASK, NULL, 0);
+	(void)receiver_send(t, RECEIVE_ASK, NULL, 0);
 }
 
-/* ---- who does not answer -------------------------------------------------------------------- */
+/* ---- receivers that do not answer ----------------------------------------------------------- */
 
-/* Seconds are counted, not measured: those in which the daemon itself stood still count once. */
-static bool is_late(struct target *t)
+/* Counts calls of the one-second timer rather than reading a clock, so that a pause of the daemon
+ * itself counts as one second, however long it was. */
+static bool receiver_is_late(struct target *t)
 {
 	struct target_priv *p = t->priv;
 
-	/* an attempt and a look have deadlines of their own */
+	/* without a session it belongs to an attempt or a look, which have their own deadlines */
 	if (!p->receiver || !t->stream)
 		return false;
 	if (p->asked)
@@ -123,7 +124,7 @@ void receivers_on_second(void *userdata)
 
 	for (struct target *t = table->first, *next; t; t = next) {
 		next = t->priv->next;
-		if (is_late(t)) {
+		if (receiver_is_late(t)) {
 			table->stuck_total++;
 			session_stuck(t);
 		}

@@ -1,7 +1,7 @@
 /*
- * What the agent costs now: its CPU time at a few moments of the last minutes. Its average since
- * the attach would be that of the attach itself for as long as a JVM is young, and that of long ago
- * later.
+ * What the agent costs now, computed from its CPU time at a few moments of the last minutes. An
+ * average since the attach would at first show mostly the cost of the attach itself, and later
+ * hardly change any more.
  */
 #include "daemon/ground/clock.h"
 #include "daemon/target/target_priv.h"

@@ -39,7 +39,7 @@ static bool is_streaming(const struct target *t)
 	return t->state == TARGET_STREAMING;
 }
 
-/* The tenant's newest target for which @is_one holds: the newest goes first. */
+/* The tenant's newest target for which @is_one holds; the newest gives up its slot first. */
 static struct target *last_of(struct targets *table, const struct tenant *tenant,
 			      bool (*is_one)(const struct target *t))
 {
@@ -62,7 +62,7 @@ static void room_displace(struct target *t)
 	target_forget(t);
 }
 
-static void room_send_away(struct target *t)
+static void room_detach(struct target *t)
 {
 	struct fault why = { 0 };
 
@@ -95,7 +95,7 @@ bool room_make(struct targets *table, const struct tenant *newcomer)
 	}
 	t = last_of(table, most, is_streaming);
 	if (t)
-		room_send_away(t);
+		room_detach(t);
 	return false;
 }
 

@@ -14,7 +14,7 @@ static bool container_matches(const char *word, const struct jvm *jvm)
 	size_t len = strlen(word);
 
 	if (!jvm->container[0] && !jvm->container_id[0])
-		return false; /* "*" is any container, and it is in none */
+		return false; /* outside of containers even "*" does not match */
 	if (facts_fits(word, jvm->container))
 		return true;
 	return len >= CONTAINER_ID_MIN && strncmp(jvm->container_id, word, len) == 0;
@@ -40,7 +40,7 @@ static bool namespace_matches(const char *word, const struct jvm *jvm)
 	return facts_fits(word, namespace);
 }
 
-/* Any of its notes, "NAME=value". */
+/* Does @word match any label or annotation of the pod, as "NAME=value"? */
 static bool annotation_matches(const char *word, const struct jvm *jvm)
 {
 	char note[LABEL_KEY_SIZE + LABEL_VALUE_SIZE];
@@ -92,13 +92,13 @@ uint64_t rules_hash(const struct config *c)
 		struct config_rule r = { 0 };
 
 		memcpy(&r, &c->rules[i], sizeof(r));
-		r.line = 0; /* moved, but not changed */
+		r.line = 0; /* a rule that only moves to another line is the same */
 		hash = hash_bytes(hash, &r, sizeof(r));
 	}
 	return hash;
 }
 
-/* The first condition of it, as it was written. */
+/* Writes the rule's first condition as it is in the settings. */
 static void rules_describe(const struct config_rule *r, char *buf, size_t size)
 {
 	const struct {

@@ -1,4 +1,4 @@
-/* Which rule of the settings decides about a JVM. */
+/* Finds the rule of the settings (targets.rules) that decides about a JVM. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,9 +7,11 @@
 #include "daemon/discovery/jvm.h"
 #include "daemon/ground/fault.h"
 
-/* The first rule whose conditions all hold, -1 = none. Pure. */
+/* The index of the first rule whose conditions all hold, -1 = none. Pure. */
 int rules_find(const struct config *c, const struct jvm *jvm, const struct facts *facts);
-/* Those of @rules that decide are the same ones? For what is kept while the settings may change. */
+/* A hash of the rules and of targets.mode. Results that are kept with the hash are outdated when it
+ * changes. */
 uint64_t rules_hash(const struct config *c);
-/* "kept out by targets.rules[1] (kindlingd.yaml:12): command \"*kafka*\"" */
+/* "denied by targets.rules[1] (kindlingd.yaml:12): command \"*kafka*\""; @index -1 = no rule holds,
+ * and targets.mode is opt-in. */
 void rules_explain(const struct config *c, int index, struct fault *ret);

@@ -1,7 +1,8 @@
 /*
  * The secret of an agent: 128 random bits, which are in the START of its attach and which every
- * HELLO must repeat. Two FIFOs of the right names prove nothing. After a restart the daemon knows
- * the secrets from the file "agents" in the state directory, which only root may read.
+ * HELLO must repeat. FIFOs of the right names alone prove nothing, because any process of the
+ * container can make them. After a restart the daemon knows the secrets from the file "agents" in
+ * the state directory, which only root may read.
  * docs/decisions/0013.
  */
 #pragma once

@@ -1,5 +1,5 @@
-/* The session of one target: START and DETACH to its receiver, frames from there.
- * docs/decisions/0002, 0008. */
+/* The session of one target: sends START and DETACH to its receiver, and passes on the frames that
+ * come back. docs/decisions/0002, 0008. */
 #include "daemon/target/target_priv.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ unsigned target_asked_events(const struct target *t)
 {
 	unsigned events = t->priv->table->config->events | t->wanted_events;
 
-	/* signals of times off the CPU are the engine's that samples the CPU */
+	/* the engine that samples the CPU also sends the signals for time off the CPU */
 	if (events & 1u << WIRE_EVENT_OFFCPU)
 		events |= 1u << WIRE_EVENT_CPU;
 	return events & target_allowed_events(t);
@@ -66,7 +66,7 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 	if (!t->priv->session)
 		target_session_begin_session(t);
 	start.session = t->priv->session;
-	/* only what is loaded now may read it; who is there already has to know it */
+	/* only a newly loaded agent is told the secret; one that is there already must know it */
 	if (t->state == TARGET_INJECTING)
 		start.secret =
 			(struct wire_str){ (const char *)t->priv->secret, sizeof(t->priv->secret) };
@@ -133,7 +133,7 @@ unsigned target_events(const struct target *t)
 
 	if (t->state != TARGET_STREAMING)
 		return 0;
-	if (!said) /* no LEDGER yet, or an agent that does not know of any but CPU */
+	if (!said) /* no LEDGER yet, or an agent that knows no other event than CPU */
 		return 1u << WIRE_EVENT_CPU;
 	return (unsigned)said & ((1u << WIRE_EVENT_COUNT) - 1);
 }
@@ -151,7 +151,7 @@ const char *target_engine_note(const struct target *t)
 	const uint64_t *counter = ledger_of(t, &c);
 	bool samples = counter[WIRE_COUNTER_EVENTS] & 1u << WIRE_EVENT_CPU;
 
-	/* before the first LEDGER, and while nothing is sampled, no engine has said that it runs */
+	/* before the first LEDGER, and while no CPU time is sampled, the engine is unknown */
 	return samples && !is_hosted(counter) ? TARGET_TIMERS_NOTE : "";
 }
 
@@ -230,21 +230,20 @@ void session_close(struct target *t)
 	struct target_priv *p = t->priv;
 	struct stream_counts c;
 
-	session_words_end(t);
+	session_log_end(t);
 	if (t->stream) {
 		log_accounts(t);
-		session_report_ledger(
-			t); /* the accounts of the last moments go where the others went */
+		session_report_ledger(t); /* the accounts since the last LEDGER */
 		target_counts(t, &c);
 		t->past = c;
 		t->stream = stream_free(t->stream);
-		session_say_reset(t);
+		session_report_reset(t);
 	}
 	receiver_stop(t);
 	p->timer = loop_timer_free(p->timer);
 	p->looking = p->ending = false;
 	p->session = 0;
-	p->said_bye = false;
+	p->got_bye = false;
 	memset(t->notes, 0, sizeof(t->notes));
 	t->recent = (struct target_recent){ 0 };
 }
@@ -279,8 +278,8 @@ static void target_session_end_session(struct target *t, const struct fault *why
 		break_session(t, why);
 }
 
-/* It was there already and is of another version: it is sent away, and the next attempt, in a
- * moment, is an attach. */
+/* An agent that was there already does not understand this daemon: without its secret the next
+ * attempt, which follows soon, does not take it over but attaches. */
 static void replace_agent(struct target *t, struct fault *why)
 {
 	if (!t->priv->taken_over)
@@ -295,12 +294,12 @@ static void target_session_feed(struct target *t, const uint8_t *buf, size_t len
 
 	stream_hold_back(t->stream, decoding_is_held(t));
 	if (stream_feed(t->stream, buf, len, &f) < 0) {
-		if (f.code == EPERM) /* not what was attached: the next attempt is an attach */
+		if (f.code == EPERM) /* not our agent: the next attempt attaches */
 			secrets_forget(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
 		else if (f.code == EPROTONOSUPPORT)
 			replace_agent(t, &f);
 		target_session_end_session(t, &f);
-	} else if (t->priv->said_bye) {
+	} else if (t->priv->got_bye) {
 		fault_set(&f, ESHUTDOWN, FAULT_AGENT, "the agent has ended");
 		target_session_end_session(t, &f);
 	}
@@ -308,7 +307,7 @@ static void target_session_feed(struct target *t, const uint8_t *buf, size_t len
 
 static void on_late(struct target *t)
 {
-	struct fault f = { .flags = FAULT_RETRY_SOON }; /* it sleeps until a command comes */
+	struct fault f = { .flags = FAULT_RETRY_SOON }; /* the agent sleeps until a command comes */
 
 	fault_set(&f, ETIMEDOUT, FAULT_STREAM,
 		  "the daemon did not read for so long that the agent paused itself");
@@ -334,8 +333,8 @@ static void on_closed(void *userdata)
 	target_session_end_session(t, &f);
 }
 
-/* The receiver has ended: no process can write into the pipe any more, and all of it has been read.
- * Usually the process is ending, which its pidfd will report in a moment. */
+/* The receiver has ended, because no process has the pipe open for writing any more, and all of it
+ * has been read. Usually the JVM is ending, which its pidfd reports in a moment. */
 static void target_session_on_end(struct target *t)
 {
 	struct target_priv *p = t->priv;
@@ -423,7 +422,7 @@ static void on_no_hello(void *userdata)
 	struct fault f = { 0 };
 
 	fault_set(&f, ETIMEDOUT, FAULT_HELLO, "the agent did not answer START within 5 s");
-	replace_agent(t, &f); /* one that was there may not understand it */
+	replace_agent(t, &f); /* an agent that was there may not understand START */
 	break_session(t, &f);
 }
 
@@ -433,7 +432,7 @@ void session_open(struct target *t)
 
 	p->session_mono_ns = clock_mono_ns();
 	p->facts.has_agent = true;
-	p->said_bye = false;
+	p->got_bye = false;
 	p->taken_over = false;
 	decoding_begin(t);
 	p->socket_source = loop_source_free(p->socket_source);
@@ -495,8 +494,7 @@ void target_leave(struct target *t, enum target_state to, const struct fault *wh
 	t->priv->leave_to = to;
 	t->priv->leave_why = why ? *why : (struct fault){ 0 };
 	if (t->priv->ending || t->priv->looking)
-		t->priv->leave =
-			true; /* the process is ending, or is being looked at: leaves afterwards */
+		t->priv->leave = true; /* leaves when the process has ended, or was examined */
 	else if (t->state == to)
 		t->fault = t->priv->leave_why;
 	else if (t->state == TARGET_EXCLUDED || t->state == TARGET_DETACHED)
@@ -506,7 +504,7 @@ void target_leave(struct target *t, enum target_state to, const struct fault *wh
 	if (t->state == TARGET_STREAMING && !t->priv->ending)
 		send_detach(t);
 	else if (t->state == TARGET_INJECTING)
-		t->priv->leave = true; /* between two steps nothing can be undone: it ends soon */
+		t->priv->leave = true; /* an attempt cannot be undone halfway, and ends soon */
 }
 
 void target_detach(struct target *t)

@@ -1,5 +1,5 @@
-/* What a target itself keeps of its stream. Samples, waits and other events go straight to the
- * next room: targets_ops.stream. */
+/* The functions that a target's stream calls, for what the target itself keeps. Samples, waits and
+ * other events go straight to the next room: targets_ops.stream. */
 #include "daemon/target/target_priv.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include "daemon/ground/log.h"
 #include "daemon/ground/utf8.h"
 
-#define WORDS_BURST 10 /* lines of the log with texts of the agent */
-#define WORDS_PER_S 1
+#define AGENT_LINES_BURST 10 /* lines of the log with texts that the agent sent */
+#define AGENT_LINES_PER_S 1
 
 static void session_calls_copy(char *dst, size_t size, struct wire_str s)
 {
@@ -31,7 +31,7 @@ static void on_hello(void *userdata, const struct wire_hello *h)
 	session_calls_copy(t->engine, sizeof(t->engine), h->engine);
 	session_calls_copy(t->walker, sizeof(t->walker), h->walker);
 	session_calls_copy(t->note, sizeof(t->note), h->note);
-	/* both clocks are the host's, so the container's word on the time is not needed */
+	/* read from the host's clocks, so that a time sent by the container need not be trusted */
 	t->real_minus_mono_ns = (int64_t)(clock_real_ns() - clock_mono_ns());
 	t->priv->timer = loop_timer_free(t->priv->timer);
 	if (table->ops.on_hello)
@@ -51,7 +51,7 @@ static void on_sample(void *userdata, const struct stream_sample *s)
 		t->priv->table->ops.on_sample(t->priv->table->userdata, t, s);
 }
 
-static const char *words_name(const struct target *t)
+static const char *session_calls_log_name(const struct target *t)
 {
 	static char name[24];
 
@@ -59,12 +59,12 @@ static const char *words_name(const struct target *t)
 	return name;
 }
 
-/* May a text of the agent become a line of the log? */
-static bool may_say(struct target *t)
+/* May a text of the agent be logged, or were there too many? */
+static bool session_calls_may_log(struct target *t)
 {
-	t->priv->words.burst = WORDS_BURST;
-	t->priv->words.per_s = WORDS_PER_S;
-	return log_allowed(&t->priv->words, words_name(t));
+	t->priv->words.burst = AGENT_LINES_BURST;
+	t->priv->words.per_s = AGENT_LINES_PER_S;
+	return log_allowed(&t->priv->words, session_calls_log_name(t));
 }
 
 /* Keeps the last note on each step; "" removes it. There is room for all steps that our agent
@@ -74,7 +74,7 @@ static void on_note(void *userdata, const char *step, const char *what)
 	struct target *t = userdata;
 	struct target_note *at = NULL, note;
 
-	if (log_wanted(LOG_LEVEL_DEBUG) && may_say(t))
+	if (log_wanted(LOG_LEVEL_DEBUG) && session_calls_may_log(t))
 		log_debug("target.note", "pid=%d step=%s what=%s", t->jvm.pid, log_str(step),
 			  log_str(what));
 	utf8_copy(note.step, sizeof(note.step), step, strlen(step));
@@ -89,9 +89,9 @@ static void on_note(void *userdata, const char *step, const char *what)
 		*at = note.what[0] ? note : (struct target_note){ 0 };
 }
 
-void session_words_end(struct target *t)
+void session_log_end(struct target *t)
 {
-	log_limit_end(&t->priv->words, words_name(t));
+	log_limit_end(&t->priv->words, session_calls_log_name(t));
 }
 
 void session_report_ledger(struct target *t)
@@ -113,7 +113,7 @@ static void on_fault(void *userdata, const struct fault *f)
 {
 	struct target *t = userdata;
 
-	if (may_say(t))
+	if (session_calls_may_log(t))
 		log_warn("target.agent_fault", "pid=%d what=%s", t->jvm.pid, log_str(f->what));
 	t->fault = *f;
 }
@@ -122,12 +122,13 @@ static void on_bye(void *userdata, const struct fault *why)
 {
 	struct target *t = userdata;
 
-	if (log_wanted(LOG_LEVEL_DEBUG) && may_say(t))
+	if (log_wanted(LOG_LEVEL_DEBUG) && session_calls_may_log(t))
 		log_debug("target.bye", "pid=%d what=%s", t->jvm.pid, log_str(why->what));
-	t->priv->said_bye = true; /* seen after the bytes: the stream may not be freed in here */
+	/* the session ends after stream_feed() returns: the stream must not be freed in here */
+	t->priv->got_bye = true;
 }
 
-void session_say_reset(struct target *t)
+void session_report_reset(struct target *t)
 {
 	if (t->priv->table->ops.on_reset)
 		t->priv->table->ops.on_reset(t->priv->table->userdata, t);
@@ -135,7 +136,7 @@ void session_say_reset(struct target *t)
 
 static void on_reset(void *userdata)
 {
-	session_say_reset(userdata);
+	session_report_reset(userdata);
 }
 
 void session_stream_ops(const struct targets_ops *ops, struct stream_ops *ret)

@@ -1,11 +1,13 @@
-/* Other settings while the daemon runs: who may be attached to, and what agents are asked for. */
+/* Applies changed settings while the daemon runs: decides again which JVMs may be attached to, and
+ * sends agents a new START. */
 #include "daemon/target/target_priv.h"
 
 #include <string.h>
 #include "daemon/ground/log.h"
 
-/* A recording keeps its interval; its end asks for the configured one. */
-static void start_anew(struct target *t)
+/* Sends START with the new settings. A recording keeps its interval; when it ends, START asks for
+ * the configured one. */
+static void settings_send_start(struct target *t)
 {
 	uint64_t configured_ns = t->priv->table->config->cpu_interval_ns;
 	int r = target_start(t, t->no_budget ? t->interval_ns : configured_ns, t->no_budget);
@@ -17,23 +19,23 @@ static void start_anew(struct target *t)
 
 void settings_follow(struct target *t)
 {
-	if (t->priv->start_again)
-		start_anew(t);
-	t->priv->start_again = false;
+	if (t->priv->resend_start)
+		settings_send_start(t);
+	t->priv->resend_start = false;
 }
 
 void settings_knowing(struct target *t, int result)
 {
 	if (t->state == TARGET_GONE || t->state == TARGET_DRAINING || t->priv->table->stopping)
 		return;
-	/* of what does not answer nothing new is known: what was decided holds, until an attempt */
+	/* a process that does not answer keeps its old decision until the next attempt */
 	if (result >= 0 && !target_admit(t))
 		return;
 	if (t->state == TARGET_STREAMING) {
-		start_anew(t);
-	} else if (t->state == TARGET_INJECTING) { /* its START is under way */
+		settings_send_start(t);
+	} else if (t->state == TARGET_INJECTING) { /* the START of the attempt cannot be changed */
 		t->priv->leave &= result < 0;
-		t->priv->start_again = true;
+		t->priv->resend_start = true;
 	} else if (t->state != TARGET_FOUND && result >= 0) {
 		target_take_in(t);
 	}

@@ -1,4 +1,4 @@
-/* The life of a target, as a table. */
+/* The states of a target, the allowed steps between them, and how long FAILED lasts. */
 #include "daemon/target/target_priv.h"
 
 #include "daemon/ground/clock.h"
@@ -39,7 +39,7 @@ uint64_t target_backoff_ns(unsigned attempts, const struct fault *why)
 	if (why->flags & FAULT_PERMANENT)
 		return 0;
 	if (why->flags & FAULT_RETRY_SOON) {
-		/* a JVM in its first moments: 10, 20, 40 ... ms, then like the others */
+		/* usually a JVM that is just starting: 10, 20, 40 ... ms, then as for others */
 		if (n < 7)
 			return (10 * NS_PER_MS) << n;
 		n -= 7;

@@ -1,4 +1,4 @@
-/* The table of targets: taking in, the end of a process, walking. */
+/* The table of targets: adding one, the end of its process, and iteration. */
 #include "daemon/target/target_priv.h"
 
 #include <errno.h>
@@ -61,8 +61,8 @@ void targets_look(struct targets *t, struct look *look)
 	t->look = look;
 }
 
-/* All that it holds but who it is. */
-static void let_go(struct target *t)
+/* Releases everything but the target's identity: its row in `status --all` remains. */
+static void target_release(struct target *t)
 {
 	struct targets *table = t->priv->table;
 
@@ -105,7 +105,7 @@ void target_forget(struct target *t)
 		table->count--;
 		t->priv->tenant->targets--;
 	}
-	let_go(t);
+	target_release(t);
 	child_unsee(&t->priv->stuck);
 	child_unsee(&t->priv->late);
 	target_free(t);
@@ -151,14 +151,15 @@ static struct target *oldest_remembered(struct targets *table)
 	return oldest;
 }
 
-/* Users of its threads have had time to read them; what remains is a row in `status --all`. */
-static void remember_only(struct target *t)
+/* GONE_KEEP_NS have passed, in which clients could read its last data: keeps only its row in
+ * `status --all`. */
+static void target_remember(struct target *t)
 {
 	struct targets *table = t->priv->table;
 
-	let_go(t);
+	target_release(t);
 	t->priv->remembered = true;
-	t->priv->exit_known = true; /* a status that comes now is that of another with its pid */
+	t->priv->exit_known = true; /* a later status with this pid is another process's */
 	table->count--;
 	t->priv->tenant->targets--;
 	table->remembered++;
@@ -170,10 +171,10 @@ static void remember_only(struct target *t)
 
 static void on_gone_long_enough(void *userdata)
 {
-	remember_only(userdata);
+	target_remember(userdata);
 }
 
-/* Where JVMs end by the thousand, only the last of them are kept with all that is known. */
+/* If many JVMs end, only the last GONE_KEEP_MAX are kept with all of their data. */
 static void bound_gone(struct targets *table)
 {
 	struct target *oldest = NULL;
@@ -187,17 +188,17 @@ static void bound_gone(struct targets *table)
 			oldest = t;
 	}
 	if (n > GONE_KEEP_MAX)
-		remember_only(oldest);
+		target_remember(oldest);
 }
 
-/* The process ended: its last events are in the pipe. */
+/* The process has ended; its last events may still be in the pipe. */
 static void on_pidfd(void *userdata, uint32_t events)
 {
 	struct target *t = userdata;
 
 	(void)events;
 	t->priv->pidfd_source = loop_source_free(t->priv->pidfd_source);
-	t->priv->pidfd = fd_close(t->priv->pidfd); /* it is remembered for a while, without */
+	t->priv->pidfd = fd_close(t->priv->pidfd);
 	target_inject_let_go(t);
 	if (!session_end(t))
 		target_end(t);
@@ -208,7 +209,7 @@ void target_end(struct target *t)
 	struct fault why;
 
 	facts_cancel(t);
-	session_close(t); /* frees the timer of whatever state it was in */
+	session_close(t); /* frees the timer, whatever the state was */
 	decoding_end(t);
 	t->gone_mono_ns = clock_mono_ns();
 	exit_explain(t, &why);
@@ -217,7 +218,7 @@ void target_end(struct target *t)
 	overrides_remove(&t->priv->table->overrides, t->jvm.pid, t->jvm.start_time);
 	secrets_forget(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
 	exit_look(t);
-	targets_review_soon(t->priv->table, 0); /* its place is free */
+	targets_review_soon(t->priv->table, 0); /* another JVM may get its place */
 	(void)loop_timer_add(t->priv->table->loop, GONE_KEEP_NS, 0, on_gone_long_enough, t,
 			     &t->priv->timer);
 	bound_gone(t->priv->table);
@@ -255,7 +256,7 @@ static int target_watch(struct target *t)
 	r = p->pidfd < 0
 		    ? -errno
 		    : loop_add(p->table->loop, p->pidfd, EPOLLIN, on_pidfd, t, &p->pidfd_source);
-	/* between discovery's look and the pidfd the pid may have become another process's */
+	/* the pid may have been reused between discovery's look and pidfd_open() */
 	if (r == 0 && !proc_lives(t->jvm.pid, t->jvm.start_time)) {
 		p->pidfd_source = loop_source_free(p->pidfd_source);
 		r = -ESRCH;
@@ -286,7 +287,7 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 		return r;
 	t = TAKE_PTR(new);
 	t->seen_mono_ns = seen_mono_ns;
-	/* at the end: who came first is attached to first */
+	/* appended, because JVMs are attached to in the order in which they were found */
 	for (link = &table->first; *link; link = &(*link)->priv->next)
 		;
 	*link = t;

@@ -5,9 +5,10 @@
  *   FOUND -> INJECTING -> STREAMING -> DRAINING -> DETACHED | GONE
  *              |             |
  *              +-> FAILED <--+   (reason; INJECTING again after a back-off)
- *   FOUND, FAILED, STREAMING (by DRAINING) -> EXCLUDED when something keeps it out (admit.c), and
- *   EXCLUDED or DETACHED -> FOUND when nothing does any more
- *   any -> GONE when the pidfd says so (never by end of file: a forked child may hold the pipe)
+ *   FOUND, FAILED, STREAMING (through DRAINING) -> EXCLUDED when something keeps the JVM out
+ *   (admit.c), and EXCLUDED or DETACHED -> FOUND when nothing does any more
+ *   any -> GONE when the pidfd reports the end of the process (not at the pipe's end of file,
+ *   because a forked child may keep the pipe open)
  */
 #pragma once
 
@@ -41,8 +42,8 @@ extern const char *const target_state_names[TARGET_STATE_COUNT]; /* "streaming",
 struct targets; /* the table of all targets */
 struct look;
 
-/* What the owner should know about one step of the agent: "monitors", and why they are not
- * collected. */
+/* A note about one step of the agent that users should see: for example step "monitors", and why
+ * waits for monitors are not collected. */
 struct target_note {
 	char step[32]; /* "" = not in use */
 	char what[200];
@@ -68,7 +69,7 @@ struct target {
 	struct target_note notes[NOTES_MAX]; /* of the current session */
 	struct target_recent recent; /* of the current session */
 	uint64_t interval_ns; /* that START asked for */
-	uint64_t host_interval_ns; /* what START left to the host engine; 0 = CPU timers */
+	uint64_t host_interval_ns; /* the host engine's, if START chose it; 0 = CPU timers */
 	uint64_t seen_mono_ns; /* when discovery found it */
 	uint64_t first_sample_mono_ns; /* 0 = none yet */
 	uint64_t gone_mono_ns;
@@ -95,9 +96,8 @@ struct targets_ops {
 	void (*on_hello)(void *userdata, struct target *t);
 	void (*on_reset)(void *userdata, struct target *t);
 	void (*on_sample)(void *userdata, struct target *t, const struct stream_sample *s);
-	/* Goes to each target's stream unchanged, with the target as userdata: on_mapping,
-	 * on_wall, on_lock, on_alloc, on_thread, on_state, on_virtual and on_pause. The table sets
-	 * the other functions. */
+	/* Functions that each target's stream calls directly, with the target as userdata; the
+	 * table sets those that session_calls.c has. */
 	struct stream_ops stream;
 	/* these may be NULL */
 	void (*on_ledger)(void *userdata, struct target *t);
@@ -114,34 +114,37 @@ struct targets_ops {
 
 int targets_new(struct loop *loop, const struct config *config, const struct targets_ops *ops,
 		void *userdata, struct targets **ret);
-/* Sets who looks at processes, borrowed. Without it the room looks itself, and waits. */
+/* Sets the client of kindling-look, which examines processes; borrowed. Without one the daemon
+ * examines them itself, and may block. */
 void targets_look(struct targets *t, struct look *look);
-/* No target may collect times off the CPU, because nothing would send the signals. */
+/* Forbids collecting time off the CPU in all targets, because nothing would send the signals. */
 void targets_no_offcpu(struct targets *t);
 /* The @userdata of the table that @t is in. */
 void *targets_userdata(const struct target *t);
 struct targets *targets_free(struct targets *t); /* kills injectors; detaches nothing */
 DEFINE_FREEP(struct targets, targets_free);
 
-/* Takes in a JVM that was found: goes on with an agent that is in it already (the daemon before
- * us has crashed), else injects one. 0, -EEXIST (it is known) or -ENOSPC (TARGETS_MAX; counted). */
+/* Adds a JVM that was found. If an earlier daemon's agent is in it already, that agent goes on;
+ * else one is injected. @seen_mono_ns: when it was found. 0, or -EEXIST (it is known), -ENOSPC
+ * (TARGETS_MAX; counted), -ESRCH (it has ended) or another -errno. */
 int targets_add(struct targets *t, const struct jvm *jvm, uint64_t seen_mono_ns,
 		struct target **ret);
 struct target *targets_next(struct targets *t,
 			    const struct target *prev); /* NULL: the first, and the end */
-/* The same, and those that ended up to an hour ago, of which only what they were is kept. */
+/* The same, and also those that ended up to an hour ago, of which little more than the name is
+ * kept. */
 struct target *targets_next_known(struct targets *t, const struct target *prev);
 
-/* Processing the events of all targets in windows and journal has cost @cpu_ns. Each target pays
- * its part, by the bytes that it has sent since the last call. */
+/* Adding the events of all targets to windows and journal has cost @cpu_ns of CPU time. Each target
+ * is charged its share of it, by the bytes that it has sent since the last call. */
 void targets_charge(struct targets *t, uint64_t cpu_ns);
-/* A client reads the target's events as they arrive (tail): they are passed on at once. false at
- * first. */
+/* Whether a client reads the target's events as they arrive (tail): then its receiver does not
+ * gather them. false at first. */
 void target_follow(struct target *t, bool followed);
 
-/* The targets that @word names best (word.h): exact names before parts, living ones before ended
- * ones. @known: also those that targets_next_known() has. Returns their number, at most
- * NAMED_MAX. */
+/* The targets that @word names best (word.h): exact names rank above parts of names, and then
+ * living JVMs above ended ones. @known: includes those that only targets_next_known() returns.
+ * @ret: room for NAMED_MAX. Returns their number. */
 unsigned targets_named(struct targets *t, const char *word, bool known, struct target **ret);
 
 /* The real interval between two samples of a busy thread. It may be longer than the one asked
@@ -159,14 +162,14 @@ bool target_owners_note(const struct target *t, char *buf, size_t size);
 unsigned target_events(const struct target *t);
 /* "host", "cpu-timer"; "" before HELLO */
 const char *target_engine(const struct target *t);
-/* What readers of shares of its CPU time must know about that engine; "" = nothing. */
+/* What users who compare shares of its CPU time must know about that engine; "" = nothing. */
 #define TARGET_TIMERS_NOTE                                                                      \
 	"sampled by CPU timers, which follow the kernel's tick: shares of runs shorter than a " \
 	"tick may be off, by up to 8 points in tests"
 const char *target_engine_note(const struct target *t);
 /* Changes the sampling of a streaming target by a START. 0 or -errno. */
 int target_start(struct target *t, uint64_t interval_ns, bool no_budget);
-/* Ends the session for the reason @why; it is tried again as after any failure. */
+/* Ends the session for the reason @why; another attempt follows, as after any failure. */
 void target_give_up(struct target *t, const struct fault *why);
 /* Sends DETACH, after which nothing stays behind; ends in TARGET_DETACHED. */
 void target_detach(struct target *t);
@@ -174,10 +177,11 @@ void target_detach(struct target *t);
 void targets_stop(struct targets *t);
 /* The processes that an earlier daemon had attached to, malloc'ed; NULL = none. */
 pid_t *targets_former(const struct targets *t, uint32_t *ret_n);
-/* To be called before the loop runs: attaches wait until a process that reads seccomp filters
- * answers at @path, at most ten seconds. Agents that are there already go on. 0 or -errno. */
+/* Makes attaches wait until a process that reads seccomp filters answers at the socket @path, at
+ * most ten seconds. Agents that are there already go on. To be called before the loop runs. 0 or
+ * -errno. */
 int targets_await_filters(struct targets *t, const char *path);
-/* Has that process not come, and is it still missing? Then @buf has a sentence. */
+/* Has that process not answered in time, and is it still missing? Then @buf has a sentence. */
 bool targets_filters_note(const struct targets *t, char *buf, size_t size);
 /*
  * Detaches on behalf of @uid: the JVM stays detached, also after a restart, until target_attach()
@@ -199,7 +203,8 @@ bool targets_quiet(const struct targets *t);
 void targets_exited(struct targets *t, pid_t pid, int status);
 /* A cohort that is not attached to because of a crash; NULL = there is no number @index. */
 const struct cohort *targets_cohort(const struct targets *t, unsigned index);
-uint64_t targets_crashes(const struct targets *t); /* soon after an attach, since the start */
+/* Crashes soon after an attach, since the daemon's start. */
+uint64_t targets_crashes(const struct targets *t);
 /* Receivers that were given up: those that still exist, and all since the start. */
 unsigned targets_stuck(const struct targets *t, uint64_t *ret_total);
 /* CPU time in ns that the daemon has spent on decoding what @t sent, since it was found. */

@@ -1,6 +1,6 @@
 /*
- * The tenants that targets belong to (core/tenant.h), and what each has of the things that all
- * share.
+ * The tenants that targets belong to (core/tenant.h), and each tenant's share of what all targets
+ * have in common.
  */
 #pragma once
 

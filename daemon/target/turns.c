@@ -32,7 +32,7 @@ pid_t *targets_former(const struct targets *table, uint32_t *ret_n)
 	return pids;
 }
 
-/* Is it @a's turn rather than @b's? */
+/* Does @a come before @b? */
 static bool turns_comes_before(const struct target *a, const struct target *b)
 {
 	bool former = turns_is_former(a);
@@ -48,7 +48,7 @@ struct target *turns_next(const struct targets *table)
 
 	if (table->injectors >= INJECTORS_MAX)
 		return NULL;
-	/* of one tenant's, who came first */
+	/* the table is in the order of arrival, so the first target of a tenant wins */
 	for (struct target *t = table->first; t; t = t->priv->next)
 		if (may_begin(t) && (!next || turns_comes_before(t, next)))
 			next = t;
