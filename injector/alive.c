@@ -1,4 +1,4 @@
-/* Is the target still the process that was meant? */
+/* Checks that the target is still the process that was to be attached to. */
 #include "injector/inject.h"
 
 #include <poll.h>

@@ -1,8 +1,9 @@
 /*
- * One command and its answer, over a separate connection. All JVMs from 8 on know protocol 1: its
- * number, a command of up to 16 bytes and three arguments of up to 1024, each NUL-terminated; a JVM
- * closes the connection if one is longer. Protocol 2 (24 and later) begins with the length of the
- * whole; JVMs that have it answer `getversion`, which others do not know.
+ * Sends one command and reads its answer; each command has its own connection. Protocol 1 (all JVMs
+ * from 8 on): the protocol's number, a command of up to 16 bytes and three arguments of up to 1024
+ * bytes, each NUL-terminated; the JVM closes the connection if one of them is longer. Protocol 2
+ * (JDK 24 and later) adds the total length of command and arguments after its number; only JVMs
+ * that have it know the command `getversion`.
  */
 #include "injector/inject.h"
 
@@ -13,7 +14,7 @@
 #include <sys/socket.h>
 
 #define WORDS	     4
-#define ARGUMENT_1   1024 /* longest of protocol 1 */
+#define ARGUMENT_1   1024 /* bytes of the longest argument in protocol 1 */
 #define HEADER_BYTES 32
 
 static int wait_for(const struct inject *in, int fd, short events)
@@ -51,7 +52,8 @@ static int receive_all(const struct inject *in, int socket, char *reply, size_t 
 			break;
 		if (n < 0 && errno != EAGAIN)
 			return -errno;
-		/* checked for each piece: one byte a second must not outlast the deadline */
+		/* checked after each piece, so that a JVM that sends one byte at a time cannot
+		 * exceed the deadline */
 		if (inject_remaining_ms(in) == 0 || (n < 0 && wait_for(in, socket, POLLIN) < 0))
 			return -ETIMEDOUT;
 		if (n > 0)
@@ -92,7 +94,10 @@ ssize_t attach_request(int protocol, const char *const words[4], char *buf, size
 	return (ssize_t)len;
 }
 
-/* "0\n2": what a JVM of protocol 2 answers to getversion; others "-1\n" or "101\n". */
+/* The answer to getversion is "0
+ * 2" from a JVM with protocol 2, "-1
+ * " or "101
+ * " from others. */
 int attach_protocol_of(const char *reply)
 {
 	return strncmp(reply, "0\n", 2) == 0 ? (int)strtol(reply + 2, NULL, 10) : 1;

@@ -1,11 +1,12 @@
 /*
- * .attach_pidN in /tmp or the working directory: what makes HotSpot take SIGQUIT as "open the
- * attach socket". A JVM that finds none, or one of a stranger, prints a thread dump into the
- * application's output instead. So it stays until the socket has answered, or until no SIGQUIT is
- * pending any more and the JVM has had time to look.
+ * The file .attach_pidN in /tmp or in the JVM's working directory makes HotSpot take SIGQUIT as a
+ * request to open its attach socket. A JVM that finds no such file, or one of another user, prints
+ * a thread dump into the application's output instead. Therefore the file stays until the socket
+ * has answered, or until no SIGQUIT is pending and the JVM has had time to look for the file.
  *
- * The file says whose attach it is, and is locked while that attach lives. So one that was left,
- * because the JVM was stopped or the injector was killed, is known at once for what it is.
+ * The file names the process that is attached to, and is locked while the attach runs. A later
+ * attach recognises by that a file that was left because the JVM was stopped or the injector was
+ * killed.
  */
 #include "injector/inject.h"
 
@@ -21,13 +22,13 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/proc.h"
 
-#define STALE_AGE_S   5 /* a file of another tool may be in use when it is younger than this */
+#define STALE_AGE_S   5 /* another tool's file that is younger may still be in use */
 #define GIVE_UP_TURNS 200
 #define GIVE_UP_MS    10
 #define ENTRIES_MAX   1000
-#define BUSY_NS	      (2 * NS_PER_S) /* longer than another tool's attach takes ... */
-#define STRANGER_NS   (500 * NS_PER_MS) /* ... and a file of another uid deserves less patience */
-#define LOOK_TURNS    50 /* for the JVM to look at the file after its signal handler */
+#define BUSY_NS	      (2 * NS_PER_S) /* longer than an attach by another tool takes */
+#define STRANGER_NS   (500 * NS_PER_MS) /* wait for a file of a uid that the JVM does not accept */
+#define JVM_TURNS     50 /* pauses, in which the JVM looks for the file */
 
 static bool has_pending_sigquit(const char *status)
 {
@@ -45,7 +46,8 @@ bool attach_sigquit_pending(const struct inject *in)
 	return has_pending_sigquit(status);
 }
 
-/* Its handler may have run, but the thread that looks for the file cannot while it stands still. */
+/* Is the target stopped or frozen? Then its signal handler may have run, but the thread that looks
+ * for the file cannot run. */
 static bool stands_still(const struct inject *in)
 {
 	char stat[1024];
@@ -57,11 +59,11 @@ static bool stands_still(const struct inject *in)
 	return state == 'T' || state == 't' || cgroup_is_frozen(in);
 }
 
-/* The handler only wakes the thread that looks for the file. It has looked when there is a socket;
- * a busy machine gets half a second for it. */
-static void let_it_look(const struct inject *in)
+/* The JVM's handler only wakes the thread that looks for the file. Waits until there is a socket,
+ * which proves that the thread has looked; half a second at most, for a busy machine. */
+static void attach_file_wait_for_jvm(const struct inject *in)
 {
-	for (int i = 0; i < LOOK_TURNS && !attach_has_socket(in); i++)
+	for (int i = 0; i < JVM_TURNS && !attach_has_socket(in); i++)
 		inject_pause_ms(GIVE_UP_MS);
 }
 
@@ -76,7 +78,7 @@ static void attach_file_mark(const struct inject *in, char *buf)
 		 (unsigned long long)in->start_time);
 }
 
-/* The process that the file names is still running. */
+/* Is the process that the file names still running? */
 static bool is_of_living(const struct inject *in, const char *text)
 {
 	unsigned long long start_time;
@@ -84,15 +86,15 @@ static bool is_of_living(const struct inject *in, const char *text)
 	int pid;
 
 	if (sscanf(text, "kindling %d %llu", &pid, &start_time) != 2)
-		return true; /* cannot be read: the file stays */
+		return true; /* unknown, so the file stays */
 	snprintf(path, sizeof(path), "../%d/stat", pid);
 	return proc_read(in->proc_dfd, path, stat, sizeof(stat)) > 0 &&
 	       proc_start_time(stat) == start_time;
 }
 
-/* The file was left by an earlier attach of kindling to this process, or to one that has ended (in
- * a container every JVM has number 1): no process holds its lock. The file of a pod that shares the
- * directory stays. */
+/* Was the file left by an earlier attach of kindling, to this process or to one that has ended (in
+ * containers most JVMs have pid 1)? Then no process holds its lock. A file for a running JVM of
+ * another pod that shares the directory stays. */
 static bool is_left_of_ours(const struct inject *in, int fd)
 {
 	char wanted[MARK_BYTES], text[MARK_BYTES] = "";
@@ -103,16 +105,16 @@ static bool is_left_of_ours(const struct inject *in, int fd)
 	       flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* An empty file belongs to another tool, or to an older version of kindling. No attach uses one for
- * that long. */
+/* An empty file belongs to another tool, or to an older version of kindling; no attach uses it for
+ * longer than STALE_AGE_S. */
 static bool is_stale(const struct stat *st)
 {
 	return st->st_size == 0 &&
 	       (uint64_t)st->st_ctime + STALE_AGE_S < clock_real_ns() / NS_PER_S;
 }
 
-/* The target's working directory; -ENOENT = the target will have left that directory by the time
- * it looks for the file, see below. */
+/* The target's working directory; -ENOENT = it is a hsperfdata directory, which the target leaves
+ * before it looks for the file (see attach_file_make()). */
 static int open_cwd(const struct inject *in)
 {
 	CLEANUP(fd_closep) int fd = openat(in->proc_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -152,9 +154,9 @@ static int attach_file_take_over(const struct inject *in, int dfd)
 }
 
 /*
- * Is there nothing to wait for any more? Another attach is over soon. A file of a user whom the JVM
- * does not listen to is of none to it; at best of one to the JVM of a pod that shares the
- * directory. Whoever puts one in the way would hold up the attaches of others, too.
+ * Should this attach stop waiting for the existing file to go? Another attach ends soon. A file of
+ * a user whose attaches the JVM does not accept belongs at best to the JVM of another pod that
+ * shares the directory, or somebody put it there to obstruct attaches, so it gets less time.
  */
 static bool is_in_the_way(const struct inject *in, int dfd, uint64_t begin_mono_ns)
 {
@@ -180,9 +182,10 @@ static int attach_file_busy(const struct inject *in, int dfd)
 }
 
 /*
- * An existing file belongs to an attach in progress, by kindling or another tool, to this JVM or to
- * one in another pid namespace that shares the directory. This attach waits until that one has
- * ended: two attaches that use one file would delete it from under each other.
+ * Creates and locks the file in @dfd. An existing file belongs to an attach in progress, by
+ * kindling or another tool, to this JVM or to one in another pid namespace that shares the
+ * directory. This attach waits until that one has ended, because two attaches that use one file
+ * would delete each other's.
  */
 static int make_in(struct inject *in, int dfd)
 {
@@ -212,7 +215,8 @@ static int make_in(struct inject *in, int dfd)
 	return 0;
 }
 
-/* The JVM looks into its working directory first: a file there would hide ours. */
+/* Removes a file from the working directory, where the JVM looks first: it would hide ours in
+ * /tmp. */
 static int attach_file_clear(struct inject *in, int dfd)
 {
 	uint64_t begin_mono_ns = clock_mono_ns();
@@ -234,9 +238,10 @@ static int attach_file_clear(struct inject *in, int dfd)
 }
 
 /*
- * The JVM looks into its working directory first, then into /tmp. Ours lies in /tmp, where the
- * socket will be too. A JVM that starts goes to /tmp/hsperfdata_USER for a moment, to clean up
- * there, and may catch SIGQUIT already: a file in that directory would not be found again.
+ * The JVM looks into its working directory first, then into /tmp. The file is created in /tmp,
+ * where the socket will be too, and in the working directory only if that fails. A starting JVM
+ * changes to /tmp/hsperfdata_USER for a moment, to clean up there, and may handle SIGQUIT by then;
+ * afterwards it would not find a file in that directory.
  */
 int attach_file_make(struct inject *in)
 {
@@ -277,9 +282,8 @@ void attach_file_forget(struct inject *in)
 	in->attach_fd = fd_close(in->attach_fd);
 }
 
-/* Does another process of the same container still need the file: is a SIGQUIT pending for it,
- * or is it stopped between the signal and its look at the file? */
-static bool may_look_yet(const struct inject *in, int pid)
+/* May the process @pid still look for its file: is a SIGQUIT pending for it, or is it stopped? */
+static bool attach_file_may_be_sought(const struct inject *in, int pid)
 {
 	char path[40], text[16384];
 
@@ -305,7 +309,7 @@ static bool is_awaited(const struct inject *in, int dfd, const char *name)
 		return false;
 	if (pid == in->pid)
 		return attach_sigquit_pending(in) || stands_still(in);
-	return may_look_yet(in, pid);
+	return attach_file_may_be_sought(in, pid);
 }
 
 /* ---- taking it away ------------------------------------------------------------------------- */
@@ -314,7 +318,7 @@ bool attach_file_give_up(struct inject *in)
 {
 	for (int i = 0; i < GIVE_UP_TURNS && attach_sigquit_pending(in) && !stands_still(in); i++)
 		inject_pause_ms(GIVE_UP_MS);
-	let_it_look(in);
+	attach_file_wait_for_jvm(in);
 	if (attach_sigquit_pending(in) || stands_still(in)) {
 		/* the file must stay: the next attach to this process takes it over */
 		in->left = true;
@@ -363,7 +367,7 @@ void attach_file_cleanup(struct inject *in)
 		if (files_as_target(in) < 0)
 			return;
 		if (is_left(in, dfds[i])) {
-			let_it_look(in);
+			attach_file_wait_for_jvm(in);
 			if (attach_sigquit_pending(in) || stands_still(in))
 				in->left = true;
 			else

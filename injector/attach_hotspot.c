@@ -20,11 +20,11 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/proc.h"
 
-#define LOOK_AGAIN_NS (200 * NS_PER_MS)
-#define PAUSE_US_MIN  200 /* most JVMs make the socket within 1 to 5 ms */
-#define PAUSE_US_MAX  20000
-#define MEND_NS	      (2 * NS_PER_S)
-#define THREADS_MAX   65536 /* at most so many threads of a target are looked at */
+#define SIGNAL_AGAIN_NS (200 * NS_PER_MS)
+#define PAUSE_US_MIN	200 /* most JVMs make the socket within 1 to 5 ms */
+#define PAUSE_US_MAX	20000
+#define MEND_NS		(2 * NS_PER_S)
+#define THREADS_MAX	65536 /* threads of a target that are examined */
 
 /* ---- the socket ----------------------------------------------------------------------------- */
 
@@ -53,8 +53,8 @@ bool attach_has_socket(const struct inject *in)
 	return fd >= 0 && st.st_uid == in->uid;
 }
 
-/* Connects to the socket file @file_fd as that user and group. Returns a descriptor, or -errno:
- * -ECONNREFUSED = no process listens. */
+/* Connects to the socket file @file_fd as user @uid and group @gid. Returns a descriptor, or
+ * -errno: -ECONNREFUSED = no process listens. */
 static int connect_as(int file_fd, uid_t uid, gid_t gid)
 {
 	CLEANUP(fd_closep)
@@ -77,8 +77,9 @@ static int connect_as(int file_fd, uid_t uid, gid_t gid)
 	return r < 0 ? r : TAKE_FD(s);
 }
 
-/* -ENOENT = not there yet, -ECONNREFUSED = a stale one, -EPROTO = another process listens, or it is
- * no socket, -EACCES = it is another user's. */
+/* Connects to the target's attach socket. 0, or -errno: -ENOENT = there is none yet, -ECONNREFUSED
+ * = no process listens on it, -EPROTO = another process listens, or it is no socket, -EACCES =
+ * another user owns it. */
 static int connect_socket(const struct inject *in, int *ret)
 {
 	CLEANUP(fd_closep) int file = -1, s = -1;
@@ -94,8 +95,8 @@ static int connect_socket(const struct inject *in, int *ret)
 	s = connect_as(file, in->uid, in->gid);
 	if (s < 0)
 		return s;
-	/* somebody else may listen under that name: a shared /tmp, or a trap. The pid is the one
-	 * that called listen(2), 0 when it has ended: not the target either way. */
+	/* another process may listen under that name, because /tmp is shared or on purpose.
+	 * SO_PEERCRED gives the pid that called listen(2), or 0 if that process has ended. */
 	if (getsockopt(s, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid != in->pid)
 		return -EPROTO;
 	*ret = TAKE_FD(s);
@@ -104,7 +105,7 @@ static int connect_socket(const struct inject *in, int *ret)
 
 /* ---- somebody else's socket ----------------------------------------------------------------- */
 
-/* JDK 9 and later name their threads: this one is there once the JVM has had an attach socket. */
+/* Does the JVM have the thread that serves an attach socket? JDK 9 and later name their threads. */
 static bool listens_already(const struct inject *in)
 {
 	CLEANUP(fd_closep)
@@ -124,7 +125,7 @@ static bool listens_already(const struct inject *in)
 	return found;
 }
 
-/* In a sticky /tmp the target cannot remove a socket of another user. */
+/* As root, because in a sticky /tmp the target cannot remove a socket of another user. */
 static int remove_dead_socket(struct inject *in, uid_t owner)
 {
 	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
@@ -139,8 +140,9 @@ static int remove_dead_socket(struct inject *in, uid_t owner)
 		in->ns_pid, owner);
 }
 
-/* The socket belongs to another user and is closed to this one. It is an attach socket, but its JVM
- * may be dead, because pids are reused. As its owner we find out whether a process listens. */
+/* Connects as the socket's owner to find out whether a process listens: the target may not connect
+ * to it, and the JVM that created it may have ended, because pids are reused. Returns -ECONNREFUSED
+ * if nobody listens, -EPROTO if a process does, or another -errno. */
 static int ask_as_owner(int file_fd, const struct stat *st)
 {
 	CLEANUP(fd_closep) int s = connect_as(file_fd, st->st_uid, st->st_gid);
@@ -148,7 +150,7 @@ static int ask_as_owner(int file_fd, const struct stat *st)
 	return s < 0 && s != -EAGAIN ? s : -EPROTO;
 }
 
-/* @why: of an attempt to connect; nobody dead has it. */
+/* @why: error of the attempt to connect; not -ECONNREFUSED. */
 static int refuse_foreign_owner(struct inject *in, const struct stat *st, int why)
 {
 	if (why == -EPROTO)
@@ -203,9 +205,9 @@ int attach_check_name(struct inject *in)
 }
 
 /*
- * Two JVMs with one /tmp and the same number in their pid namespaces have one name for their attach
- * sockets; who opened his last has it. The other still listens, without a name: a SIGQUIT would
- * make it print a thread dump.
+ * Two JVMs that share a /tmp and have the same pid in their namespaces use the same name for their
+ * attach sockets, and the one that opened its socket last has the name. The other JVM still
+ * listens, without a name, and would answer SIGQUIT with a thread dump.
  */
 static int check_foreign_socket(struct inject *in, int why)
 {
@@ -236,14 +238,15 @@ int attach_send_signal(struct inject *in)
 	char status[16384];
 	struct maps maps;
 
-	/* checked again at the last moment: the process may have executed another program since */
+	/* checked again just before the signal: the process may have executed another program
+	 * since */
 	if (!inject_alive(in) || proc_read(in->proc_dfd, "status", status, sizeof(status)) <= 0)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	if (maps_read(in->proc_dfd, &maps) < 0 || maps.runtime != RUNTIME_HOTSPOT ||
 	    !(proc_signal_mask(status, "SigCgt:") & 1ull << (SIGQUIT - 1)))
 		return fault_set(in->fault, EAGAIN, FAULT_SIGNAL,
 				 "the JVM does not handle SIGQUIT, which an attach needs");
-	/* the SIGQUIT of an earlier attach is still pending and is enough; a second one would
+	/* a SIGQUIT of an earlier attach is still pending and is sufficient; a second one would
 	 * print a thread dump */
 	if (attach_sigquit_pending(in))
 		return 0;
@@ -252,8 +255,8 @@ int attach_send_signal(struct inject *in)
 	return 0;
 }
 
-/* No socket appeared. A JVM that took the signal has printed a thread dump and would print
- * another. */
+/* Reports that no socket appeared. A JVM that handled the signal has printed a thread dump and
+ * would print another one, so that fault is permanent. */
 static int no_socket(struct inject *in, int last)
 {
 	if (!inject_alive(in)) {
@@ -276,9 +279,9 @@ static int no_socket(struct inject *in, int last)
 }
 
 /*
- * A starting JVM deletes a file with its socket's name, left by a dead JVM, a moment after it
- * begins to catch SIGQUIT. If it has created its socket before that, it listens but cannot be
- * found; at the next SIGQUIT it notices, and creates another socket.
+ * A moment after it begins to handle SIGQUIT, a starting JVM deletes any file with its socket's
+ * name, as a remnant of a dead JVM. If it has already created its own socket, that loses its name;
+ * the JVM notices this at the next SIGQUIT and creates another socket.
  */
 static void signal_again(struct inject *in)
 {
@@ -290,7 +293,7 @@ static void signal_again(struct inject *in)
 	in->fault = kept;
 }
 
-/* Pause for a fraction of the time waited so far. */
+/* Pauses for 1/32 of the time waited so far. */
 static void pause_since(uint64_t begin_mono_ns)
 {
 	uint64_t us = (clock_mono_ns() - begin_mono_ns) / 1000 / 32;
@@ -302,29 +305,30 @@ static void pause_since(uint64_t begin_mono_ns)
 
 static int wait_for_socket(struct inject *in, int *ret_socket)
 {
-	uint64_t begin_mono_ns = clock_mono_ns(), look_mono_ns = begin_mono_ns + LOOK_AGAIN_NS;
+	uint64_t begin_mono_ns = clock_mono_ns(), again_mono_ns = begin_mono_ns + SIGNAL_AGAIN_NS;
 	int r = -ETIMEDOUT;
 
 	for (; inject_remaining_ms(in) > 0 && inject_alive(in); pause_since(begin_mono_ns)) {
 		r = connect_socket(in, ret_socket);
 		if (r == 0)
 			return 0;
-		if (r == -ENOENT && clock_mono_ns() > look_mono_ns) {
+		if (r == -ENOENT && clock_mono_ns() > again_mono_ns) {
 			signal_again(in);
-			look_mono_ns = clock_mono_ns() + LOOK_AGAIN_NS;
+			again_mono_ns = clock_mono_ns() + SIGNAL_AGAIN_NS;
 		}
 	}
 	return r;
 }
 
-/* Connects to a JVM that listens already. Otherwise asks it to listen and leaves @ret_socket
- * unchanged. */
+/* Connects to a JVM that already listens. Otherwise requests an attach socket and leaves
+ * @ret_socket unchanged. */
 static int connect_or_ask(struct inject *in, int *ret_socket)
 {
 	int r = connect_socket(in, ret_socket);
 
 	if (r == 0) {
-		attach_file_cleanup(in); /* of an attach that gave up before the signal was taken */
+		attach_file_cleanup(in); /* of an attach that gave up before the JVM handled its
+					  * signal */
 		return 0;
 	}
 	if (r != -ENOENT && r != -ECONNREFUSED && r != -EPROTO && r != -EACCES)
@@ -333,9 +337,10 @@ static int connect_or_ask(struct inject *in, int *ret_socket)
 	r = check_foreign_socket(in, r);
 	if (r == 0)
 		r = attach_file_make(in);
-	/* Another attach may have ended between the two lines above: its socket was there before it
-	 * took its file away, so with the file ours a second look is certain. A SIGQUIT to a JVM
-	 * that listens already prints a thread dump into the application's output. */
+	/* Another attach may have ended since the first attempt to connect. Its socket appeared
+	 * before its file was removed, so now that the file is ours, this second attempt finds the
+	 * socket. A SIGQUIT to a JVM that already listens prints a thread dump into the
+	 * application's output. */
 	if (r == 0 && connect_socket(in, ret_socket) == 0) {
 		attach_file_forget(in);
 		return 0;
@@ -351,7 +356,7 @@ int attach_begin(struct inject *in)
 {
 	CLEANUP(fd_closep) int socket = -1;
 
-	/* attach_connect() finds out whether the socket answers */
+	/* attach_connect() checks whether the socket answers */
 	return attach_has_socket(in) ? 0 : connect_or_ask(in, &socket);
 }
 
@@ -385,9 +390,8 @@ void attach_abandon(struct inject *in)
 	in->fault = kept;
 }
 
-/* The socket's name may have gone while the command ran: a JVM that is just starting may delete it
- * that late. Without this the owner's next kill -3 would be the last one that prints threads
- * (listener.c). */
+/* A starting JVM may delete its socket's name even while the command runs. Unless a new socket is
+ * made, the owner's next kill -3 is the last one that prints threads (listener.c). */
 void attach_mend_socket(struct inject *in)
 {
 	uint64_t soon = clock_mono_ns() + MEND_NS;

@@ -13,9 +13,9 @@
 #include <string.h>
 #include "daemon/ground/proc.h"
 
-#define TASKS_NEEDED 4 /* the attach listener, our thread, and a margin for others */
-#define BYTES_NEEDED \
-	(12ull << 20) /* the agent's ring and tables, and the JVM's own part of a load */
+#define TASKS_NEEDED 4 /* the attach listener, the agent's thread, and a margin */
+/* the agent's ring and tables, and what the JVM itself needs to load it */
+#define BYTES_NEEDED (12ull << 20)
 
 static ssize_t read_group(const struct inject *in, const char *hierarchy, const char *path,
 			  const char *name, char *buf, size_t size)
@@ -58,7 +58,7 @@ static unsigned long long cgroup_read_number(const struct inject *in, const char
 	return strtoull(text, NULL, 10);
 }
 
-/* Memory that the kernel reclaims first: file pages that were not used for a while. */
+/* Bytes that the kernel reclaims first: file pages that were not used for a while. */
 static unsigned long long cgroup_reclaimable(const struct inject *in, const char *hierarchy,
 					     const char *path, const char *key)
 {
@@ -153,7 +153,7 @@ static int cgroup_walk(struct inject *in, check_fn check)
 
 	if (in->cgroup_dfd < 0 || proc_read(in->proc_dfd, "cgroup", text, sizeof(text)) <= 0)
 		return 0;
-	/* lines "7:pids:/a/b" (v1) and "0::/a/b" (v2); "/../x" is outside of what we can see */
+	/* lines "7:pids:/a/b" (v1) and "0::/a/b" (v2); "/../x" is outside our cgroup namespace */
 	for (char *line = strtok_r(text, "\n", &save); line && r == 0;
 	     line = strtok_r(NULL, "\n", &save)) {
 		char *names = strchr(line, ':');
@@ -183,7 +183,7 @@ int cgroup_check(struct inject *in)
 bool cgroup_is_frozen(const struct inject *in)
 {
 	struct fault f = { 0 };
-	struct inject copy = *in; /* keep the fault that the check has set */
+	struct inject copy = *in; /* so that the fault of an earlier check is kept */
 
 	copy.fault = &f;
 	return cgroup_walk(&copy, check_frozen) < 0;

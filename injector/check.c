@@ -1,7 +1,7 @@
 /*
- * kindling-inject --check: runs the preflight and the checks of the place for the library; it sends
- * nothing and leaves nothing. The checks are those of an attach, but all of them run, and their
- * results are printed.
+ * The command `check`: runs the checks that an attach runs, among them where the library can be
+ * placed, and prints their results. Unlike in an attach all of them run, even after one has failed.
+ * Nothing is sent to the target and nothing is left in it.
  */
 #include "injector/inject.h"
 
@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- where the library would lie ------------------------------------------------------------ */
+/* ---- where the library would be placed
+ * ------------------------------------------------------------ */
 
 static int check_place(struct inject *in, const char **ret_ok)
 {
@@ -26,9 +27,11 @@ static int check_place(struct inject *in, const char **ret_ok)
 	files_as_root();
 	if (r < 0)
 		return fault_set(in->fault, EACCES, FAULT_PLACEMENT, "only root can check this: ");
-	r = place_look(in, &strategy, &against);
+	r = place_plan(in, &strategy, &against);
 	if (r < 0) {
-		in->fault->flags |= FAULT_PERMANENT; /* the check says no: this is an answer */
+		in->fault->flags |= FAULT_PERMANENT; /* the check was made, and it failed; only
+						      * without this flag does -EACCES mean that it
+						      * could not be made */
 		return r;
 	}
 	if (strategy == INJECT_MOUNT) {
@@ -77,7 +80,7 @@ static void check_print(bool json, const char *name, enum verdict verdict, const
 	puts("}");
 }
 
-/* A check that this process has no right to make says nothing about the target. */
+/* A check that this process lacks the rights for is unknown, not failed. */
 static enum verdict check_verdict_of(int r, const struct fault *f)
 {
 	if (r == 0)
@@ -86,7 +89,7 @@ static enum verdict check_verdict_of(int r, const struct fault *f)
 									      : VERDICT_NO;
 }
 
-static const char *who_may_look(void)
+static const char *check_rights_needed(void)
 {
 	return geteuid()
 		       ? "run this command as root"
@@ -103,11 +106,12 @@ static enum verdict check_report(bool json, const struct check *c, int r, const 
 	else if (verdict == VERDICT_NO)
 		check_print(json, c->name, verdict, f->what, c->change);
 	else
-		check_print(json, c->name, verdict, f->what, c->tell ? c->tell : who_may_look());
+		check_print(json, c->name, verdict, f->what,
+			    c->needs ? c->needs : check_rights_needed());
 	return verdict;
 }
 
-void check_say_unseen(bool json, const char *name, const struct fault *f)
+void check_report_unopened(bool json, const char *name, const struct fault *f)
 {
 	const struct check c = { .name = name,
 				 .ok = "",

@@ -1,4 +1,4 @@
-/* What kindling-inject's command line takes; the manual page and the completions read the same
+/* The command line of kindling-inject; the manual page and the completions are made from the same
  * table. */
 #pragma once
 

@@ -1,5 +1,6 @@
 /*
- * kindling-inject as a command for users, a jattach that cannot kill the target:
+ * kindling-inject as a command for users: it attaches as jattach does, but checks first that
+ * SIGQUIT cannot end the target.
  *   kindling-inject PID load LIBRARY [OPTIONS]
  *   kindling-inject PID jcmd COMMAND...
  *   kindling-inject PID properties | threaddump
@@ -96,7 +97,7 @@ static int commands_check(struct inject *in, char **argv)
 	in->fault = &f;
 	in->loads = in->only_checks = true;
 	if (inject_open(in) < 0) {
-		check_say_unseen(json, f.step == FAULT_NAMESPACE ? "access" : "process", &f);
+		check_report_unopened(json, f.step == FAULT_NAMESPACE ? "access" : "process", &f);
 		if (f.step != FAULT_NAMESPACE || in->proc_dfd < 0)
 			return 1;
 	}

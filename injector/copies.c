@@ -1,8 +1,8 @@
 /*
- * Copies of the agent that earlier attaches left mapped: the library is never unmapped. glibc knows
- * a library again by its name, so that there is one copy of a version. musl knows it by its file,
- * and the file of the last attach is gone (nothing is left in a container): each attach maps one
- * more, some 190 KiB that come back when the JVM ends.
+ * Limits the copies of the agent's library in one JVM, because the library is never unloaded. glibc
+ * recognises a loaded library by its name, so each version is mapped once. musl recognises it by
+ * its file, and every attach removes its file afterwards: each attach maps another copy, some 190
+ * KiB that are freed when the JVM ends.
  */
 #include "injector/inject.h"
 

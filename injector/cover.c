@@ -1,12 +1,13 @@
 /*
- * A tmpfs over the target's /tmp during an attach: for a JVM in a read-only root without any
- * writable directory, which could not create its attach socket otherwise. All that an attach needs
- * is in it: library, FIFOs, .attach_pid, and the JVM's socket. When the tmpfs is unmounted, the JVM
- * keeps what it has mapped and open.
+ * Mounts a tmpfs over the target's /tmp during an attach, for a JVM in a read-only root without any
+ * writable directory, which could not create its attach socket otherwise. The tmpfs holds
+ * everything that an attach needs: library, FIFOs, .attach_pid, and the JVM's socket. When it is
+ * unmounted, the JVM keeps the files that it has mapped and open.
  *
- * One attempt runs at a time: it holds a lock on the /tmp below and on the root of the tmpfs. A
- * tmpfs whose lock is free was left by a killed attempt; the attempt that finds it uses it and
- * unmounts it at the end. It stays while a SIGQUIT is pending whose .attach_pid is in it.
+ * Only one attempt runs at a time: it holds locks on the covered /tmp and on the root of the tmpfs.
+ * If nobody holds the lock of a tmpfs, a killed attempt left it; the attempt that finds it uses it
+ * and unmounts it at the end. The tmpfs stays as long as a JVM may still look for an .attach_pid
+ * file in it.
  */
 #include "injector/inject.h"
 
@@ -19,14 +20,15 @@
 #include <sys/syscall.h>
 #include "daemon/ground/proc.h"
 
-#define BYTES	       (16u << 20) /* a limit: libraries of several attempts may lie in it */
+#define BYTES	       (16u << 20) /* limit; it may hold several attempts' libraries */
 #define FILES	       64
 #define MOUNTINFO_SIZE (1u << 20)
 #define PAUSE_MS       5
 
-/* ---- is one there? -------------------------------------------------------------------------- */
+/* ---- finding one -------------------------------------------------------------------------- */
 
-/* "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS TAGS... - TYPE SOURCE OPTIONS" */
+/* Is the mount a tmpfs with kindling's source? Lines of /proc/PID/mountinfo, proc(5): "ID PARENT
+ * MAJOR:MINOR ROOT POINT OPTIONS TAGS... - TYPE SOURCE OPTIONS" */
 static bool has_our_source(const struct inject *in, uint64_t mount_id)
 {
 	char *text = malloc(MOUNTINFO_SIZE), *save = NULL;
@@ -50,7 +52,8 @@ static bool cover_is_ours(const struct inject *in, int dfd)
 	       st.stx_mask & STATX_MNT_ID && has_our_source(in, st.stx_mnt_id);
 }
 
-/* Is @fd still /tmp? No: something was mounted over it, or unmounted, since it was opened. */
+/* Is @fd still the directory that /tmp leads to? Not if a mount was added to or removed from it
+ * since it was opened. */
 static bool is_tmp(const struct inject *in, int fd)
 {
 	CLEANUP(fd_closep) int again = files_open_tmp(in);
@@ -92,9 +95,11 @@ int cover_find(struct inject *in)
 	}
 }
 
-/* ---- laying it ------------------------------------------------------------------------------ */
+/* ---- mounting it
+ * ------------------------------------------------------------------------------ */
 
-/* Is the target in our mount namespace or the host's? All processes there share one /tmp. */
+/* Is the target in our mount namespace or the host's? Then it shares its /tmp with other
+ * processes. */
 static bool is_namespace_of_host(const struct inject *in)
 {
 	static const char *const others[] = { "/proc/self/ns/mnt", "/proc/1/ns/mnt" };
@@ -102,7 +107,8 @@ static bool is_namespace_of_host(const struct inject *in)
 
 	if (in->mnt_ns_fd < 0 || fstat(in->mnt_ns_fd, &theirs) < 0)
 		return true;
-	/* pid 1's namespace may be hidden from us; then it is not ours */
+	/* the namespace of pid 1 may be hidden from us; then the target's is taken to be another
+	 * one */
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		if (stat(others[i], &st) == 0 && st.st_ino == theirs.st_ino &&
 		    st.st_dev == theirs.st_dev)
@@ -156,7 +162,7 @@ int cover_mount(struct inject *in)
 	}
 }
 
-/* ---- and taking it away --------------------------------------------------------------------- */
+/* ---- removing it --------------------------------------------------------------------- */
 
 void cover_remove(struct inject *in)
 {

@@ -1,6 +1,6 @@
 /*
- * Reports which events a JVM can provide besides CPU samples, and why not the others, to a user who
- * asks before the attach. The agent uses the same criteria (agent/events/). A missing event is no
+ * Reports, before an attach, which events a JVM can provide besides CPU samples, and why it cannot
+ * provide the others. The agent uses the same criteria (agent/events/). A missing event is no
  * reason to refuse the JVM.
  */
 #include "injector/inject.h"

@@ -1,7 +1,8 @@
 /*
- * Files in the target's root. Paths are resolved by openat2 inside that root: no symbolic link but
- * /tmp itself is followed, no ".." leads out, no magic link of /proc is taken. Made with the fsuid
- * of the target or of its namespace's root: what they may not write, we do not write for them.
+ * Files in the target's root. openat2 resolves paths inside that root: no symbolic link except /tmp
+ * itself is followed, no ".." leads out of it, and no magic link of /proc is followed. Files are
+ * created with the fsuid of the target or of root in its user namespace, so kindling writes only
+ * where these may write.
  */
 #include "injector/inject.h"
 
@@ -17,7 +18,8 @@ static int files_as(uid_t uid, gid_t gid)
 {
 	setfsgid(gid);
 	setfsuid(uid);
-	/* both return the former value even on failure: ask again to see the result */
+	/* both calls return the former value even on failure, so a second call with -1 reads the
+	 * result */
 	if ((gid_t)setfsgid((gid_t)-1) == gid && (uid_t)setfsuid((uid_t)-1) == uid)
 		return 0;
 	files_as_root();
@@ -72,8 +74,8 @@ int files_open_seen(int dfd, const char *name, int flags, mode_t type, uid_t uid
 
 int files_open_tmp(const struct inject *in)
 {
-	/* the one place where links are followed, because the JVM follows them too: it is the
-	 * container's root who makes them, and none leads out of the target's root */
+	/* only here are links followed, because the JVM follows them too. Only the container's root
+	 * can create them, and none leads out of the target's root */
 	struct open_how how = {
 		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,

@@ -33,7 +33,7 @@ static int filters_address_of(const char *path, struct sockaddr_un *ret)
 	return 0;
 }
 
-/* Neither end waits longer than that for the other; it also limits connect(2), unix(7). */
+/* Limits how long one end waits for the other, in connect(2) too (unix(7)). */
 static void set_patience(int fd, time_t seconds)
 {
 	const struct timeval t = { .tv_sec = seconds };
@@ -42,7 +42,7 @@ static void set_patience(int fd, time_t seconds)
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
 }
 
-/* ---- the injector's end --------------------------------------------------------------------- */
+/* ---- the end that asks --------------------------------------------------------------------- */
 
 int filters_ask(const struct inject *in, char *ret_call, size_t size)
 {
@@ -67,9 +67,10 @@ int filters_ask(const struct inject *in, char *ret_call, size_t size)
 	return a.result;
 }
 
-/* ---- the end that reads --------------------------------------------------------------------- */
+/* ---- the end that answers
+ * --------------------------------------------------------------------- */
 
-static int filters_look_at(const struct filters_question *q, const char **ret_call)
+static int filters_read_of(const struct filters_question *q, const char **ret_call)
 {
 	struct inject in = INJECT_NULL;
 	char path[32];
@@ -78,7 +79,7 @@ static int filters_look_at(const struct filters_question *q, const char **ret_ca
 	in.pid = q->pid;
 	in.start_time = q->start_time;
 	snprintf(path, sizeof(path), "/proc/%d", (int)q->pid);
-	/* opened first: all that follows is checked against the process that the pidfd names */
+	/* opened first, so that all that follows can be checked against the process of the pidfd */
 	in.pidfd = q->pid > 0 ? (int)syscall(SYS_pidfd_open, q->pid, 0) : -1;
 	if (in.pidfd < 0)
 		return -ESRCH;
@@ -89,7 +90,7 @@ static int filters_look_at(const struct filters_question *q, const char **ret_ca
 	return r;
 }
 
-/* Only root may ask, whatever the socket's mode has become. */
+/* Only root may ask, even if the socket's mode was changed. */
 static bool is_root(int fd)
 {
 	struct ucred peer;
@@ -109,7 +110,7 @@ static void filters_answer_one(int fd)
 		return;
 	(void)alarm(ANSWER_S);
 	if (q.version == FILTERS_VERSION)
-		a.result = filters_look_at(&q, &call);
+		a.result = filters_read_of(&q, &call);
 	(void)alarm(0);
 	if (a.result == 0)
 		snprintf(a.call, sizeof(a.call), "%s", call ? call : "");
@@ -117,13 +118,14 @@ static void filters_answer_one(int fd)
 }
 
 /* Returns -1. */
-static int filters_say(const char *why, const char *what)
+static int filters_print_error(const char *why, const char *what)
 {
 	fprintf(stderr, "kindling-inject: %s: %s\n", what, why);
 	return -1;
 }
 
-/* Removes a socket that a killed process left behind. Returns -1 after printing what is wrong. */
+/* Returns a listening socket at @path, after removing one that a killed process left there; or -1
+ * after printing what is wrong. */
 static int listen_at(const char *path)
 {
 	CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -131,13 +133,13 @@ static int listen_at(const char *path)
 	struct stat st;
 
 	if (fd < 0 || filters_address_of(path, &addr) < 0)
-		return filters_say("not the path of a socket", path);
+		return filters_print_error("not the path of a socket", path);
 	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
 		(void)unlink(path);
 	(void)umask(0177);
 	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ||
 	    listen(fd, CONNECTIONS_MAX) < 0)
-		return filters_say(strerror(errno), path);
+		return filters_print_error(strerror(errno), path);
 	return TAKE_FD(fd);
 }
 
@@ -147,8 +149,8 @@ static int filters_inherited(void)
 	socklen_t len = sizeof(listens);
 
 	if (getsockopt(LISTEN_FD, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) < 0 || !listens)
-		return filters_say("the service manager passed no socket, and none is named",
-				   "filters");
+		return filters_print_error(
+			"the service manager passed no socket, and none is named", "filters");
 	return LISTEN_FD;
 }
 

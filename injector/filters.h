@@ -1,9 +1,9 @@
 /*
- * Reading seccomp filters on behalf of a kindlingd that may not. The kernel shows a process the
+ * Reads seccomp filters for a kindlingd that cannot read them: the kernel shows a process the
  * filters of others only while it has none itself (PTRACE_SECCOMP_GET_FILTER in ptrace(2)), and a
- * hardened service has one. So a small process without a filter (`kindling-inject filters`, deploy/
- * systemd/kindling-filters.service) answers one question on a socket that root alone may open:
- * which system call of our agent would end this process?
+ * hardened service has one. So a small process without a filter (`kindling-inject filters`,
+ * deploy/systemd/kindling-filters.service) answers one question on a socket that only root may
+ * open: which system call of the agent would end this process?
  */
 #pragma once
 
@@ -16,8 +16,8 @@ struct inject;
 #define FILTERS_SOCKET_ENV \
 	"KINDLING_FILTERS_SOCKET" /* another path, in the injector's environment */
 
-/* Question and answer are one message each of a SOCK_SEQPACKET socket, in the byte order of the
- * host. */
+/* Question and answer are one message each over a SOCK_SEQPACKET socket, in the host's byte
+ * order. */
 struct filters_question {
 	/* field 22 of /proc/PID/stat, which identifies the process with that pid */
 	uint64_t start_time;
@@ -33,19 +33,19 @@ struct filters_answer {
 /*
  * Asks about the target of @in. Waits two seconds at most.
  *
- * @ret_call: the call that would end it, "" = none; on success.
+ * @ret_call: the name of the call that would end it, "" = none; set on success only.
  *
- * Returns 0, or -errno: -EACCES if no process answers at the socket, else why the filters cannot be
- * read.
+ * Returns 0, or -errno: -EACCES if no process listens at the socket, else the reason why the
+ * filters cannot be read.
  */
 int filters_ask(const struct inject *in, char *ret_call, size_t size);
 
 /*
- * Answers questions until none has come for half a minute.
+ * Answers questions, and returns when none has come for half a minute.
  *
  * @path: listen there, until a signal ends the process; NULL: answer on the socket that the service
  * manager passed (sd_listen_fds(3)), which itself listens again after this process has ended
  *
- * Returns an exit status; in the first case errors are printed for the user.
+ * Returns an exit status. Errors of the socket are printed to stderr.
  */
 int filters_serve(const char *path);

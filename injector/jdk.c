@@ -1,6 +1,7 @@
 /*
- * Known bugs of this JDK: the table of proto/jdk_bugs.h, looked up with the version in the JVM's
- * memory. A JVM whose version cannot be read passes, because nothing is known against it.
+ * Refuses JVMs whose JDK has a bug that makes attaching unsafe: the version, read from the JVM's
+ * memory, is looked up in the table of proto/jdk_bugs.h. A JVM whose version cannot be read passes,
+ * because no bug of it is known.
  */
 #include "injector/inject.h"
 
@@ -16,9 +17,9 @@
 #define SOCKETS_BYTES_MAX (4u << 20)
 #define FDS_MAX		  65536
 
-/* "<address>: <refs> <protocol> <flags> <type> <state> <inode> <path>"; the JVM creates the
- * socket with ".tmp" at the end of its name and renames it when it listens: this file keeps the
- * old name. */
+/* Lines are "<address>: <refs> <protocol> <flags> <type> <state> <inode> <path>". The JVM creates
+ * its socket under a name that ends with ".tmp" and renames it once it listens; /proc/PID/net/unix
+ * keeps showing the first name. */
 uint64_t jdk_socket_inode(const char *line, int ns_pid)
 {
 	char wanted[40], path[128];
@@ -55,8 +56,8 @@ static bool has_socket(const struct inject *in, uint64_t inode)
 	return found;
 }
 
-/* Does the JVM listen on a socket whose name is gone, for example because a cleaner of /tmp removed
- * it? */
+/* Does the JVM listen on a socket whose name is gone, for example because a job that cleans /tmp
+ * removed it? */
 static bool lost_its_socket(const struct inject *in)
 {
 	CLEANUP(fd_closep) int fd = openat(in->proc_dfd, "net/unix", O_RDONLY | O_CLOEXEC);
@@ -89,8 +90,8 @@ static bool has_name(const struct inject *in, const char *tail)
 	return fd != -ENOENT;
 }
 
-/* The order of the two checks matters: a JVM that listens has a socket under one of the two names,
- * or had one under both. */
+/* The final name is checked last, because the JVM renames from ".tmp" to it: a rename between the
+ * two checks is then noticed. */
 bool jdk_lost_its_socket(const struct inject *in)
 {
 	return lost_its_socket(in) && !has_name(in, ".tmp") && !has_name(in, "");

@@ -1,13 +1,14 @@
 /*
- * The listener of a JVM has to end before the name of its attach socket is removed. HotSpot notices
- * at the next SIGQUIT that the name is gone, ends its listener and looks for .attach_pid. If there
- * is none it prints its threads, as it should, but from then on assumes that it is starting a
- * listener: it never prints its threads again and cannot be attached to. So the owner's `kill -3`
- * would work only once (seen on 8 to 28).
+ * A JVM's attach listener has to end before the name of its socket is removed. Otherwise HotSpot
+ * notices at the next SIGQUIT that the name is gone, ends its listener and looks for .attach_pid.
+ * If there is none, it prints its threads, as it should, but from then on believes that it is
+ * starting a listener: it never prints its threads again and cannot be attached to. The owner's
+ * `kill -3` would work only once (seen on JDK 8 to 28).
  *
- * So this file makes the JVM do all that now, with an .attach_pid, and with no room for a new
- * socket: the JVM gives up, and is as it was before the attach. A file named .java_pidN.tmp shows
- * when the JVM has done so: the JVM deletes it before it creates the socket.
+ * Therefore this file removes the socket's name and sends SIGQUIT while an .attach_pid exists and
+ * the file system has no room for a new socket. The JVM ends its listener, fails to start another,
+ * and is in the state from before the attach. A file named .java_pidN.tmp shows when that has
+ * happened: the JVM deletes a file of this name before it creates its socket.
  */
 #include "injector/inject.h"
 
@@ -21,7 +22,7 @@
 #define TRIES	  3
 #define FILES_MAX 256
 
-/* No file more can be made in @dir_dfd's file system. */
+/* Uses up the inodes of @dir_dfd's file system, so that no file can be created in it. */
 static void listener_fill(int dir_dfd)
 {
 	char name[16];
@@ -49,7 +50,7 @@ static int make_mark(const struct inject *in, int dir_dfd, const char *name, int
 	return 0;
 }
 
-/* false = it did not look in time */
+/* Waits until the JVM has deleted the file; false = it has not done so in time. */
 static bool wait_until_gone(const struct inject *in, int mark_fd)
 {
 	uint64_t end = clock_mono_ns() + WAIT_NS;
@@ -63,7 +64,8 @@ static bool wait_until_gone(const struct inject *in, int mark_fd)
 	return false;
 }
 
-/* true = it is over, one way or the other */
+/* Makes one attempt to end the listener; true = another attempt would be pointless or is not
+ * needed. */
 static bool end_once(struct inject *in, int dir_dfd)
 {
 	CLEANUP(fd_closep) int socket = -1, mark = -1;
@@ -72,7 +74,7 @@ static bool end_once(struct inject *in, int dir_dfd)
 
 	snprintf(name, sizeof(name), ".java_pid%d", in->ns_pid);
 	snprintf(mark_name, sizeof(mark_name), "%s.tmp", name);
-	/* open ones: their files stay taken when the names go */
+	/* both are kept open, so that their inodes stay in use after the names are gone */
 	socket = files_open(dir_dfd, name, O_PATH | O_NOFOLLOW, 0);
 	if (socket < 0 || make_mark(in, dir_dfd, mark_name, &mark) < 0 || attach_file_make(in) < 0)
 		return true;
@@ -81,7 +83,7 @@ static bool end_once(struct inject *in, int dir_dfd)
 		return true;
 	looked = wait_until_gone(in, mark);
 	if (looked) {
-		inject_pause_ms(2); /* bind(2) comes next */
+		inject_pause_ms(2); /* the JVM calls bind(2) next */
 		attach_file_forget(in);
 	} else {
 		(void)attach_file_give_up(in);
@@ -91,7 +93,7 @@ static bool end_once(struct inject *in, int dir_dfd)
 
 void attach_end_listener(struct inject *in, int dir_dfd)
 {
-	struct fault kept = *in->fault; /* that of the attach, if any */
+	struct fault kept = *in->fault; /* the fault of the attach, if any */
 
 	for (int i = 0; i < TRIES && attach_has_socket(in) && jdk_makes_sockets_again(in); i++)
 		if (end_once(in, dir_dfd))

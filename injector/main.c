@@ -1,6 +1,6 @@
 /*
- * kindling-inject: one target, one attempt, then exit. Started by the daemon with a result socket
- * (result.h), or by a person (commands.c).
+ * kindling-inject makes one attempt on one target and exits. The daemon starts it with a result
+ * socket (result.h), a user without one (commands.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,23 +22,24 @@
 
 #define DEADLINE_MS_DEFAULT 10000
 #define PIPE_BYTES_DEFAULT  (1u << 20)
-#define AFTER_DEADLINE_S    4 /* to take away what was placed */
+#define AFTER_DEADLINE_S    4 /* more to remove the files that were placed */
 #define DEADLINE_MS_MAX	    3600000
-#define GONE_TURNS	    25 /* of 2 to 20 ms, in which an agent that was quicker speaks */
+#define GONE_TURNS	    25 /* polls of up to 20 ms for HELLO after the FIFOs' names are gone */
 
 struct arguments {
-	int result_fd; /* -1 = a person started us */
-	int pipes_fd; /* of a receiver, which gets the pipes; -1 = they go with the answer */
-	uid_t uid; /* of the target, where no preflight reads it */
+	int result_fd; /* -1 = a user started this program */
+	int pipes_fd; /* socket to the receiver that gets the pipes; -1 = the pipes go with the
+		       * answer */
+	uid_t uid; /* of the target; for `reattach`, which runs no preflight */
 	uint64_t deadline_ms;
 	size_t pipe_bytes;
 	bool quiet;
 	bool may_cover;
-	bool known; /* the attach that loaded the agent that is there */
+	bool known; /* for `reattach`: the daemon knows the attach that loaded the agent */
 	const char *library;
 };
 
-/* The last resort against a file system of the target's that never answers. */
+/* Sets the deadline, and an alarm for the case that a file system of the target never answers. */
 static void set_deadline(struct inject *in, uint64_t ms)
 {
 	in->deadline_mono_ns = clock_mono_ns() + ms * NS_PER_MS;
@@ -50,7 +51,7 @@ int inject_open(struct inject *in)
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d", in->pid);
-	/* opened first: all that follows is checked against the process that the pidfd names */
+	/* opened first, so that all that follows can be checked against the process of the pidfd */
 	in->pidfd = (int)syscall(SYS_pidfd_open, in->pid, 0);
 	if (in->pidfd < 0)
 		return fault_set(in->fault, errno, FAULT_IDENTITY, "process %d: ", in->pid);
@@ -79,7 +80,7 @@ int inject_prepare(struct inject *in)
 
 /* ---- for the daemon ------------------------------------------------------------------------- */
 
-/* The START frame on stdin goes into control before the library is loaded. */
+/* Copies the START frame from stdin into `control`, before the library is loaded. */
 static int forward_start(struct inject *in, int control_fd)
 {
 	uint8_t frame[WIRE_FRAME_MAX];
@@ -105,7 +106,7 @@ static int injector_load(struct inject *in, const struct placement *p)
 	return r < 0 ? r : reply_check_load(reply, in->fault);
 }
 
-/* A cleaner of /tmp took the names away before the agent had opened them. */
+/* Have the FIFOs' names been deleted, for example by a job that cleans /tmp? */
 static bool names_are_gone(const struct placement *p)
 {
 	struct stat st;
@@ -113,7 +114,8 @@ static bool names_are_gone(const struct placement *p)
 	return fstat(p->events_fd, &st) == 0 && st.st_nlink == 0;
 }
 
-/* Its HELLO proves that the agent lives and has opened both FIFOs. It is left in the pipe. */
+/* Waits for HELLO, which proves that the agent runs and has opened both FIFOs. HELLO stays in the
+ * pipe. */
 static int wait_for_hello(struct inject *in, const struct placement *p)
 {
 	struct pollfd fd = { .fd = p->events_fd, .events = POLLIN };
@@ -127,7 +129,8 @@ static int wait_for_hello(struct inject *in, const struct placement *p)
 		if (names_are_gone(p) && ++gone > GONE_TURNS)
 			return fault_set(in->fault, EAGAIN, FAULT_HELLO,
 					 "%s was deleted while the agent was being loaded", p->dir);
-		if (fd.revents & POLLHUP) /* a FIFO whose writer has closed, poll(2): do not spin */
+		if (fd.revents & POLLHUP) /* no writer has the FIFO open, poll(2): poll would return
+					   * at once */
 			inject_pause_ms(2);
 	}
 	return fault_set(in->fault, ETIMEDOUT, FAULT_HELLO,
@@ -171,7 +174,7 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	if (r == 0)
 		r = place_begin(in, &p);
 	if (r == 0)
-		r = attach_begin(in); /* the JVM makes its socket while we write the library */
+		r = attach_begin(in); /* the JVM creates its socket while the library is written */
 	if (r == 0)
 		r = place(in, library_fd, args->quiet, args->pipe_bytes, &p);
 	if (r == 0)
@@ -183,8 +186,8 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	attach_abandon(in);
 	snprintf(result.library, sizeof(result.library), "%.40s/%.80s", p.dir, p.library);
 	result.strategy = p.strategy;
-	/* loaded or not, no name stays: the agent has both FIFOs open, the JVM has the library
-	 * mapped */
+	/* the names are removed even after a success: the agent has both FIFOs open, and the JVM
+	 * has mapped the library */
 	place_remove(in, &p);
 	cover_remove(in);
 	if (r == 0)
@@ -208,7 +211,7 @@ static int injector_cleanup(struct inject *in)
 	struct fault f = { 0 };
 
 	in->fault = &f;
-	/* a stopped process is no reason to leave its files */
+	/* the files of a stopped process (EAGAIN) are removed too */
 	if (inject_open(in) == 0 && (preflight_identity(in) == 0 || f.code == EAGAIN) &&
 	    inject_alive(in)) {
 		f = (struct fault){ 0 };
@@ -267,8 +270,8 @@ static int wrong_deadline(void)
 		DEADLINE_MS_MAX / 1000);
 }
 
-/* What getopt refused. Prints why; -1. */
-static int say_wrong_option(char **argv)
+/* Prints which option getopt has refused. Returns -1. */
+static int wrong_option(char **argv)
 {
 	const char *word = argv[optind - 1];
 
@@ -307,7 +310,7 @@ static int injector_parse_options(struct arguments *args, int argc, char **argv)
 		puts("kindling-inject " KINDLING_VERSION);
 		return 0;
 	case USAGE_WRONG:
-		say_wrong_option(argv);
+		wrong_option(argv);
 		return 2;
 	case USAGE_GO_ON:
 		break;
@@ -323,7 +326,7 @@ static int injector_parse_options(struct arguments *args, int argc, char **argv)
 	return read_deadline(args, line.deadline) < 0 ? 2 : -1;
 }
 
-/* PID START_TIME and what to do: result.h, receive.h */
+/* @argv: START_TIME, a command and its arguments, see result.h and receive.h. */
 static int run_for_daemon(struct inject *in, struct arguments *args, char **argv)
 {
 	if (!argv[0] || !argv[1] || !injector_number(argv[0], &in->start_time))

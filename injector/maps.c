@@ -1,4 +1,4 @@
-/* Reads what the preflight needs of the target's mappings, in one pass over them. */
+/* Reads the facts about the target's mappings that the preflight needs, in one pass. */
 #include "injector/inject.h"
 
 #include <inttypes.h>
@@ -6,7 +6,8 @@
 #include <string.h>
 #include "daemon/ground/maps.h"
 
-/* The lowest address of the first libjvm.so, which is the beginning of its file. */
+/* The address at which the file is mapped, from the line of its offset 0; 0 = a line of another
+ * part. */
 static uint64_t base_of(const char *line)
 {
 	uint64_t start, end, offset;
@@ -21,7 +22,7 @@ static void injector_maps_on_line(void *userdata, char *line)
 	struct maps *m = userdata;
 
 	m->copies += copies_is_one(line);
-	/* OpenJ9 has a libjvm.so as well, at a lower or a higher address */
+	/* OpenJ9 also has a libjvm.so, which may come before or after libj9vm */
 	if (strstr(line, "/libj9vm")) {
 		m->runtime = RUNTIME_OPENJ9;
 	} else if (strstr(line, "/libjvm.so")) {

@@ -1,11 +1,12 @@
 /*
- * The library on a separate file system, for a /tmp that is noexec, full or over its quota: a small
+ * Puts the library on a file system of its own if /tmp is noexec, full or over its quota: a small
  * tmpfs that is filled while no process can reach it, made read-only, and only then moved into the
- * target's mount namespace. It shows no path of the host. The JVM's mapping keeps it alive, so it
- * is unmounted as soon as the library is loaded.
+ * target's mount namespace. It reveals no path of the host. The JVM's mapping keeps its contents,
+ * so it is unmounted as soon as the library is loaded.
  *
- * move_mount and umount2 need a caller inside the namespace: a child enters it, using descriptors
- * only, makes the one call and ends. The injector's own namespaces never change.
+ * move_mount and umount2 need a caller inside the mount namespace: a child process enters it, makes
+ * that one call, with descriptors instead of paths, and ends. The injector never changes its own
+ * namespaces.
  */
 #include "injector/inject.h"
 
@@ -20,8 +21,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* By number: glibc has had functions for these since 2.36 only. sys/mount.h does not go together
- * with linux/mount.h, so what is needed of it stands here. */
+/* The calls are made by number, because glibc has functions for them only since 2.36. sys/mount.h
+ * conflicts with linux/mount.h, so the constants needed from it are defined here. */
 #define MNT_DETACH	2
 #define UMOUNT_NOFOLLOW 8
 
@@ -29,7 +30,7 @@
 #define FILES		 16
 #define CHILD_DEADLINE_S 5
 
-/* ---- made where nobody sees it -------------------------------------------------------------- */
+/* ---- a detached mount -------------------------------------------------------------- */
 
 static int mount_set(int fs, const char *key, const char *value)
 {
@@ -98,7 +99,8 @@ static int call_move(const struct call *c)
 			    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
-/* "." of a directory that is the mount's own root: whatever lies over it is not meant */
+/* Unmounts ".", after a change to the mount's root: a path could lead to another mount on top of
+ * it. */
 static int call_unmount(const struct call *c)
 {
 	return fchdir(c->mount_fd) < 0
@@ -110,7 +112,7 @@ static int wait_for_child(pid_t pid)
 {
 	int status;
 
-	/* its alarm ends it: this wait is bounded */
+	/* the child's alarm bounds this wait */
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
@@ -152,16 +154,16 @@ int mount_detach(const struct inject *in, int mount_fd)
 	return mount_inside(in, call_unmount, &c);
 }
 
-/* ---- left by a killed attempt --------------------------------------------------------------- */
+/* ---- recognising it --------------------------------------------------------------- */
 
 bool mount_is_ours(int dfd)
 {
 	struct statfs fs;
 	struct statx st;
 
-	/* the root of a tmpfs mount that belongs to the host's root: in a user namespace no one can
-	 * create such a file, and others who can (with CAP_SYS_ADMIN there) only lose their own
-	 * mount */
+	/* it must be the root of a tmpfs mount and owned by the host's root. Nobody inside a user
+	 * namespace can create such a directory; anyone who can (with CAP_SYS_ADMIN) would only
+	 * lose a mount of their own */
 	if (fstatfs(dfd, &fs) < 0 || fs.f_type != TMPFS_MAGIC ||
 	    syscall(SYS_statx, dfd, "", AT_EMPTY_PATH, STATX_UID, &st) < 0)
 		return false;

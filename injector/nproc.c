@@ -1,7 +1,8 @@
 /*
- * RLIMIT_NPROC: the number of threads that a user may have. A JVM of 17 whose attach listener
- * cannot start ends itself. The kernel counts per user and user namespace but shows the count
- * nowhere, so this file adds up the threads of all such processes.
+ * Checks RLIMIT_NPROC, the number of threads that a user may have: a JVM of JDK 17 ends itself if
+ * it cannot start its attach listener. The kernel counts threads per user and user namespace but
+ * shows the count nowhere, so this file adds up the threads of all processes of that user in that
+ * namespace.
  */
 #include "injector/inject.h"
 
@@ -15,7 +16,7 @@
 #define TASKS_NEEDED  4
 #define PROCESSES_MAX 65536
 
-/* The soft limit; 0 = none that counts. */
+/* The soft limit; 0 = unlimited or unknown. */
 static unsigned long long soft_limit(const struct inject *in)
 {
 	char text[4096], word[32];
@@ -33,7 +34,8 @@ static bool real_uid(const char *status, unsigned *ret)
 	return proc_field(status, "Uid:", text, sizeof(text)) && sscanf(text, "%u", ret) == 1;
 }
 
-/* @proc_dfd: /proc. Threads of @pid when it counts for (@uid, @userns). */
+/* The number of threads of @pid, or 0 if it has another user or user namespace than @uid and
+ * @userns. @proc_dfd: /proc. */
 static unsigned long threads_of(int proc_dfd, const char *pid, unsigned uid, const char *userns)
 {
 	CLEANUP(fd_closep) int dfd = openat(proc_dfd, pid, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -70,8 +72,8 @@ static unsigned long nproc_count(const struct inject *in, unsigned uid, unsigned
 	return total;
 }
 
-/* All threads of the host, "0.1 0.1 0.1 2/TOTAL 4711": where even they fit there is nothing to add
- * up. */
+/* The number of threads of the whole host, from "0.1 0.1 0.1 2/TOTAL 4711": if it is below the
+ * limit, the sum for one user need not be computed. */
 static unsigned long long all_threads(const struct inject *in)
 {
 	unsigned long long total;

@@ -1,7 +1,7 @@
 /*
- * The options that the owner gave to the JVM, from the command line and the three variables: the
- * second source, for a JVM whose flags cannot be read in its memory (vmflags.c). The last option
- * wins.
+ * Finds the options that the JVM was started with, in its command line and the three environment
+ * variables that HotSpot reads. This is the second choice, for a JVM whose flags cannot be read
+ * from its memory (vmflags.c). The last of several options wins.
  */
 #include "injector/inject.h"
 
@@ -10,7 +10,7 @@
 
 static bool is_end(const char *p, const char *end)
 {
-	return p >= end || strchr(" \t\n'\"", *p) != NULL; /* strchr finds the NUL too */
+	return p >= end || strchr(" \t\n'\"", *p) != NULL; /* strchr also finds the NUL */
 }
 
 int options_flag(const char *list, size_t len, const char *name)
@@ -41,7 +41,7 @@ static bool has_word(const char *list, size_t len, const char *word)
 	return false;
 }
 
-static void injector_options_look(void *userdata, const char *list, size_t len)
+static void options_read_list(void *userdata, const char *list, size_t len)
 {
 	struct options *o = userdata;
 	int flag = options_flag(list, len, "DisableAttachMechanism");
@@ -58,5 +58,5 @@ static void injector_options_look(void *userdata, const char *list, size_t len)
 void options_read(struct options *o, const char *cmdline, size_t cmdline_len, const char *environ,
 		  size_t environ_len)
 {
-	java_options_each(cmdline, cmdline_len, environ, environ_len, injector_options_look, o);
+	java_options_each(cmdline, cmdline_len, environ, environ_len, options_read_list, o);
 }

@@ -2,21 +2,20 @@
  * The library and the two FIFOs in /tmp/kindling/<version>/ of the target. Strategies, in order:
  *
  *   copy    a file in that directory
- *   mount   where /tmp is noexec, full or over its quota: on a tmpfs of ours (mount.c), mounted on
- *           m-<pid>-<random>/ in that directory for as long as the load takes. The FIFOs stay
- *           beside it: they need neither space nor the right to execute.
+ *   mount   if /tmp is noexec, full or over its quota: on a tmpfs of ours (mount.c), mounted on
+ *           m-<pid>-<random>/ in that directory while the library is loaded. The FIFOs are beside
+ *           it: they need neither space nor the right to execute.
+ *   tmpfs   if the JVM cannot write to /tmp, and so cannot create its attach socket either: a copy
+ *           on a tmpfs that covers all of /tmp (cover.c), if the settings allow it; otherwise the
+ *           attach is refused.
  *
- *   tmpfs   where the JVM may write nowhere in /tmp, and so cannot make its attach socket either:
- *           refused, or, where that was asked for, a copy on a tmpfs over all of /tmp (cover.c).
+ * JVMs of many users may share a /tmp (the host's, an emptyDir). Therefore directories and library
+ * belong to root of the target's user namespace, the directory is sticky like /tmp itself, and the
+ * FIFOs belong to the target. If that root cannot write there, everything belongs to the target. A
+ * directory of any other user is refused: its owner could replace the library after kindling has
+ * checked it and before the JVM loads it.
  *
- * A /tmp may be shared by JVMs of many users (the host's, an emptyDir). So the directories and the
- * library belong to the root of the target's user namespace, which nobody there can overrule, the
- * directory is sticky like /tmp itself, and the FIFOs belong to the target. Where that root may not
- * write, the target does it all. A directory that a stranger owns is refused: who owns it can put
- * another library in the place of ours between our look and the JVM's.
- *
- * Attempts that share the directory hold a shared lock on it; who is the last takes the library
- * away.
+ * Attempts that share the directory hold a shared lock on it; the last of them removes the library.
  */
 #include "injector/inject.h"
 
@@ -30,12 +29,14 @@
 #include <sys/statvfs.h>
 
 #define PLACE_DIR "/tmp/" PLACE_IN_TMP
-#define SPACE_NEEDED \
-	(4u << 20) /* the library with its debug information, and what the file system adds */
+/* bytes: the library with its debug information, and the file system's own overhead */
+#define SPACE_NEEDED (4u << 20)
 
-/* ---- looking -------------------------------------------------------------------------------- */
+/* ---- checks that change nothing
+ * -------------------------------------------------------------------------------- */
 
-/* A read-only root without any writable directory: the JVM could not make its attach socket. */
+/* Reports that no directory can be created; in a read-only root the JVM could not create its attach
+ * socket either. */
 static int no_directory(struct inject *in, int r)
 {
 	if (!in->may_cover && (r == -EROFS || r == -EACCES || r == -EPERM))
@@ -53,7 +54,7 @@ static int refuse_stranger(const struct inject *in, const struct stat *st)
 		st->st_uid, st->st_mode & 07777);
 }
 
-/* Checked with the target's ids, because root may always write. */
+/* Checked with the target's ids, because root could always write. */
 static int may_write(const struct inject *in, int dfd)
 {
 	int r = files_as_target(in);
@@ -76,7 +77,7 @@ static const char *against_copy(int dfd)
 }
 
 /* Replaces @dfd by its subdirectory @name if that exists. */
-static int place_look_into(struct inject *in, int *dfd, const char *name)
+static int place_plan_in(struct inject *in, int *dfd, const char *name)
 {
 	int fd = files_open(*dfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	struct stat st;
@@ -88,20 +89,20 @@ static int place_look_into(struct inject *in, int *dfd, const char *name)
 	return files_is_private(in, fd, &st) ? 0 : refuse_stranger(in, &st);
 }
 
-/* Opens the target's /tmp, where a JVM without an attach socket must be able to make one. */
+/* Opens the target's /tmp. Fails if the JVM has no attach socket and cannot create one there. */
 static int place_open_tmp(const struct inject *in, int *ret_dfd)
 {
 	CLEANUP(fd_closep) int dfd = files_open_tmp(in);
 	int r = dfd < 0 ? dfd : may_write(in, dfd);
 
-	/* the socket is there: whether another can be made does not matter */
+	/* if it has a socket, it need not be able to create another */
 	if (r < 0 && (dfd < 0 || !attach_has_socket(in)))
 		return r;
 	*ret_dfd = TAKE_FD(dfd);
 	return 0;
 }
 
-int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_why)
+int place_plan(struct inject *in, enum inject_strategy *ret, const char **ret_why)
 {
 	CLEANUP(fd_closep) int dfd = -1;
 	int r = place_open_tmp(in, &dfd);
@@ -113,9 +114,9 @@ int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_wh
 	}
 	if (r < 0)
 		return no_directory(in, r);
-	r = place_look_into(in, &dfd, "kindling");
+	r = place_plan_in(in, &dfd, "kindling");
 	if (r == 0)
-		r = place_look_into(in, &dfd, KINDLING_VERSION);
+		r = place_plan_in(in, &dfd, KINDLING_VERSION);
 	if (r < 0 && r != -ENOENT)
 		return in->fault->code ? r : no_directory(in, r);
 	*ret_why = against_copy(dfd);
@@ -123,18 +124,17 @@ int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_wh
 	return 0;
 }
 
-/* The same, and a tmpfs lies over /tmp where one is needed. */
 int place_begin(struct inject *in, struct placement *p)
 {
 	enum inject_strategy strategy;
 	int r = cover_find(in);
 
 	if (r >= 0)
-		r = place_look(in, &strategy, &p->against_copy);
+		r = place_plan(in, &strategy, &p->against_copy);
 	if (r < 0 || strategy != INJECT_OVER || in->cover_fd >= 0)
 		return r;
 	r = cover_mount(in);
-	return r < 0 ? r : place_look(in, &strategy, &p->against_copy);
+	return r < 0 ? r : place_plan(in, &strategy, &p->against_copy);
 }
 
 /* ---- directories ---------------------------------------------------------------------------- */
@@ -167,7 +167,8 @@ static int place_make_dirs(const struct inject *in, mode_t mode, struct placemen
 	return r < 0 ? r : place_enter(in, dir, KINDLING_VERSION, mode, &p->dir_dfd);
 }
 
-/* false = the directory was taken away meanwhile, or is being: make it again */
+/* Takes the shared lock. false = another attempt has removed the directory or is removing it, so it
+ * must be created again. */
 static bool place_lock(struct placement *p)
 {
 	CLEANUP(fd_closep) int again = -1;
@@ -175,7 +176,7 @@ static bool place_lock(struct placement *p)
 
 	p->lock_fd = files_open(p->dir_dfd, ".", O_RDONLY | O_DIRECTORY, 0);
 	if (p->lock_fd < 0)
-		return true; /* unreadable: continues without it */
+		return true; /* unreadable: continues without the lock */
 	if (flock(p->lock_fd, LOCK_SH | LOCK_NB) < 0)
 		return false;
 	again = files_open(p->tmp_dfd, PLACE_IN_TMP, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -196,8 +197,8 @@ static int place_open_dir(struct inject *in, struct placement *p)
 		if (r == 0)
 			r = place_make_dirs(in, 01777, p);
 		if (r < 0 && r != -ENOENT && !in->fault->code && in->keeper_uid != in->uid) {
-			/* a squashing file system, a /tmp of the target's own: as the target then
-			 */
+			/* root cannot write, as in a file system that squashes root or a /tmp that
+			 * only the target may use: continues as the target */
 			in->keeper_uid = in->uid;
 			in->keeper_gid = in->gid;
 			r = files_as_keeper(in);
@@ -234,7 +235,7 @@ static int make_fifo(const struct inject *in, int dfd, const char *name, int fla
 
 	if (mkfifoat(dfd, name, 0600) < 0)
 		return -errno;
-	/* between the two calls the target may have put something else there */
+	/* the target may have replaced the FIFO between the two calls */
 	fd = files_open_seen(dfd, name, flags, S_IFIFO, in->uid);
 	if (fd < 0)
 		return fd;
@@ -258,8 +259,8 @@ static int make_fifos(const struct inject *in, size_t pipe_bytes, uint64_t rando
 	if (r == 0)
 		r = make_fifo(in, p->dir_dfd, p->control, O_RDWR, &p->control_fd);
 	files_as_root();
-	/* root may go beyond the user's own limit of pipe pages; where not, the pipe stays smaller
-	 */
+	/* root may exceed the user's limit of pipe pages; if it may not, the pipe gets the largest
+	 * size that is allowed */
 	for (; r == 0 && pipe_bytes > 65536; pipe_bytes /= 2)
 		if (fcntl(p->events_fd, F_SETPIPE_SZ, (int)pipe_bytes) >= 0)
 			break;
@@ -310,7 +311,8 @@ static int place_mount(struct inject *in, const struct library *l, uint64_t rand
 	return 0;
 }
 
-/* The obstacle that place_look() found counts, but a full /tmp is still tried, last. */
+/* Places the library by mount if place_plan() has found an obstacle to a copy. A copy into a /tmp
+ * that seemed full is still tried as a last resort. */
 static int place_library(struct inject *in, const struct library *l, uint64_t random,
 			 struct placement *p)
 {

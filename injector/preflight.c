@@ -1,6 +1,6 @@
 /*
- * Everything that may say no before anything is sent to the target. A SIGQUIT to a process that
- * does not catch it ends it, and one to another runtime that does (Go, for one) ends it as well.
+ * The checks before anything is sent to the target. SIGQUIT ends a process that does not handle it,
+ * and also ends programs of some runtimes that do handle it, such as Go's.
  */
 #include "injector/inject.h"
 
@@ -31,8 +31,8 @@ static int check_state(struct inject *in, const char *stat)
 	}
 }
 
-/* Root of the target's user namespace: it keeps directory and library, so that no other uid that
- * shares this /tmp can put something in their place. */
+/* Finds root of the target's user namespace. It will own directory and library, so that no other
+ * uid that shares this /tmp can replace them. */
 static void find_keeper(struct inject *in)
 {
 	char map[4096];
@@ -47,9 +47,10 @@ static void find_keeper(struct inject *in)
 }
 
 /*
- * Supplementary groups also determine what the target may write: an emptyDir of a pod with fsGroup.
- * This process takes them over from here on: it needs none of its own, and must not write where
- * only those would allow it. If they cannot be set, it may write no more than before.
+ * Replaces this process's supplementary groups by the target's, which also determine where the
+ * target may write, for example in an emptyDir of a pod with fsGroup. This process needs none of
+ * its own, and must not write where only those would allow it. If they cannot be set, it may write
+ * no more than before.
  */
 static void take_groups(const char *status)
 {
@@ -131,8 +132,8 @@ static int preflight_forbidden(struct inject *in, const char *sentence)
 
 static char cmdline[256 * 1024], environment[256 * 1024];
 
-/* Checks the options of the command line and the variables; the flags in memory are more
- * reliable. */
+/* Reads the options from command line and environment variables, then the more reliable flags in
+ * memory. Returns 0, or -errno if the command line or the environment cannot be read. */
 static int read_options(struct inject *in, struct options *o)
 {
 	ssize_t n = proc_read(in->proc_dfd, "cmdline", cmdline, sizeof(cmdline));
@@ -203,15 +204,16 @@ static int check_signal(struct inject *in)
 		return preflight_forbidden(
 			in,
 			"the JVM was started with -Xrs and has no attach socket, so it cannot be attached to");
-	/* before the JVM has its handler the signal would end it */
+	/* before the JVM has set its handler, the signal would end it */
 	fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
 		  "the JVM does not handle SIGQUIT yet, which an attach needs");
 	in->fault->flags |= FAULT_RETRY_SOON;
 	return -EAGAIN;
 }
 
-/* No reason to refuse: the agent samples with a signal that no one else uses (engine/cpu_timer.c).
- * The daemon decides whether to stay away nevertheless (targets.foreign_profilers). */
+/* Another profiler is no reason to refuse: the agent samples with a signal that nobody else uses
+ * (agent/engine/cpu_timer.c). The daemon decides whether to attach nevertheless
+ * (targets.foreign_profilers). */
 static int check_profilers(struct inject *in)
 {
 	static char text[PROFILERS_TEXT_SIZE + 64];
@@ -237,8 +239,8 @@ static int check_profilers(struct inject *in)
 	return 0;
 }
 
-/* Its memory is read only after the check of the signal: a JVM that has its SIGQUIT handler has
- * read all its options, and its tables do not change any more. */
+/* Checks that read the JVM's memory come after "signal": a JVM that handles SIGQUIT has read all
+ * its options, and its tables no longer change. */
 /* clang-format off */
 const struct check preflight_checks[] = {
 	{ "process", preflight_identity, "the process runs",

@@ -1,6 +1,6 @@
 /*
- * An agent that a previous daemon left behind: its FIFOs have no names any more, but the target has
- * them open, and open files can be opened again through /proc/PID/fd (docs/decisions/0002).
+ * Finds the agent of a previous daemon. Its FIFOs have no names any more, but the target has them
+ * open, and open files can be opened again through /proc/PID/fd (docs/decisions/0002).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,14 +15,14 @@
 #include "injector/receive.h"
 #include "proto/wire.h"
 
-#define FDS_MAX	     65536 /* at most so many descriptors of a target are looked at */
+#define FDS_MAX	     65536 /* descriptors of a target that are examined */
 #define VERSIONS_MAX 8 /* of agents in one target */
-#define READER_NS    NS_PER_S /* the receiver of a daemon that was killed ends within it */
+#define READER_NS    NS_PER_S /* a killed daemon's receiver ends within this time */
 
 /*
- * Opens the FIFO behind descriptor @name of the target. The target decides what it is, so it is
- * opened with O_PATH, checked to be a FIFO of the target, and only then opened for reading or
- * writing.
+ * Opens descriptor @name of the target with O_PATH, and checks that it is a FIFO of the target. The
+ * target decides what the descriptor is, so only after this check is it opened for reading or
+ * writing. Returns an fd or -1.
  */
 static int open_path(uid_t uid, int fd_dfd, const char *name)
 {
@@ -34,7 +34,7 @@ static int open_path(uid_t uid, int fd_dfd, const char *name)
 	return TAKE_FD(fd);
 }
 
-static int injector_reattach_reopen(int path_fd, int flags)
+static int reattach_reopen(int path_fd, int flags)
 {
 	char path[40];
 
@@ -42,13 +42,13 @@ static int injector_reattach_reopen(int path_fd, int flags)
 	return open(path, flags | O_NONBLOCK | O_CLOEXEC);
 }
 
-/* An agent's pipes, O_PATH; -1 = not seen. */
+/* An agent's FIFOs, opened with O_PATH; -1 = not found. */
 struct fifos {
 	char version[VERSION_BYTES];
 	int events_fd, control_fd;
 };
 
-/* The agents in a target by their versions, ours the first. */
+/* The agents in a target, one for each version; our version comes first. */
 struct agents {
 	struct fifos of[VERSIONS_MAX];
 	unsigned n;
@@ -70,14 +70,15 @@ static struct fifos *agent_of(struct agents *a, const char *version, size_t len)
 	return f;
 }
 
-/* @link: what a descriptor of the target's leads to. */
+/* @fd: a descriptor of the target; @link: the path that it leads to. */
 static void take_fifo(int fd_dfd, const char *fd, const char *link, struct agents *a)
 {
 	static const char part[] = "/kindling/";
 	const char *version = NULL, *name;
 	struct fifos *f;
 
-	/* the last: /tmp itself may be a link, and the kernel prints what it leads to */
+	/* the last occurrence, because /tmp may be a symbolic link into a path that contains this
+	 * word */
 	for (const char *p = link; (p = strstr(p, part)); p++)
 		version = p + sizeof(part) - 1;
 	name = version ? strchr(version, '/') : NULL;
@@ -119,12 +120,12 @@ static void close_agents(struct agents *a)
 }
 
 /*
- * Does somebody read from it now? A FIFO can be opened for writing without waiting only while it
- * has a reader, fifo(7); the agent itself has it open for writing alone.
+ * Does another process read from it now? A FIFO can be opened for writing without waiting only
+ * while it has a reader, fifo(7); the agent itself has it open for writing only.
  */
 static bool has_reader(int events_fd)
 {
-	CLEANUP(fd_closep) int fd = injector_reattach_reopen(events_fd, O_WRONLY);
+	CLEANUP(fd_closep) int fd = reattach_reopen(events_fd, O_WRONLY);
 
 	return fd >= 0;
 }
@@ -159,9 +160,9 @@ static bool stays_read_from(const struct agents *a)
 	return false;
 }
 
-/* Removes an agent without a reader: its daemon was killed, and the agent would sleep in the target
- * until that ends. The frame is the same in every version. */
-static void injector_reattach_send_away(const struct fifos *f, struct receive_found *ret)
+/* Tells an agent without a reader to detach: its daemon was killed, and otherwise it would sleep in
+ * the target until that ends. The DETACH frame is the same in every version. */
+static void reattach_detach_agent(const struct fifos *f, struct receive_found *ret)
 {
 	CLEANUP(fd_closep) int fd = -1;
 	uint8_t frame[WIRE_FRAME_MAX];
@@ -170,25 +171,24 @@ static void injector_reattach_send_away(const struct fifos *f, struct receive_fo
 
 	if (!has_both(f) || has_reader(f->events_fd))
 		return;
-	fd = injector_reattach_reopen(f->control_fd, O_WRONLY);
+	fd = reattach_reopen(f->control_fd, O_WRONLY);
 	wire_begin(&w, frame, WIRE_DETACH);
 	len = wire_end(&w, 1);
 	if (fd >= 0 && write(fd, frame, len) == (ssize_t)len)
 		snprintf(ret->sent_away, sizeof(ret->sent_away), "%s", f->version);
 }
 
-static int injector_reattach_take_over(const struct fifos *ours, int *ret_events_fd,
-				       int *ret_control_fd)
+static int reattach_take_over(const struct fifos *ours, int *ret_events_fd, int *ret_control_fd)
 {
 	CLEANUP(fd_closep) int control_fd = -1;
 	int events_fd;
 
 	if (!has_both(ours))
 		return 0;
-	control_fd = injector_reattach_reopen(ours->control_fd, O_WRONLY);
+	control_fd = reattach_reopen(ours->control_fd, O_WRONLY);
 	if (control_fd < 0)
 		return 0;
-	events_fd = injector_reattach_reopen(ours->events_fd, O_RDONLY);
+	events_fd = reattach_reopen(ours->events_fd, O_RDONLY);
 	if (events_fd < 0)
 		return 0;
 	*ret_events_fd = events_fd;
@@ -196,7 +196,7 @@ static int injector_reattach_take_over(const struct fifos *ours, int *ret_events
 	return 1;
 }
 
-static bool injector_reattach_look(const struct inject *in, struct agents *a)
+static bool reattach_find_agents(const struct inject *in, struct agents *a)
 {
 	CLEANUP(fd_closep) int dfd = -1, pid_dfd = -1;
 	char path[40], stat[1024];
@@ -218,16 +218,16 @@ void reattach_find(const struct inject *in, uid_t uid, bool known, struct receiv
 	bool busy;
 
 	ret->found = 0;
-	if (!injector_reattach_look(in, &agents))
+	if (!reattach_find_agents(in, &agents))
 		return;
 	busy = stays_read_from(&agents);
-	/* its attach must be known: any process can hold two FIFOs of these names */
+	/* the daemon must know the agent's attach, because any process can hold two FIFOs of these
+	 * names */
 	for (unsigned i = known ? 1 : 0; i < agents.n; i++)
-		injector_reattach_send_away(&agents.of[i], ret);
+		reattach_detach_agent(&agents.of[i], ret);
 	if (busy)
 		ret->found = -EBUSY;
 	else if (known)
-		ret->found =
-			injector_reattach_take_over(&agents.of[0], ret_events_fd, ret_control_fd);
+		ret->found = reattach_take_over(&agents.of[0], ret_events_fd, ret_control_fd);
 	close_agents(&agents);
 }

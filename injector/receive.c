@@ -19,17 +19,17 @@
 
 #define PIPE_BYTES_MIN	4096
 #define DRAIN_READS_MAX 512 /* reads that empty any pipe */
-/* Buffer to a slow daemon: it must take most of this before more is read, and only then are its
- * messages read. */
+/* Send buffer for a slow daemon. While it is full the receiver waits, and reads neither pipes nor
+ * messages. */
 #define SOCKET_BYTES (2 * RECEIVE_BYTES)
 /* An agent gives up a pipe that has been full for ten seconds. */
 #define LEASE_NS (9 * NS_PER_S)
-/* The full time between two reads applies to a pipe of this size; a smaller pipe fills up sooner
- * and is read more often. */
+/* The gathering time of RECEIVE_GATHER is meant for a pipe of this size; a smaller pipe fills up
+ * sooner and is read more often. */
 #define GATHER_PIPE_BYTES (1024 * 1024)
 #define GATHER_MS_MAX	  1000
-/* All receivers of the host read at the same moments, and the kernel may wake them together: then
- * one wake-up of the daemon, and of the CPU, serves many messages. */
+/* Timer slack, which lets the kernel wake all receivers of the host together: then one wake-up of
+ * the daemon, and of the CPU, serves many messages. */
 #define GATHER_SLACK_NS (4 * NS_PER_MS)
 #define ANSWER_NS	NS_PER_S
 
@@ -38,7 +38,7 @@ struct receiver {
 	size_t chunk; /* bytes of a read */
 	uint64_t read_mono_ns; /* when events was last read */
 	uint64_t pipe_bytes;
-	uint64_t gather_ns; /* after a read; RECEIVE_GATHER */
+	uint64_t gather_ns; /* between two reads; RECEIVE_GATHER */
 	/* `events` is not read before this time; 0 = as soon as it has data */
 	uint64_t next_mono_ns;
 	/* time of the last command to the agent, whose answer is passed on at once */
@@ -49,7 +49,7 @@ struct receiver {
 
 /* Sends a message, waiting for the daemon if necessary. Meanwhile data stays in the pipe, and the
  * agent counts its drops. */
-static void receive_say(struct receiver *r, char what, const void *content, size_t len)
+static void receive_send(struct receiver *r, char what, const void *content, size_t len)
 {
 	struct iovec iov[2] = { { &what, 1 }, { (void *)(uintptr_t)content, len } };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
@@ -71,7 +71,7 @@ static size_t pass_on(struct receiver *r)
 		return 0;
 	if (r->allowed != RECEIVE_UNBOUNDED)
 		r->allowed -= (uint32_t)n;
-	receive_say(r, RECEIVE_DATA, buf, (size_t)n);
+	receive_send(r, RECEIVE_DATA, buf, (size_t)n);
 	return r->over ? 0 : (size_t)n;
 }
 
@@ -82,9 +82,9 @@ static void receive_drain(struct receiver *r)
 }
 
 /*
- * Has the agent given up a pipe that was not read? A stopped daemon causes no POLLERR in the agent.
- * A full pipe may hold only half of its size: a frame never shares a page that it does not fit
- * into.
+ * Has the agent given up, because the pipe was full for too long? It does that when nobody reads: a
+ * stopped daemon causes no POLLERR in the agent. A full pipe may hold only half of its size,
+ * because a frame that does not fit into the rest of a page begins a new one.
  */
 static bool lease_is_lost(struct receiver *r)
 {
@@ -96,9 +96,9 @@ static bool lease_is_lost(struct receiver *r)
 	       waiting > fcntl(r->events_fd, F_GETPIPE_SZ) / 3;
 }
 
-/* Sets the time of the next read. An agent that rarely writes is read at once; if more is waiting
- * than one read takes, the next read follows. Otherwise the next read is at a multiple of the
- * gathering time, the same for all receivers. */
+/* Sets the time of the next read. It follows at once if the agent writes rarely, was just sent a
+ * command, or has more data than one read takes. Otherwise it is at the next multiple of the
+ * gathering time, which is the same moment for all receivers. */
 static void gather(struct receiver *r, uint64_t since_last_ns, bool all_read)
 {
 	bool waits = all_read && since_last_ns < 2 * r->gather_ns &&
@@ -119,7 +119,7 @@ static void on_events(struct receiver *r)
 		return;
 	}
 	receive_drain(r);
-	receive_say(r, RECEIVE_LATE, NULL, 0);
+	receive_send(r, RECEIVE_LATE, NULL, 0);
 }
 
 /* Changes the gathering time. Data that is waiting is read now. */
@@ -141,7 +141,7 @@ static void on_word(struct receiver *r)
 		r->over = true;
 	} else if (n > 0 && buf[0] == RECEIVE_ASK) {
 		receive_drain(r);
-		receive_say(r, RECEIVE_ANSWER, NULL, 0);
+		receive_send(r, RECEIVE_ANSWER, NULL, 0);
 	} else if (n == 1 + sizeof(r->allowed) && buf[0] == RECEIVE_ALLOW) {
 		memcpy(&r->allowed, buf + 1, sizeof(r->allowed));
 	} else if (n == 1 + sizeof(ms) && buf[0] == RECEIVE_GATHER) {
@@ -151,7 +151,7 @@ static void on_word(struct receiver *r)
 		r->asked_mono_ns = clock_mono_ns();
 		r->next_mono_ns = 0;
 		if (write(r->control_fd, buf + 1, (size_t)n - 1) != n - 1)
-			receive_say(r, RECEIVE_UNWRITTEN, NULL, 0);
+			receive_send(r, RECEIVE_UNWRITTEN, NULL, 0);
 	}
 }
 
@@ -186,8 +186,8 @@ void receive_run(int socket_fd, int events_fd, int control_fd)
 	while (!r.over) {
 		int wait = gathers_ms(&r);
 
-		/* while nothing may be read the end of the pipe is not reported either: its
-		 * content comes first */
+		/* while nothing may be read, the pipe is not polled at all: its end must not be
+		 * noticed before its content was read */
 		fds[1].fd = r.allowed && wait < 0 ? events_fd : -1;
 		fds[1].revents = 0;
 		if (poll(fds, 2, wait) < 0) {
@@ -216,7 +216,7 @@ static const int calls[] = {
 	SYS_exit,  SYS_exit_group,
 };
 
-/* From here on the receiver only copies a target's bytes, for which it needs no rights. */
+/* Drops all rights: from here on the receiver only copies the target's bytes. */
 static void receive_begin_reading(int socket_fd)
 {
 	int bytes = SOCKET_BYTES;
@@ -230,8 +230,8 @@ static void receive_begin_reading(int socket_fd)
 
 /* ---- where the pipes come from -------------------------------------------------------------- */
 
-/* Only the daemon ends a receiver, not a signal to a process group: its last frames are on their
- * way. */
+/* Only the daemon ends a receiver. A signal to the process group must not, because the agent's last
+ * frames are still to be passed on. */
 static void receive_begin(void)
 {
 	(void)alarm(0);
@@ -292,7 +292,7 @@ int receive_attached(int socket_fd, int pipes_fd)
 	return 0;
 }
 
-/* The bytes that a former daemon did not read may begin in the middle of a frame. */
+/* Discards what a previous daemon did not read, which may begin in the middle of a frame. */
 static void receive_discard(int events_fd)
 {
 	uint8_t junk[4096];
@@ -314,7 +314,7 @@ int receive_reattached(const struct inject *in, int socket_fd, size_t pipe_bytes
 		(void)fcntl(events_fd, F_SETPIPE_SZ, (int)pipe_bytes);
 		receive_discard(events_fd);
 	}
-	receive_say(&r, RECEIVE_FOUND, &answer, sizeof(answer));
+	receive_send(&r, RECEIVE_FOUND, &answer, sizeof(answer));
 	if (answer.found != 1 || r.over)
 		return 0;
 	receive_begin_reading(socket_fd);

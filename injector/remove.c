@@ -1,7 +1,7 @@
 /*
- * Removes what place.c created: in the same attempt, or in a later one or a cleanup if that was
- * killed. Attempts that share a directory hold a shared lock on it; the last one removes the
- * library and the directories, too.
+ * Removes what place.c created: in the same attempt, or, if that was killed, in a later one or in a
+ * cleanup. Attempts that share a directory hold a shared lock on it; the last one also removes the
+ * library and the directories.
  */
 #include "injector/inject.h"
 
@@ -27,8 +27,7 @@ enum removal {
 	REMOVE_ALL, /* remove the libraries too, which other targets may use */
 };
 
-/* Removes a mount point of an attempt on @in. What is mounted there is unmounted only if it is
- * ours. */
+/* Removes a mount point of an attempt on @in. Unmounts only a mount of kindling. */
 static void remove_mount(const struct inject *in, int dir_dfd, const char *name)
 {
 	CLEANUP(fd_closep)
@@ -55,8 +54,9 @@ static const char *own_suffix(const struct inject *in, const char *name)
 }
 
 /*
- * Is that attempt over? Who made its FIFO has it open for reading, and a FIFO can be opened for
- * writing without waiting only while it has a reader, fifo(7). One that has no FIFO yet may live.
+ * Is that attempt over? As long as it runs it has its FIFO open for reading, and a FIFO can be
+ * opened for writing without waiting only while it has a reader, fifo(7). An attempt that has no
+ * FIFO yet may still run.
  */
 static bool remove_is_over(const struct inject *in, int dir_dfd, const char *suffix)
 {
@@ -117,15 +117,16 @@ static void remove_dirs(int tmp_dfd, const char *version)
 	(void)unlinkat(tmp_dfd, "kindling", AT_REMOVEDIR);
 }
 
-/* @lock_fd may hold the shared lock; turning it into an exclusive one fails while another holds it.
- * @others: what goes while one does. */
+/* Tries to turn the shared lock of @lock_fd into an exclusive one, which fails while another
+ * attempt holds a lock. @others: what to remove in that case. */
 static void remove_all(const struct inject *in, int tmp_dfd, const char *version, int dir_dfd,
 		       int lock_fd, enum removal others)
 {
 	bool last = lock_fd < 0 || flock(lock_fd, LOCK_EX | LOCK_NB) == 0;
 	enum removal what = last ? REMOVE_ALL : others;
 
-	/* FIFOs of the target are in a sticky directory of its root's: both may be needed */
+	/* the target's FIFOs are in a sticky directory that belongs to root of its namespace, so
+	 * both ids may be needed */
 	if (files_as_target(in) == 0)
 		remove_files(in, dir_dfd, what);
 	if (files_as_keeper(in) == 0) {
@@ -143,7 +144,7 @@ void place_remove(const struct inject *in, struct placement *p)
 	if (p->mount_fd >= 0)
 		(void)mount_detach(in, p->mount_fd);
 	p->mount_fd = fd_close(p->mount_fd);
-	/* a tmpfs over /tmp is removed with all its content */
+	/* a tmpfs over /tmp is unmounted with all its content */
 	if (p->dir_dfd >= 0 && in->cover_fd < 0)
 		remove_all(in, p->tmp_dfd, KINDLING_VERSION, p->dir_dfd, p->lock_fd, REMOVE_OWN);
 	p->dir_dfd = fd_close(p->dir_dfd);
@@ -163,8 +164,8 @@ static void clean_version(const struct inject *in, int tmp_dfd, int dir_dfd, con
 		remove_all(in, tmp_dfd, version, dfd, dfd, REMOVE_DEAD);
 }
 
-/* Of every version: a daemon that was killed may have been another one than this. Its attempts hold
- * their lock, too. */
+/* In the directories of all versions, because a killed daemon may have had another version than
+ * this one. Running attempts of other versions hold the same lock. */
 void place_cleanup(const struct inject *in)
 {
 	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
@@ -181,6 +182,6 @@ void place_cleanup(const struct inject *in)
 		if (version_is(e->d_name, strlen(e->d_name)))
 			clean_version(in, tmp, fd, e->d_name);
 	closedir(dir);
-	/* an attempt may have been killed between making the two directories */
+	/* an attempt may have been killed after it made the first of the two directories */
 	remove_dirs(tmp, KINDLING_VERSION);
 }

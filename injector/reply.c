@@ -1,14 +1,17 @@
 /*
- * What a JVM answers to `load` (facts of HotSpot 8 to 28): "0\n" and "0\n" (8) or "return code:
- * 0\n" (9+) for success. From 21 on a failure starts with "0" too, older ones with "-1"; so only
- * the words count.
+ * Understands a JVM's answer to `load`, as observed with HotSpot 8 to 28. Success is "0
+ * 0
+ * " (JDK 8) or "0
+ * return code: 0
+ * " (9 and later). A failure starts with "-1" up to JDK 20, but with "0" from 21 on, so only the
+ * text is evaluated.
  */
 #include "injector/inject.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* A line of the text after the first line, without control characters. */
+/* Copies the first line of text after the status line, with '?' for control characters. */
 static void second_line(const char *reply, char *ret, size_t size)
 {
 	const char *p = strchr(reply, '\n');

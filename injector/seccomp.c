@@ -1,8 +1,8 @@
 /*
- * See seccomp.h. Filters are read by ptrace, which stops one thread for some 50 us: a thread that
- * sleeps on a futex, because that sleep resumes unnoticed (an epoll_wait() would return EINTR).
- * There is no other way to read them; a fork() in the target, which could try the calls, would copy
- * the page tables of its whole heap.
+ * See seccomp.h. Filters are read by ptrace, which stops one thread for some 50 us. A thread that
+ * sleeps on a futex is chosen, because that sleep resumes unnoticed, while an epoll_wait() would
+ * return EINTR. There is no other way to read them; a fork() in the target, to try the calls, would
+ * copy the page tables of its whole heap.
  */
 #include "injector/seccomp.h"
 
@@ -25,7 +25,7 @@
 #define FILTERS_MAX	 64
 #define INSTRUCTIONS_MAX 4096 /* BPF_MAXINSNS */
 #define STOP_MS		 200
-#define SLEEPER_MS	 1000 /* until some thread sleeps */
+#define SLEEPER_MS	 1000 /* wait for a thread that sleeps */
 #define SLEEPER_PAUSE_MS 20
 #define THREADS_MAX	 1024
 
@@ -35,7 +35,8 @@
 #define ARCH AUDIT_ARCH_X86_64
 #endif
 
-/* ---- the machine ---------------------------------------------------------------------------- */
+/* ---- running a filter
+ * ---------------------------------------------------------------------------- */
 
 struct machine {
 	uint32_t a, x, mem[BPF_MEMWORDS];
@@ -167,7 +168,8 @@ bool seccomp_is_deadly(uint32_t action)
 
 /* ---- the target's filters ------------------------------------------------------------------- */
 
-/* The first system call of our agent that this filter would end the process for; NULL = none. */
+/* The name of the agent's first system call for which this filter would end the process; NULL =
+ * none. */
 static const char *deadly_call(const struct sock_filter *code, size_t len)
 {
 	for (size_t i = 0; i < agent_call_count; i++) {
@@ -180,7 +182,7 @@ static const char *deadly_call(const struct sock_filter *code, size_t len)
 	return NULL;
 }
 
-/* Reads the filters of a thread that we have stopped. 0, or -errno: they cannot be read. */
+/* Reads the filters of a thread that is stopped by ptrace. 0, or -errno if they cannot be read. */
 static int seccomp_check_filters(pid_t tid, const char **ret_name)
 {
 	static struct sock_filter code[INSTRUCTIONS_MAX];
@@ -216,7 +218,7 @@ static int seccomp_stop_and_check(pid_t tid, const char **ret_name)
 			}
 			inject_pause_ms(1);
 		}
-	/* a signal that arrived first and stopped the thread is delivered */
+	/* if a signal stopped the thread first, it is delivered now */
 	signal = WIFSTOPPED(status) && status >> 16 == 0 ? WSTOPSIG(status) : 0;
 	(void)ptrace(PTRACE_DETACH, tid, NULL, (void *)(long)signal);
 	return r;
@@ -252,7 +254,7 @@ int seccomp_read(const struct inject *in, const char **ret_name)
 	return tid ? seccomp_stop_and_check(tid, ret_name) : -EBUSY;
 }
 
-/* @ret_name: "" = none. A process with a filter cannot read those of others, and asks
+/* @ret_name: "" = none. A process with a filter cannot read those of others, so it asks
  * kindling-filters. */
 static int read_or_ask(const struct inject *in, char *ret_name, size_t size)
 {
@@ -267,7 +269,8 @@ static int read_or_ask(const struct inject *in, char *ret_name, size_t size)
 	return r;
 }
 
-/* Threads of a JVM that is just starting, or that has no CPU, may all run at one moment. */
+/* Retries for a second, because no thread may sleep at the moment in a JVM that is starting or gets
+ * little CPU time. */
 static int seccomp_read_patiently(const struct inject *in, char *ret_name, size_t size)
 {
 	int r = read_or_ask(in, ret_name, size);

@@ -1,6 +1,6 @@
 /*
- * See vmclasses.h. The JVM keeps the classes that it knows itself in an array, of which it exports
- * where the first one lies. The one that is wanted is found by its name.
+ * See vmclasses.h. The JVM keeps the classes that its own code uses in an array and exports the
+ * address of the first entry; the class is found by its name.
  */
 #include "injector/vmclasses.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include "injector/vmtables.h"
 
-#define CLASSES_MAX 300 /* entries of the array that are looked at; JDK 28 has a third of that */
+#define CLASSES_MAX 300 /* entries of the array that are examined; JDK 28 has a third as many */
 
 enum { NAME, LENGTH, BODY, STATE, FIRST, FIELD_COUNT };
 static const struct vmtables_field wanted[FIELD_COUNT] = {
@@ -33,7 +33,7 @@ static bool vmclasses_is_called(struct vmmemory *m, const struct vmtables_field 
 	       memcmp(text, name, length) == 0;
 }
 
-static int vmclasses_look(struct vmmemory *m)
+static int vmclasses_find_virtual(struct vmmemory *m)
 {
 	struct vmtables_field f[FIELD_COUNT];
 	int32_t initialised;
@@ -43,7 +43,8 @@ static int vmclasses_look(struct vmmemory *m)
 	vmtables_fields(m, f, FIELD_COUNT);
 	for (size_t i = 0; i < FIELD_COUNT; i++)
 		if (!f[i].found)
-			return i == FIRST ? 0 : -EPROTO; /* 8 and 11 have another array */
+			return i == FIRST ? 0 : -EPROTO; /* JDK 8 and 11 have another array, and no
+							  * virtual threads */
 	if (!vmtables_constant(m, "InstanceKlass::fully_initialized", &initialised))
 		return -EPROTO;
 	for (uint64_t i = 0; i < CLASSES_MAX; i++) {
@@ -54,7 +55,7 @@ static int vmclasses_look(struct vmmemory *m)
 				       ? state >= initialised
 				       : -EFAULT;
 	}
-	return 0; /* before 19 there is none */
+	return 0; /* no such class: JDK before 19 */
 }
 
 int vmclasses_virtual_threads(struct inject *in)
@@ -62,5 +63,5 @@ int vmclasses_virtual_threads(struct inject *in)
 	struct vmmemory *m;
 	int r = vmmemory_of(in, &m);
 
-	return r < 0 ? r : vmclasses_look(m);
+	return r < 0 ? r : vmclasses_find_virtual(m);
 }

@@ -1,6 +1,7 @@
 /*
- * The values of a JVM's flags, read from its memory: the one place where all sources of options
- * meet (command line, variables, @files, -XX:Flags, the code of a program that made its own JVM).
+ * Reads the values of a JVM's flags from its memory, where the options of all sources are combined:
+ * command line, environment variables, @files, -XX:Flags, and the code of a program that embeds the
+ * JVM.
  */
 #include "injector/vmflags.h"
 
@@ -69,7 +70,8 @@ int vmflags_read(struct inject *in, struct vmflag *flags, size_t n)
 	return 0;
 }
 
-/* ---- made of them --------------------------------------------------------------------------- */
+/* ---- values derived from flags and tables
+ * --------------------------------------------------------------------------- */
 
 int vmflags_text(struct inject *in, const char *name, char *ret, size_t size)
 {
@@ -77,7 +79,8 @@ int vmflags_text(struct inject *in, const char *name, char *ret, size_t size)
 	int r = vmflags_read(in, &flag, 1);
 
 	memset(ret, 0, size);
-	/* a text at the edge of its mapping counts as missing */
+	/* a text so close to the end of its mapping that @size bytes cannot be read counts as
+	 * missing */
 	if (r == 0 && flag.found && !vmmemory_read_now(in->memory, flag.value, ret, size - 1))
 		memset(ret, 0, size);
 	return r;

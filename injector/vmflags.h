@@ -20,8 +20,9 @@ struct vmflag {
  */
 int vmflags_read(struct inject *in, struct vmflag *flags, size_t n);
 
-/* The value of a flag that is a text, "" if it is not set or there is none. 0 or -errno. */
+/* The value of a text flag, cut to @size; "" if it is not set or this JVM does not have it. 0 or
+ * -errno. */
 int vmflags_text(struct inject *in, const char *name, char *ret, size_t size);
 
-/* The version of the JDK, from the same tables. 0 or -errno. */
+/* The version of the JDK, from the tables of vmtables.h. 0 or -errno. */
 int vmflags_version(struct inject *in, struct jdk_version *ret);

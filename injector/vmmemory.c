@@ -20,23 +20,23 @@ bool vmmemory_read_now(const struct vmmemory *m, uint64_t address, void *ret, si
 
 /* The bytes at an address, up to the end of its page; @len is lowered to that. NULL = not
  * mapped. */
-static const uint8_t *vmmemory_look_at(struct vmmemory *m, uint64_t address, size_t *len)
+static const uint8_t *vmmemory_bytes_at(struct vmmemory *m, uint64_t address, size_t *len)
 {
 	size_t at = address % VMMEMORY_PAGE;
 	uint64_t start = address - at;
-	size_t place = start / VMMEMORY_PAGE % VMMEMORY_PAGES;
+	size_t slot = start / VMMEMORY_PAGE % VMMEMORY_PAGES;
 
-	if (start == 0) /* nobody's */
+	if (start == 0) /* page 0 is never mapped */
 		return NULL;
-	if (m->addresses[place] != start) {
-		m->addresses[place] = 0;
-		if (!vmmemory_read_now(m, start, m->pages[place], VMMEMORY_PAGE))
+	if (m->addresses[slot] != start) {
+		m->addresses[slot] = 0;
+		if (!vmmemory_read_now(m, start, m->pages[slot], VMMEMORY_PAGE))
 			return NULL;
-		m->addresses[place] = start;
+		m->addresses[slot] = start;
 	}
 	if (*len > VMMEMORY_PAGE - at)
 		*len = VMMEMORY_PAGE - at;
-	return m->pages[place] + at;
+	return m->pages[slot] + at;
 }
 
 bool vmmemory_read(struct vmmemory *m, uint64_t address, void *ret, size_t size)
@@ -45,7 +45,7 @@ bool vmmemory_read(struct vmmemory *m, uint64_t address, void *ret, size_t size)
 		const uint8_t *bytes;
 
 		n = size - done;
-		bytes = vmmemory_look_at(m, address + done, &n);
+		bytes = vmmemory_bytes_at(m, address + done, &n);
 		if (!bytes)
 			return false;
 		memcpy((uint8_t *)ret + done, bytes, n);
@@ -59,7 +59,7 @@ bool vmmemory_is(struct vmmemory *m, uint64_t address, const char *wanted)
 		const uint8_t *bytes;
 
 		n = size - done;
-		bytes = vmmemory_look_at(m, address + done, &n);
+		bytes = vmmemory_bytes_at(m, address + done, &n);
 		if (!bytes || memcmp(bytes, wanted + done, n) != 0)
 			return false;
 	}
@@ -100,7 +100,7 @@ static bool find_symbols(struct vmmemory *m)
 	for (int i = 0; at && i < DYNAMIC_MAX && vmmemory_read(m, at, &dyn, sizeof(dyn)) &&
 			dyn.d_tag != DT_NULL;
 	     i++, at += sizeof(dyn)) {
-		/* glibc has turned these offsets into addresses, musl has not */
+		/* glibc has turned these offsets into addresses in memory, musl has not */
 		uint64_t p = dyn.d_un.d_ptr < m->base ? m->base + dyn.d_un.d_ptr : dyn.d_un.d_ptr;
 
 		if (dyn.d_tag == DT_SYMTAB)

@@ -1,7 +1,7 @@
 /*
  * Reads the memory of a HotSpot JVM, and finds the variables that its libjvm exports, in JDK 8 to
  * 28 alike. The process may be hostile: addresses are only passed to pread() on /proc/PID/mem, and
- * every loop is bounded. At worst we believe a wrong value about a process that lies about itself.
+ * every loop is bounded. At worst, a process can make kindling believe wrong values about itself.
  */
 #pragma once
 
@@ -15,11 +15,11 @@
 
 struct vmmemory {
 	int fd;
-	uint64_t base; /* of libjvm.so */
+	uint64_t base; /* address of libjvm.so */
 	uint64_t symtab, strtab;
 	size_t symbols;
 	/* a cache: page N of the memory is in entry N % VMMEMORY_PAGES */
-	uint64_t addresses[VMMEMORY_PAGES]; /* 0 = none is */
+	uint64_t addresses[VMMEMORY_PAGES]; /* the page's address; 0 = the entry is empty */
 	uint8_t pages[VMMEMORY_PAGES][VMMEMORY_PAGE];
 };
 
@@ -35,9 +35,9 @@ void vmmemory_close(struct inject *in);
 bool vmmemory_read(struct vmmemory *m, uint64_t address, void *ret, size_t size);
 uint64_t vmmemory_word(struct vmmemory *m,
 		       uint64_t address); /* 0 also if the memory is not mapped */
-/* Is @text, with its NUL, at the address? */
+/* Is the string @wanted, with its NUL, at the address? */
 bool vmmemory_is(struct vmmemory *m, uint64_t address, const char *wanted);
-/* Reads memory that may change: never from the cache. */
+/* Reads memory that may change, bypassing the cache. */
 bool vmmemory_read_now(const struct vmmemory *m, uint64_t address, void *ret, size_t size);
 
 /* The addresses of the variables @names of libjvm, found in one pass over its symbols; 0 = there is

@@ -1,13 +1,13 @@
 /*
- * See vmtables.h. Each table is an array of rows, ended by one without a name. Where it begins, how
- * large a row is and where in it the columns lie say variables of libjvm's.
+ * See vmtables.h. Each table is an array of rows, ended by one without a name. Exported variables
+ * of libjvm give its address, the size of a row and the offsets of the columns.
  */
 #include "injector/vmtables.h"
 
 #define ROWS_MAX 20000 /* no table has more rows */
 
 enum { FIRST_ROW, STRIDE, NAME, VARIABLES_MAX = 6 };
-/* behind those three */
+/* the columns of each table follow those three */
 enum { FIELD = NAME + 1, OFFSET, ADDRESS };
 enum { SIZE = NAME + 1 };
 enum { VALUE = NAME + 1 };
@@ -36,8 +36,8 @@ static const char *const constants[] = {
 struct table {
 	struct vmmemory *m;
 	uint64_t variables[VARIABLES_MAX];
-	uint64_t row, name; /* where they lie */
-	unsigned rows; /* that were seen */
+	uint64_t row, name; /* addresses of the current row and its name */
+	unsigned rows; /* rows read so far */
 };
 
 static struct table open_table(struct vmmemory *m, const char *const names[], size_t n)

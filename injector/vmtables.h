@@ -1,5 +1,5 @@
-/* The tables that libjvm exports for debuggers: offsets of the JVM's fields and sizes of its
- * types. */
+/* Reads the tables that libjvm exports for debuggers (vmStructs.hpp): offsets of the JVM's fields,
+ * sizes of its types, constants. */
 #pragma once
 
 #include "injector/vmmemory.h"
@@ -14,5 +14,5 @@ struct vmtables_field {
 void vmtables_fields(struct vmmemory *m, struct vmtables_field *fields, size_t n);
 /* The size of an object in bytes, from gHotSpotVMTypes; 0 = there is no such type. */
 uint64_t vmtables_size(struct vmmemory *m, const char *type);
-/* Of gHotSpotVMIntConstants. */
+/* A constant from gHotSpotVMIntConstants; false = there is none of that name. */
 bool vmtables_constant(struct vmmemory *m, const char *name, int32_t *ret);

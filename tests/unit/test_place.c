@@ -435,7 +435,7 @@ static void nothing_is_laid_over_the_hosts_tmp(void **state)
 	assert_non_null(strstr(f.what, "attach.tmpfs_over_tmp is off"));
 	f = (struct fault){ 0 };
 	in.may_cover = true;
-	assert_int_equal(place_look(&in, &strategy, &why), 0);
+	assert_int_equal(place_plan(&in, &strategy, &why), 0);
 	assert_int_equal(strategy, INJECT_OVER);
 	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), -EPERM);
 	assert_non_null(strstr(f.what, "the host's"));
@@ -464,7 +464,7 @@ static void a_full_tmp_is_passed_by(void **state)
 	unmount_tmp();
 }
 
-/* What place_look() says is what place() does, and nothing is there after it. */
+/* What place_plan() says is what place() does, and nothing is there after it. */
 static void a_look_tells_the_strategy_and_leaves_nothing(void **state)
 {
 	enum inject_strategy strategy = INJECT_NOT_PLACED;
@@ -472,7 +472,7 @@ static void a_look_tells_the_strategy_and_leaves_nothing(void **state)
 	const char *why = "";
 
 	(void)state;
-	assert_int_equal(place_look(&in, &strategy, &why), 0);
+	assert_int_equal(place_plan(&in, &strategy, &why), 0);
 	assert_int_equal(strategy, INJECT_COPY);
 	assert_null(why);
 	assert_false(exists("/root/tmp/kindling"));
@@ -482,7 +482,7 @@ static void a_look_tells_the_strategy_and_leaves_nothing(void **state)
 	close_all(&p);
 	if (!mount_tmp(MS_NOEXEC, NULL))
 		skip();
-	assert_int_equal(place_look(&in, &strategy, &why), 0);
+	assert_int_equal(place_plan(&in, &strategy, &why), 0);
 	assert_int_equal(strategy, INJECT_MOUNT);
 	assert_string_equal(why, "noexec");
 	assert_false(exists("/root/tmp/kindling"));
@@ -497,12 +497,12 @@ static void a_look_refuses_what_an_attach_would(void **state)
 	(void)state;
 	assert_int_equal(mkdir(in_dir("/root/tmp/kindling"), 0755), 0);
 	assert_int_equal(chmod(in_dir("/root/tmp/kindling"), 0777), 0);
-	assert_int_equal(place_look(&in, &strategy, &why), -EPERM);
+	assert_int_equal(place_plan(&in, &strategy, &why), -EPERM);
 	assert_non_null(strstr(f.what, "other users can change"));
 	f = (struct fault){ 0 };
 	assert_int_equal(rmdir(in_dir("/root/tmp/kindling")), 0);
 	assert_int_equal(symlink("/", in_dir("/root/tmp/kindling")), 0);
-	assert_true(place_look(&in, &strategy, &why) < 0);
+	assert_true(place_plan(&in, &strategy, &why) < 0);
 	assert_int_equal(f.step, FAULT_PLACEMENT);
 }
 
