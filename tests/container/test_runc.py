@@ -62,7 +62,8 @@ class Containers(unittest.TestCase):
             self.assertRegex(library.pop(), r"^/tmp/kindling/[0-9.]+/libkindling-[0-9a-f]+\.so$")
             # the names went as soon as the agent had what it needed
             self.assertEqual(c.tree(), before)
-            self.assertIn("KnownShares.spin", daemon.cli("report", str(c.pid), "-o", "-", "--format", "collapsed").stdout)
+            wait_for("a report", lambda: "KnownShares.spin" in daemon.cli("report", str(c.pid), "-o", "-", "--format", "collapsed",
+                                                                          check=False).stdout)
             self.assertEqual(daemon.stop(), 0)
             self.assertEqual(timers(c.pid), 0)
             self.assertEqual(c.tree(), before)

@@ -112,7 +112,7 @@ class WithDaemon(unittest.TestCase):
         self.pprof_agrees(path, totals(lock), totals(alloc))
         self.jfr_agrees(path, totals(lock), totals(alloc))
         self.assertIn("one type of event", ask(self.daemon, path + "?format=html").decode())
-        self.assertIn("is of lock,alloc only", ask(self.daemon, path + "?format=txt&type=cpu").decode())
+        self.assertIn("the recording has only lock,alloc", ask(self.daemon, path + "?format=txt&type=cpu").decode())
 
     def idle_is_left_out(self, lock, path):
         idle = json.loads(ask(self.daemon, path + "?type=lock&idle=1"))
