@@ -1,6 +1,6 @@
 /*
- * See config.h. Walks libyaml's events; where it stands is a path of keys joined by dots, which is
- * looked up in the table of config_fields.h. What the table does not know stops it.
+ * See config.h. Reads libyaml's events. The current key is a path, joined by dots, which is looked
+ * up in the table of config_fields.h; an unknown key is an error.
  */
 #include "daemon/core/config.h"
 
@@ -107,7 +107,7 @@ static const char *const event_names[WIRE_EVENT_COUNT] = {
 #undef X
 };
 
-/* false: no field has this name. */
+/* Adds the event named @event to those to collect. false: there is no such event. */
 static bool config_collect(struct reading *r, const char *event)
 {
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++) {
@@ -120,14 +120,14 @@ static bool config_collect(struct reading *r, const char *event)
 	return false;
 }
 
-/* A kind of event is collected when its section is there, be it empty. */
+/* A section of an event makes it be collected, even if the section is empty. */
 static void note_event(struct reading *r)
 {
 	if (strncmp(r->name, CONFIG_EVENTS ".", sizeof(CONFIG_EVENTS)) == 0)
 		(void)config_collect(r, r->name + sizeof(CONFIG_EVENTS));
 }
 
-/* `mdc: [trace_id, traceId]` is kept as one text, with commas. */
+/* Reads a list such as `mdc: [trace_id, traceId]`, which is kept as one text with commas. */
 static int take_list(struct reading *r)
 {
 	char text[sizeof(r->config->trace_mdc)] = "";
@@ -159,7 +159,7 @@ static int take_list(struct reading *r)
 	return n < 0 ? config_refuse(r, "%s", why) : 0;
 }
 
-/* `events: [cpu, lock]`, after the list's start event up to its end event. */
+/* Reads `events: [cpu, lock]`, from after the list's start event to its end event. */
 static int take_events(struct reading *r)
 {
 	yaml_event_t event;
@@ -289,7 +289,8 @@ static int take_key(struct reading *r, const yaml_event_t *event)
 	return 0;
 }
 
-/* One key with its value, or the end of a section. Sets *ret_end at the end of the outermost. */
+/* Reads one key with its value, or the end of a section. Sets *ret_end at the end of the outermost
+ * section. */
 static int take_pair(struct reading *r, bool *ret_end)
 {
 	yaml_event_t event;
@@ -315,7 +316,7 @@ static int take_pair(struct reading *r, bool *ret_end)
 	n = config_next_event(r, &event);
 	if (n < 0)
 		return n;
-	r->line = key_line; /* a section begins a line below its name */
+	r->line = key_line; /* errors name the key's line; a section begins on the next one */
 	if (event.type == YAML_SCALAR_EVENT)
 		n = take_value(r, &event);
 	else if (event.type == YAML_MAPPING_START_EVENT && strcmp(r->name, CONFIG_LABELS_SET) == 0)
@@ -339,7 +340,7 @@ static int take_pair(struct reading *r, bool *ret_end)
 	return n;
 }
 
-/* The next event, which must be of one of the two types; *ret_is_first says which it was. */
+/* Reads the next event, which must be of one of the two types; *ret_is_first: it is the first. */
 static int config_expect(struct reading *r, yaml_event_type_t first, yaml_event_type_t second,
 			 bool *ret_is_first)
 {
@@ -367,7 +368,7 @@ static int read_document(struct reading *r)
 	if (n < 0)
 		return n;
 	n = config_expect(r, YAML_DOCUMENT_START_EVENT, YAML_STREAM_END_EVENT, &yes);
-	if (n < 0 || !yes) /* nothing but comments is fine */
+	if (n < 0 || !yes) /* a file without any settings is fine */
 		return n;
 	n = config_expect(r, YAML_MAPPING_START_EVENT, YAML_SCALAR_EVENT, &yes);
 	if (n < 0)

@@ -1,6 +1,6 @@
 /*
- * The daemon's settings: embedded defaults, overridden by one YAML file. Every field is described
- * in deploy/kindlingd.yaml, which a test holds against this struct's table.
+ * The daemon's settings: built-in defaults, overridden by one YAML file. deploy/kindlingd.yaml
+ * describes every field, and a test compares it with the table in config_fields.c.
  */
 #pragma once
 
@@ -16,9 +16,9 @@
 #define LABEL_WHERE_MAX	  4
 
 /*
- * One entry of targets.rules: every condition that is given must hold; the first entry that holds
- * decides. A text with one of *?[ in it is a pattern, fnmatch(3), for the whole of what it is held
- * against; another must be equal, or for the command line occur in it.
+ * One entry of targets.rules: all of its conditions must hold, and the first entry that holds
+ * decides. A text that contains one of *?[ is a pattern that must match the whole value,
+ * fnmatch(3). Any other text must equal the value; in a command line it need only occur.
  */
 struct config_rule {
 	bool allow, has_uid;
@@ -38,29 +38,28 @@ struct config_label {
 	char value[LABEL_VALUE_SIZE];
 };
 
-/* One entry of labels.rules: what becomes of the label, of JVMs whose labels fit @where. */
+/* One entry of labels.rules: changes a label of the JVMs whose labels match @where. */
 struct config_label_rule {
 	enum label_change { LABEL_SET, LABEL_RENAME, LABEL_REPLACE, LABEL_DROP } what;
-	char label[LABEL_KEY_SIZE]; /* of LABEL_DROP a pattern, too */
-	char to[LABEL_VALUE_SIZE]; /* the value, the new name, or what \1 is expanded in */
+	char label[LABEL_KEY_SIZE]; /* LABEL_DROP: may be a pattern */
+	char to[LABEL_VALUE_SIZE]; /* the value, the new name, or the replacement with \1 ... */
 	char regex[128];
 	unsigned n_where;
 	struct config_label where[LABEL_WHERE_MAX]; /* values are texts or patterns, as above */
 };
 
 struct config {
-	char user[64]; /* kindling: who the data process is */
-	char socket[104]; /* /run/kindling/kindling.sock; its directory holds the lock too */
+	char user[64]; /* kindling: the account of the data process */
+	char socket[104]; /* /run/kindling/kindling.sock; the lock is in the same directory */
 	char state_dir[256]; /* /var/lib/kindling: segments/ and symbols/ */
 	char agent[256]; /* libkindling.so; default: ../lib beside the program */
 	char injector[256]; /* kindling-inject; default: beside the program, or ../bin */
 	int log_level; /* enum log_level */
-	/* the collected events, bits 1 << enum wire_event: those that the key `events` names, or
-	 * cpu and lock */
+	/* events to collect, bits 1 << enum wire_event: those that the key `events` names; without
+	 * the key cpu and lock */
 	unsigned events;
 	uint64_t cpu_interval_ns; /* events.cpu.interval: 10ms */
-	bool cpu_interval_given; /* not a field: true if the file sets it, and then nothing extends
-				  * it */
+	bool cpu_interval_given; /* not a field: the file sets it, so it is not raised */
 	unsigned max_cpu_permille; /* events.cpu.max_cpu: 1% of the target's own CPU time = 10 */
 	bool kernel_stacks; /* events.cpu.kernel: with the host engine */
 	bool host_engine; /* events.cpu.host_engine: clocks on every CPU and BPF, not timers */
@@ -69,22 +68,23 @@ struct config {
 	unsigned monitors; /* events.lock.monitors: enum wire_monitors */
 	uint64_t alloc_interval; /* events.alloc.interval: 512KiB */
 	uint64_t wall_interval_ns; /* events.wall.interval: 50ms */
-	char wall_threads[128]; /* events.wall.threads: part of their names; "" = all */
-	bool trace_otel, trace_skywalking, trace_brave; /* trace.otel ...: whose ids events carry */
-	bool trace_keep; /* trace.keep: windows, and what is made of them, have the ids */
-	char trace_mdc[128]; /* trace.mdc: keys of logging frameworks, by commas */
+	char wall_threads[128]; /* events.wall.threads: part of the threads' names; "" = all */
+	bool trace_otel, trace_skywalking,
+		trace_brave; /* trace.otel ...: tracers whose ids are read */
+	bool trace_keep; /* trace.keep: history, files and uploads keep the trace ids */
+	char trace_mdc[128]; /* trace.mdc: keys of logging frameworks, separated by commas */
 	bool quiet_attach; /* keep the JVM's own attach warning out of the application's output */
 	enum { BPF_AUTO, BPF_ON, BPF_OFF } bpf; /* discovery.bpf */
 	uint64_t scan_interval_ns; /* discovery.scan_interval: 30s (1s without BPF events) */
 	char names_cri[104]; /* names.cri: the path of the runtime's socket; "" = off */
 	uint64_t attach_deadline_ns; /* attach.deadline: 10s */
-	bool tmpfs_over_tmp; /* attach.tmpfs_over_tmp: where a JVM may write nowhere in /tmp */
-	bool yields; /* targets.foreign_profilers: no agent where another profiler is */
+	bool tmpfs_over_tmp; /* attach.tmpfs_over_tmp: mount one where a JVM cannot write to /tmp */
+	bool yields; /* targets.foreign_profilers: no agent in a JVM with another profiler */
 	bool opt_in; /* targets.mode: only JVMs that a rule allows */
 	uint64_t attach_rate; /* targets.attach_rate: attaches a second, 5; 0 = no limit */
 	uint64_t targets_max; /* targets.max: 200; 0 = no limit */
 	uint64_t crash_block_ns; /* targets.crash_block: 24h; 0 = never */
-	char file[256]; /* where the rules came from, "" = nowhere */
+	char file[256]; /* the file that the rules are from, "" = none */
 	unsigned n_rules;
 	struct config_rule rules[RULES_MAX]; /* targets.rules */
 	unsigned n_sinks;
@@ -96,13 +96,15 @@ struct config {
 	uint64_t symbols_max_bytes; /* symbols.max_size: 256MiB */
 	uint64_t ring_bytes; /* agent.ring_size: memory of the agent's ring, 512KiB */
 	uint64_t pipe_bytes; /* agent.pipe_size: 1MiB */
-	char host[64]; /* not a field: this host's name, and the cluster's for it: NODE_NAME of the
-			*/
-	char node[128]; /* daemon's environment, or the same */
+	/* not fields: this host's name, and the cluster's name for it (NODE_NAME in the daemon's
+	 * environment, else the host's name) */
+	char host[64];
+	char node[128];
 	bool label_threads; /* labels.threads: uploads have the names of threads */
-	char label_pods[256]; /* labels.pods: notes that become labels, names or patterns, by commas
-			       */
-	bool label_cloud; /* labels.cloud: uploads have the cloud's labels of this host */
+	/* labels.pods: names or patterns of pod labels and annotations that become labels,
+	 * separated by commas */
+	char label_pods[256];
+	bool label_cloud; /* labels.cloud: uploads have labels of the cloud that this host is in */
 	unsigned n_labels, n_label_rules;
 	struct config_label labels[CONFIG_LABELS_MAX]; /* labels.set */
 	struct config_label_rule label_rules[LABEL_RULES_MAX]; /* labels.rules */
@@ -124,19 +126,19 @@ int config_load_fd(struct config *c, const char *path, int fd, char *err, size_t
 /* The same for @len bytes of text that came from @name. Fuzzed by tests/fuzz/fuzz_config.c. */
 int config_parse(struct config *c, const char *name, const char *text, size_t len, char *err,
 		 size_t err_size);
-/* Files that the settings name and nothing works without, defaults too, are there; but for those
- * that
- * @known (may be NULL) names too. -EINVAL with "agent.library: /x cannot be read: ..." in @why. */
+/* Checks that files without which nothing works exist (agent, injector ...), also those named by
+ * defaults. Those that @known names as well are not checked again; it may be NULL. 0, or -EINVAL
+ * with "agent.library: /x cannot be read: ..." in @why. */
 int config_check_files(const struct config *c, const struct config *known, char *why,
 		       size_t why_size);
-/* The name ("events.cpu.interval") of field @index and what it is for; NULL past the last. */
+/* The name ("events.cpu.interval") of field @index, and a sentence about it; NULL past the last. */
 const char *config_field(size_t index, const char **ret_sentence);
-/* The value of field @index in @c as the file would have it; @buf. */
+/* Writes the value of field @index as it would be in the file. Returns @buf, like those below. */
 const char *config_value(const struct config *c, size_t index, char *buf, size_t size);
 /* Rule @index of targets.rules likewise: `deny: { command: "*kafka*", uid: 1000-1999 }`. */
 const char *config_rule(const struct config *c, unsigned index, char *buf, size_t size);
 /* Label @index of labels.set, and rule @index of labels.rules. */
 const char *config_label(const struct config *c, unsigned index, char *buf, size_t size);
 const char *config_label_rule(const struct config *c, unsigned index, char *buf, size_t size);
-/* Events that are collected as a list, "cpu, lock". */
+/* The events to collect as a list, "cpu, lock". */
 const char *config_events(const struct config *c, char *buf, size_t size);

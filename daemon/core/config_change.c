@@ -12,7 +12,7 @@ const char *const config_when_names[CONFIG_WHEN_COUNT] = {
 	[CONFIG_RESTART] = "restart",
 };
 
-/* read where they are used, or passed to the agents by another START */
+/* Settings that are read at each use, or that agents get by another START. */
 static const char *const at_once[] = {
 	CONFIG_EVENTS,
 	CONFIG_RULES,
@@ -44,7 +44,7 @@ static const char *const at_once[] = {
 	"limits.memory",
 	"limits.decode_cpu",
 };
-/* what a JVM got when it was attached to stays as it is */
+/* Settings that cannot change in a JVM that is already attached to. */
 static const char *const next_attach[] = {
 	"agent.library", "agent.ring_size", "agent.pipe_size",	     "injector",
 	"quiet_attach",	 "attach.deadline", "attach.tmpfs_over_tmp",
@@ -67,7 +67,7 @@ enum config_when config_when(const char *name)
 	return CONFIG_RESTART;
 }
 
-/* NULL: the list is full. That there are too few places a test would see. */
+/* Returns NULL if the list is full; a test checks that it is long enough. */
 static struct config_change *config_change_add(struct config_changes *c, const char *name)
 {
 	struct config_change *change = c->n < CONFIG_CHANGES_MAX ? &c->list[c->n++] : NULL;
@@ -113,7 +113,7 @@ static void apply_events(struct config *live, const struct config *next, struct 
 	live->events = next->events;
 }
 
-static bool same_rules(const struct config *a, const struct config *b)
+static bool config_change_same_rules(const struct config *a, const struct config *b)
 {
 	char x[2048], y[2048];
 
@@ -137,15 +137,15 @@ static void note_count(struct config_changes *ret, const char *name, unsigned fr
 
 static void apply_rules(struct config *live, const struct config *next, struct config_changes *ret)
 {
-	if (!same_rules(live, next))
+	if (!config_change_same_rules(live, next))
 		note_count(ret, CONFIG_RULES, live->n_rules, next->n_rules);
-	/* their lines may have moved */
+	/* copied even if they are the same, because their line numbers may have changed */
 	memcpy(live->rules, next->rules, sizeof(live->rules));
 	memcpy(live->file, next->file, sizeof(live->file));
 	live->n_rules = next->n_rules;
 }
 
-/* Both lists are zeroed where nothing stands. */
+/* Unused entries and padding of both lists are zero, so memcmp() finds every difference. */
 static void apply_labels(struct config *live, const struct config *next, struct config_changes *ret)
 {
 	if (memcmp(live->labels, next->labels, sizeof(live->labels)) != 0)
@@ -158,8 +158,8 @@ static void apply_labels(struct config *live, const struct config *next, struct 
 	live->n_label_rules = next->n_label_rules;
 }
 
-/* Where they stand in the file is no change. */
-static bool same_sinks(const struct config *a, const struct config *b)
+/* Compares all but the line numbers. */
+static bool config_change_same_sinks(const struct config *a, const struct config *b)
 {
 	struct config_sink x;
 
@@ -176,7 +176,7 @@ static bool same_sinks(const struct config *a, const struct config *b)
 
 static void apply_sinks(struct config *live, const struct config *next, struct config_changes *ret)
 {
-	if (!same_sinks(live, next))
+	if (!config_change_same_sinks(live, next))
 		note_count(ret, CONFIG_SINKS, live->n_sinks, next->n_sinks);
 	memcpy(live->sinks, next->sinks, sizeof(live->sinks));
 	live->n_sinks = next->n_sinks;

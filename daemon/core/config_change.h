@@ -1,5 +1,6 @@
 /*
- * New settings in the place of those in force: what changed, and from when on each counts. Pure.
+ * Replaces the current settings by new ones: finds what has changed, and when each change takes
+ * effect. Pure.
  */
 #pragma once
 
@@ -8,7 +9,7 @@
 enum config_when {
 	CONFIG_NOW,
 	CONFIG_NEXT_ATTACH, /* JVMs that are attached to from now on */
-	CONFIG_RESTART, /* not before the daemon starts again: what is in force stays */
+	CONFIG_RESTART, /* not before the daemon is restarted; until then the old value applies */
 	CONFIG_WHEN_COUNT
 };
 extern const char *const config_when_names[CONFIG_WHEN_COUNT]; /* "now", "next attach", "restart" */
@@ -17,7 +18,7 @@ extern const char *const config_when_names[CONFIG_WHEN_COUNT]; /* "now", "next a
 
 struct config_change {
 	const char *name; /* "events.cpu.interval", "events", "targets.rules", "sinks" */
-	char from[256], to[256]; /* as the file would have them; of rules and sinks: how many */
+	char from[256], to[256]; /* as in the file; for rules, labels and sinks: their number */
 	enum config_when when;
 };
 
@@ -26,8 +27,9 @@ struct config_changes {
 	struct config_change list[CONFIG_CHANGES_MAX];
 };
 
-/* Field @name, "events" (which of them are collected), "targets.rules" or "sinks". */
+/* When a change of the setting @name takes effect: a field's name, "events", "targets.rules",
+ * "sinks" ... */
 enum config_when config_when(const char *name);
-/* What differs in @next is taken over into @live, but what needs a restart; all of it is in @ret.
+/* Copies what differs in @next to @live, except what needs a restart. @ret lists all differences.
  */
 void config_apply(struct config *live, const struct config *next, struct config_changes *ret);

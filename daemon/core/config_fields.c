@@ -186,7 +186,7 @@ void config_defaults(struct config *c)
 	(void)beside_find_program(c->injector, sizeof(c->injector), "kindling-inject");
 }
 
-/* Letters to insert, delete or change; both at most 63 long. */
+/* The number of letters to insert, delete or change; both texts are at most 63 bytes long. */
 static unsigned config_fields_distance(const char *a, const char *b)
 {
 	unsigned row[64], n = (unsigned)strlen(b);
@@ -257,7 +257,7 @@ static bool is_path(enum config_type type)
 	return type == CONFIG_PATH || type == CONFIG_FILE || type == CONFIG_PROGRAM;
 }
 
-/* What the daemon could not do anything without is better missed now than at every attach. */
+/* A missing file is better reported at the start than at every attach. */
 static int check_file(enum config_type type, const char *path, char *why, size_t why_size)
 {
 	int mode = type == CONFIG_PROGRAM ? X_OK : R_OK, error = 0;

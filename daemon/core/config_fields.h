@@ -1,6 +1,6 @@
 /*
- * The table of settings: what each is called, where it lives in struct config, what it may be and a
- * sentence about it. Private to core: the parser reads it, config_field() shows it.
+ * The table of settings: the name, type, range and member in struct config of each, and a sentence
+ * about it. Only for this room; others use config_field() and config_value().
  */
 #pragma once
 
@@ -9,9 +9,9 @@
 #include "daemon/core/config.h"
 
 enum config_type {
-	CONFIG_PATH, /* absolute, or "auto" = leave the default */
-	CONFIG_FILE, /* likewise, and it can be read */
-	CONFIG_PROGRAM, /* likewise, and it can be run */
+	CONFIG_PATH, /* absolute, or "auto" = the default */
+	CONFIG_FILE, /* likewise; config_check_files() needs a readable file */
+	CONFIG_PROGRAM, /* likewise; config_check_files() needs an executable one */
 	CONFIG_DURATION,
 	CONFIG_SIZE,
 	CONFIG_PERCENT,
@@ -28,7 +28,7 @@ enum config_type {
 };
 
 struct config_entry {
-	const char *name; /* dots between the nested maps */
+	const char *name; /* of nested maps, joined by dots: "events.cpu.interval" */
 	enum config_type type;
 	uint32_t offset, size; /* of the member of struct config */
 	uint64_t min, max; /* of numbers */
@@ -38,11 +38,11 @@ struct config_entry {
 extern const struct config_entry config_entries[];
 extern const size_t config_entry_count;
 
-/* The field that is closest to the misspelt @name, NULL if none is close. */
+/* The field whose name is closest to the misspelt @name, NULL if none is close. */
 const struct config_entry *config_nearest(const char *name);
 /*
- * Convert @text into the entry's member of @c. 0, or -EINVAL with a sentence in @why. A path "auto"
- * leaves the member alone.
+ * Converts @text and stores it in the entry's member of @c. 0, or -EINVAL with a sentence in @why.
+ * The path "auto" leaves the member unchanged.
  */
 int config_set(struct config *c, const struct config_entry *entry, const char *text, char *why,
 	       size_t why_size);

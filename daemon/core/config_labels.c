@@ -1,4 +1,4 @@
-/* labels.set and labels.rules: what may stand in them, and the way through both. */
+/* Parses labels.set and labels.rules, and writes their entries as they would be in the file. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static const char *const change_names[] = {
 
 /* ---- pairs of words ------------------------------------------------------------------------ */
 
-/* A scalar into @buf; @what it is. */
+/* Copies a scalar to @buf; anything else is refused with the sentence @what. */
 static int config_labels_scalar(struct reading *r, const yaml_event_t *event, const char *what,
 				char *buf, size_t size)
 {
@@ -32,7 +32,7 @@ static int config_labels_scalar(struct reading *r, const yaml_event_t *event, co
 	return 0;
 }
 
-/* The next key of a map, which is appended to r->name, or the map's end: *ret_end. */
+/* Reads the next key of a map and appends it to r->name, or the map's end: *ret_end. */
 static int config_labels_key(struct reading *r, char key[LABEL_KEY_SIZE], bool *ret_end)
 {
 	size_t parent = strlen(r->name);
@@ -51,7 +51,7 @@ static int config_labels_key(struct reading *r, char key[LABEL_KEY_SIZE], bool *
 	return n;
 }
 
-/* The value after the key. */
+/* Reads the value after a key. */
 static int config_labels_value(struct reading *r, char *buf, size_t size)
 {
 	yaml_event_t event;
@@ -74,7 +74,7 @@ static int config_labels_check_key(struct reading *r, const char *key)
 			     key);
 }
 
-/* One `key: value` of a map of labels, or its end. */
+/* Reads one `key: value` of a map of labels, or the map's end: *ret_end. */
 static int config_labels_pair(struct reading *r, struct config_label *ret, bool *ret_end)
 {
 	size_t parent = strlen(r->name);
@@ -102,7 +102,7 @@ int config_take_labels(struct reading *r)
 	if (c->n_labels)
 		return config_refuse(r, "is set a second time");
 	for (;;) {
-		memset(&label, 0, sizeof(label)); /* padding too: it is compared */
+		memset(&label, 0, sizeof(label)); /* also the padding, which memcmp() compares */
 		n = config_labels_pair(r, &label, &end);
 		if (n < 0 || end)
 			return n;
@@ -123,7 +123,7 @@ int config_take_labels(struct reading *r)
 	"must be one rule: set: { label: value }, rename: { old: new }, drop: label or replace: { " \
 	"label: x, regex: x, with: x }, and where: { label: value } if not for all"
 
-/* `{ label: value }` of set and rename: one pair. */
+/* Reads the one pair of set or rename, `{ label: value }`. */
 static int config_labels_one(struct reading *r, struct config_label_rule *rule)
 {
 	struct config_label label = { { 0 }, { 0 } };
@@ -144,7 +144,7 @@ static int config_labels_one(struct reading *r, struct config_label_rule *rule)
 				 "takes one pair; others are rules of their own");
 }
 
-/* A key of replace with its value, or the end. */
+/* Reads a key of replace with its value, or the end of the map: *ret_end. */
 static int config_labels_replace_part(struct reading *r, struct config_label_rule *rule,
 				      bool *ret_end)
 {
@@ -268,7 +268,7 @@ int config_take_label_rules(struct reading *r)
 			return config_refuse(r, SHAPE);
 		if (c->n_label_rules == LABEL_RULES_MAX)
 			return config_refuse(r, "at most %d rules are allowed", LABEL_RULES_MAX);
-		memset(rule, 0, sizeof(*rule)); /* padding too: it is compared */
+		memset(rule, 0, sizeof(*rule)); /* also the padding, which memcmp() compares */
 		n = config_labels_rule(r, rule);
 		if (n < 0)
 			return n;
@@ -278,9 +278,9 @@ int config_take_label_rules(struct reading *r)
 	return n;
 }
 
-/* ---- as they are written ------------------------------------------------------------------- */
+/* ---- as they are in the file --------------------------------------------------------------- */
 
-/* Appends it to the @n bytes of @buf, in the form of config_quoted(); returns the new length. */
+/* Appends @before and `key: "value"` to the @n bytes in @buf; returns the new length. */
 static size_t config_labels_put(char *buf, size_t size, size_t n, const char *before,
 				const char *key, const char *value)
 {

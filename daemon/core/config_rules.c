@@ -1,4 +1,4 @@
-/* targets.rules: what may stand in one of them, and the way through the list. */
+/* Parses targets.rules, and writes a rule as it would be in the file. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -95,7 +95,7 @@ static bool is_empty(const struct config_rule *rule)
 	return !rule->has_uid;
 }
 
-/* ---- as it is written ----------------------------------------------------------------------- */
+/* ---- as it is in the file ------------------------------------------------------------------- */
 
 void config_quoted(const char *s, char *buf, size_t size)
 {
@@ -145,7 +145,7 @@ const char *config_rule(const struct config *c, unsigned index, char *buf, size_
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
-/* A condition of @rule, or the end of them: *ret_end. */
+/* Reads a condition of @rule, or the end of the map: *ret_end. */
 static int take_condition(struct reading *r, struct config_rule *rule, bool *ret_end)
 {
 	size_t parent = strlen(r->name);
@@ -179,7 +179,7 @@ static int take_condition(struct reading *r, struct config_rule *rule, bool *ret
 	return n;
 }
 
-/* "allow" or "deny" and its conditions, after the map's start event up to its end event. */
+/* Reads "allow" or "deny" and its conditions, from after the map's start event to its end event. */
 static int take_rule(struct reading *r, struct config_rule *rule)
 {
 	static const char shape[] =
@@ -234,7 +234,7 @@ int config_take_rules(struct reading *r)
 		if (c->n_rules == RULES_MAX)
 			return config_refuse(r, "at most %d rules are allowed", RULES_MAX);
 		memset(&c->rules[c->n_rules], 0,
-		       sizeof(c->rules[0])); /* padding too: it is hashed */
+		       sizeof(c->rules[0])); /* also the padding, which rules_hash() hashes */
 		n = take_rule(r, &c->rules[c->n_rules]);
 		if (n < 0)
 			return n;

@@ -1,4 +1,4 @@
-/* `sinks`: what may stand in one of them, and the way through the list. */
+/* Parses the list `sinks`, and checks each sink. */
 #include "daemon/core/config_sinks.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ enum sink_key_kind {
 	SINK_KEY_DURATION,
 	SINK_KEY_SIZE,
 	SINK_KEY_BOOL,
-	SINK_KEY_WORDS, /* a list of one's own: `command`, `events` */
+	SINK_KEY_WORDS, /* a list of words: `command`, `events` */
 	SINK_KEY_PAIRS,
 };
 
@@ -139,7 +139,7 @@ static int sink_set_text(struct reading *r, const struct sink_key *k, char *to, 
 		return config_refuse(r, "must not be empty");
 	if (strlen(text) >= k->size)
 		return config_refuse(r, "is longer than %zu bytes", k->size - 1);
-	for (const char *p = text; *p; p++) /* it may end up in a header or a line */
+	for (const char *p = text; *p; p++) /* it may become part of an HTTP header or a log line */
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			return config_refuse(r, "contains a control character");
 	if (k->kind == SINK_KEY_NAME && !sink_name_is_fine(text))
@@ -220,8 +220,9 @@ static int sink_add_event(struct reading *r, struct config_sink *s, const char *
 	size_t used = strlen(s->events);
 
 	if (!sink_event_is_known(word))
-		return config_refuse(r, "must be a list of cpu, lock, alloc, wall, offcpu; not \"%.100s\"",
-				     word);
+		return config_refuse(
+			r, "must be a list of cpu, lock, alloc, wall, offcpu; not \"%.100s\"",
+			word);
 	if (used + strlen(word) + 2 > sizeof(s->events))
 		return config_refuse(r, "names an event twice");
 	snprintf(s->events + used, sizeof(s->events) - used, "%s%s", used ? "," : "", word);
@@ -244,7 +245,7 @@ static int sink_add_word(struct reading *r, struct config_sink *s, const char *w
 	return 0;
 }
 
-/* After the list's start event up to its end event. */
+/* Reads a list of words, from after its start event to its end event. */
 static int sink_take_words(struct reading *r, struct config_sink *s, const struct sink_key *k)
 {
 	bool events = strcmp(k->name, "events") == 0, end = false;
@@ -322,7 +323,7 @@ static int sink_take_pairs(struct reading *r, struct config_pair *pairs, unsigne
 
 /* ---- one sink -------------------------------------------------------------------------------- */
 
-/* The value of @key. */
+/* Reads the value of the key @k. */
 static int sink_take_value(struct reading *r, struct config_sink *s, const struct sink_key *k)
 {
 	bool headers = strcmp(k->name, "headers") == 0;
@@ -347,7 +348,7 @@ static int sink_take_value(struct reading *r, struct config_sink *s, const struc
 	return n;
 }
 
-/* A key with its value, or the end of the sink. */
+/* Reads a key with its value, or the end of the sink: *ret_end. */
 static int sink_take_pair(struct reading *r, struct config_sink *s, uint64_t *seen, bool *ret_end)
 {
 	size_t parent = strlen(r->name);
@@ -379,7 +380,7 @@ static int sink_take_pair(struct reading *r, struct config_sink *s, uint64_t *se
 
 static void sink_defaults(struct config_sink *s)
 {
-	memset(s, 0, sizeof(*s)); /* padding too: two are compared */
+	memset(s, 0, sizeof(*s)); /* also the padding, which memcmp() compares */
 	s->type = -1;
 	s->interval_ns = 60 * NS_PER_S;
 	s->timeout_ns = 30 * NS_PER_S;
@@ -448,7 +449,8 @@ static int sink_check_targets(struct reading *r, const struct config_sink *s)
 	return 0;
 }
 
-/* The whole of one, against the sinks before it. */
+/* Checks a complete sink, also that no earlier sink has the same name. @seen: bit i = keys[i] was
+ * set. */
 static int sink_check(struct reading *r, const struct config_sink *s, uint64_t seen)
 {
 	const struct config *c = r->config;
@@ -500,7 +502,7 @@ int config_take_sinks(struct reading *r)
 		s->line = (unsigned)line;
 		while (n == 0 && !end)
 			n = sink_take_pair(r, s, &seen, &end);
-		/* there labels of samples make series */
+		/* in Pyroscope each label value of a sample makes another series */
 		if (s->type == SINK_PYROSCOPE &&
 		    !(seen & 1ull << (sink_key_find("threads") - keys)))
 			s->threads = false;

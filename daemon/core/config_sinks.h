@@ -1,7 +1,7 @@
 /*
- * `sinks` of the settings: where profiles are delivered. Every key is a row of the table in
- * config_sinks.c, with the types of sink that take it; a key that is not of its type is refused.
- * Secrets are in files or in the environment: the settings name these, and hold none.
+ * The setting `sinks`: where profiles are delivered. The table in config_sinks.c has a row for
+ * every key, with the types of sinks that it applies to; with other types it is refused. The
+ * settings contain no secrets, but name the files or environment variables that do.
  */
 #pragma once
 
@@ -48,7 +48,7 @@ struct config_sink {
 	char directory[256];
 	char bucket[64], region[32], prefix[256];
 	char database[64];
-	char instance[128]; /* skywalking: how JVMs are called; "" = pid and place */
+	char instance[128]; /* skywalking: pattern of instance names; "" = a default */
 	char user[128];
 	/* paths, or names of variables of the environment */
 	char password_file[256], password_env[64];
@@ -57,11 +57,11 @@ struct config_sink {
 	char secret_key_file[256], secret_key_env[64];
 	char session_token_file[256], session_token_env[64];
 	char ca_file[256], cert_file[256], key_file[256]; /* PEM */
-	bool threads; /* names of threads go along */
-	bool create; /* clickhouse: its tables */
+	bool threads; /* profiles contain the names of threads */
+	bool create; /* clickhouse: create the tables */
 	unsigned n_headers, n_targets, n_words;
 	struct config_pair headers[SINK_PAIRS_MAX];
-	struct config_pair targets[SINK_PAIRS_MAX]; /* which JVMs: all conditions hold */
+	struct config_pair targets[SINK_PAIRS_MAX]; /* only JVMs for which all of these hold */
 	char command[SINK_COMMAND_BYTES]; /* exec: n_words, each with its NUL */
 };
 

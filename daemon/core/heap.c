@@ -1,4 +1,4 @@
-/* See heap.h. Elsewhere than in glibc there is nothing to do. */
+/* See heap.h. With other C libraries than glibc there is nothing to do. */
 #include "daemon/core/heap.h"
 
 #include <features.h> /* defines __GLIBC__ if the C library is glibc */
@@ -10,7 +10,7 @@
 
 void heap_begin(size_t apart_bytes)
 {
-	/* once set, they stay */
+	/* setting a threshold also ends glibc's own adjustment of it, mallopt(3) */
 	(void)mallopt(M_ARENA_MAX, 1);
 	(void)mallopt(M_MMAP_THRESHOLD, (int)apart_bytes);
 	(void)mallopt(M_TRIM_THRESHOLD, (int)apart_bytes);

@@ -10,7 +10,7 @@
 #include "daemon/ground/mem.h"
 
 #define GROUPS	    10 /* \0 to \9 */
-#define REPEATS_MAX 1000 /* libc unrolls them, one inside of the other */
+#define REPEATS_MAX 1000 /* libc expands repetitions; nested ones multiply */
 
 static bool label_rules_fit(const char *pattern, const char *text)
 {
@@ -18,7 +18,7 @@ static bool label_rules_fit(const char *pattern, const char *text)
 				       : strcmp(pattern, text) == 0;
 }
 
-/* A label that is not there is as one that is empty. */
+/* Do all conditions of the rule hold? A missing label counts as an empty one. */
 static bool label_rules_hold(const struct config_label_rule *rule, const char *name,
 			     const struct labels *labels)
 {
@@ -38,7 +38,7 @@ static bool label_rules_hold(const struct config_label_rule *rule, const char *n
 
 /* ---- regular expressions ------------------------------------------------------------------- */
 
-/* How often {n,m} of @regex repeat what stands before them, at most, all of them multiplied. */
+/* The product of the largest counts of all {n,m} in @regex: an upper bound for nested ones. */
 static unsigned long label_rules_repeats(const char *regex)
 {
 	unsigned long product = 1;
@@ -58,8 +58,8 @@ static unsigned long label_rules_repeats(const char *regex)
 	return product;
 }
 
-/* A backslash and a digit: matching a back-reference may take exponential time. */
-static bool label_rules_looks_back(const char *regex)
+/* Does @regex have a back-reference, as \1? Matching one may take exponential time. */
+static bool label_rules_has_back_reference(const char *regex)
 {
 	for (const char *p = strchr(regex, '\\'); p && p[1]; p = strchr(p + 2, '\\'))
 		if (p[1] >= '0' && p[1] <= '9')
@@ -73,7 +73,7 @@ int label_rules_check_regex(const char *regex, char *why, size_t why_size)
 	regex_t compiled;
 	int r;
 
-	if (label_rules_looks_back(regex)) {
+	if (label_rules_has_back_reference(regex)) {
 		snprintf(why, why_size, "cannot refer to a group of its own, as \\1 does");
 		return -EINVAL;
 	}
@@ -92,7 +92,7 @@ int label_rules_check_regex(const char *regex, char *why, size_t why_size)
 	return 0;
 }
 
-/* Appends @len bytes to the @n of @buf, as many as fit. */
+/* Appends @len bytes, or as many as fit, to the @n bytes in @buf. Returns the new length. */
 static size_t label_rules_append(char buf[LABEL_VALUE_SIZE], size_t n, const char *text, size_t len)
 {
 	if (len > LABEL_VALUE_SIZE - 1 - n)
@@ -101,7 +101,7 @@ static size_t label_rules_append(char buf[LABEL_VALUE_SIZE], size_t n, const cha
 	return n + len;
 }
 
-/* @with, \N in it replaced by group N of @text. */
+/* Appends @with, in which \N is replaced by group N of @text. Returns the new length. */
 static size_t label_rules_expand(char buf[LABEL_VALUE_SIZE], size_t n, const char *with,
 				 const char *text, const regmatch_t groups[GROUPS])
 {
@@ -122,7 +122,7 @@ static size_t label_rules_expand(char buf[LABEL_VALUE_SIZE], size_t n, const cha
 	return n;
 }
 
-/* Replaces the first match by the text of the rule. */
+/* Replaces the first match in the label's value by the rule's text. */
 static void label_rules_replace(const struct config_label_rule *rule, struct labels *labels)
 {
 	char value[LABEL_VALUE_SIZE], made[LABEL_VALUE_SIZE];
@@ -144,7 +144,7 @@ static void label_rules_replace(const struct config_label_rule *rule, struct lab
 	regfree(&compiled);
 }
 
-/* ---- the others ---------------------------------------------------------------------------- */
+/* ---- changes of labels --------------------------------------------------------------------- */
 
 static void label_rules_drop(const char *pattern, struct labels *labels)
 {
@@ -155,7 +155,7 @@ static void label_rules_drop(const char *pattern, struct labels *labels)
 	while (labels_next_text(&p, key, value)) {
 		if (label_rules_fit(pattern, key)) {
 			(void)labels_set(labels, key, NULL);
-			p = line; /* the next one stands there now */
+			p = line; /* the next label has moved to this position */
 		}
 		line = p;
 	}

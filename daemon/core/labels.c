@@ -35,7 +35,7 @@ bool labels_next(const char **text, struct label *ret)
 					       (size_t)(end - equals - 1) };
 			return true;
 		}
-		begin = *text; /* no label: somebody else's text */
+		begin = *text; /* a line without = is no label: skipped */
 	}
 	return false;
 }
@@ -86,7 +86,7 @@ bool labels_is(const char *text, const char *key, const char *value)
 	return found && strlen(value) == len && memcmp(found, value, len) == 0;
 }
 
-/* ---- making them ---------------------------------------------------------------------------- */
+/* ---- changing labels ------------------------------------------------------------------------ */
 
 static void labels_cut(struct labels *l, size_t at, size_t len)
 {
@@ -94,8 +94,9 @@ static void labels_cut(struct labels *l, size_t at, size_t len)
 	l->len -= len;
 }
 
-/* Where @key stands, or would; *ret_len: of its line, 0 = it has none. */
-static size_t labels_place(const struct labels *l, const char *key, size_t *ret_len)
+/* The offset of @key's line, or where it would be inserted; *ret_len: the line's length, 0 = there
+ * is none. */
+static size_t labels_find_line(const struct labels *l, const char *key, size_t *ret_len)
 {
 	const char *p = l->text, *line = p;
 	struct label label;
@@ -123,7 +124,7 @@ int labels_set(struct labels *l, const char *key, const char *value)
 
 	if (!labels_key_is_valid(key))
 		return -EINVAL;
-	at = labels_place(l, key, &len);
+	at = labels_find_line(l, key, &len);
 	labels_cut(l, at, len);
 	if (!value || !*value)
 		return 0;

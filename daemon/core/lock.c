@@ -24,7 +24,7 @@ int lock_take(const char *path, pid_t *ret_holder)
 	CLEANUP(fd_closep) int fd = -1;
 	int r;
 
-	/* not truncated here: it is the holder's pid that we may have to read */
+	/* not truncated yet: it may contain the pid of another holder, which is then reported */
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0644);
 	if (fd < 0)
 		return -errno;

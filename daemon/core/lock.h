@@ -1,11 +1,11 @@
-/* One daemon a machine: a locked file with the holder's pid in it. */
+/* Makes sure that only one daemon runs: a locked file that contains the holder's pid. */
 #pragma once
 
 #include <sys/types.h>
 
 /*
- * Lock @path (made if it is not there, 0644) for this process until the fd is closed; the lock goes
- * with the process, however it ends, and the file stays. Returns the fd, -EWOULDBLOCK when another
- * process holds it (*ret_holder is its pid as written there, 0 if unreadable), or -errno.
+ * Locks @path, which is created with mode 0644 if it is missing, until the fd is closed or the
+ * process ends; the file stays. Returns the fd, which the caller owns; -EWOULDBLOCK if another
+ * process has the lock (*ret_holder is the pid in the file, 0 if it cannot be read); or -errno.
  */
 int lock_take(const char *path, pid_t *ret_holder);

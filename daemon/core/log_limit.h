@@ -1,6 +1,6 @@
 /*
- * A bound on the log lines that somebody else can bring about: so many at once, so many a second.
- * What is held back is counted, and said in one line when there is room again.
+ * Limits the log lines that others can cause: to a burst, and then to so many a second. Lines over
+ * the limit are left out and counted; one line reports their number when lines are allowed again.
  */
 #pragma once
 
@@ -8,13 +8,14 @@
 #include <stdint.h>
 
 struct log_limit {
-	unsigned burst, per_s; /* the owner's; burst 0 = no bound */
-	uint64_t held; /* lines held back since the last one */
-	unsigned used; /* of burst */
-	uint64_t mono_ns; /* until when used was reckoned */
+	unsigned burst, per_s; /* set by the owner; burst 0 = no limit */
+	uint64_t held; /* lines left out since the last one that was allowed */
+	unsigned used; /* lines of the burst that are used up */
+	uint64_t mono_ns; /* CLOCK_MONOTONIC up to which `used` was refilled */
 };
 
-/* May a line be written now? @who: whose lines they are, "pid=7"; for the line about those held. */
+/* May a line be written now? @who: whom the lines are about, "pid=7"; for the line that reports how
+ * many were left out. */
 bool log_allowed(struct log_limit *l, const char *who);
-/* Says how many were held back, if any were: there will be no more of them. */
+/* Reports how many lines were left out, if any were. To be called when the owner of @l ends. */
 void log_limit_end(struct log_limit *l, const char *who);

@@ -1,6 +1,6 @@
 /*
- * See loop.h. Sources that were freed while a round runs stay on a list until its end, so that an
- * event that epoll already handed out finds them dead instead of gone.
+ * See loop.h. Sources that are freed during a round stay on a list until its end, because epoll may
+ * already have returned events that point to them; fn = NULL marks them.
  */
 #include "daemon/core/loop.h"
 
@@ -41,7 +41,7 @@ struct loop {
 	struct loop_source *dead;
 	struct loop_timer *timers;
 	struct loop_timer *next_timer; /* where run_timers() continues */
-	uint64_t first_mono_ns; /* no timer is due before; with many targets there are many */
+	uint64_t first_mono_ns; /* no timer is due before this; saves a search each round */
 	bool stopped;
 	int result;
 };
@@ -225,7 +225,8 @@ int loop_signal(struct loop *l, int signo, loop_signal_fn *fn, void *userdata)
 	return loop_add(l, fd, EPOLLIN, loop_on_signal, l, &l->signal_source);
 }
 
-/* How long epoll may wait: till the first timer, rounded up, or @timeout_ns. */
+/* How long epoll may wait, ms: until the first timer is due or @timeout_ns have passed, rounded up
+ * so that it does not wake too early; at most an hour. */
 static int wait_ms(const struct loop *l, uint64_t timeout_ns)
 {
 	uint64_t now = clock_mono_ns();

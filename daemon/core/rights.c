@@ -23,25 +23,26 @@
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* A file with a second name may be somebody else's file: the last owner of this directory was no
- * root. */
-static bool may_give(const struct stat *st)
+/* May it be given to the account? A file with a second name (hard link) may be another user's file:
+ * the previous owner of the directory, who need not be root, can have linked it there. */
+static bool rights_may_give(const struct stat *st)
 {
 	return S_ISDIR(st->st_mode) || (S_ISREG(st->st_mode) && st->st_nlink == 1);
 }
 
-static int give_one(int dfd, const char *name, const struct rights *r, struct stat *ret)
+static int rights_give_one(int dfd, const char *name, const struct rights *r, struct stat *ret)
 {
 	if (fstatat(dfd, name, ret, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (!may_give(ret) || (ret->st_uid == r->uid && ret->st_gid == r->gid))
+	if (!rights_may_give(ret) || (ret->st_uid == r->uid && ret->st_gid == r->gid))
 		return 0;
 	return fchownat(dfd, name, r->uid, r->gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-/* Of the directories in the state directory one is the account's alone. give_history() and
- * kindling-upload see to segments and spool; any other is a sink's. */
-static bool is_apart(int dfd, const char *name, int depth)
+/* Is it a directory that does not become the account's here? Of those in the state directory only
+ * symbols does: rights_give_history() handles segments, kindling-upload the spool, and any other
+ * belongs to a sink. */
+static bool rights_is_separate(int dfd, const char *name, int depth)
 {
 	struct stat st;
 
@@ -49,8 +50,8 @@ static bool is_apart(int dfd, const char *name, int depth)
 	       fstatat(dfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Takes @dfd. */
-static int give_below(int dfd, const struct rights *r, int depth)
+/* Gives everything below the directory @dfd, which it closes, to the account. */
+static int rights_give_below(int dfd, const struct rights *r, int depth)
 {
 	DIR *dir = fdopendir(dfd);
 	const struct dirent *e;
@@ -63,23 +64,23 @@ static int give_below(int dfd, const struct rights *r, int depth)
 	}
 	while (result == 0 && (e = readdir(dir))) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-		    is_apart(dirfd(dir), e->d_name, depth))
+		    rights_is_separate(dirfd(dir), e->d_name, depth))
 			continue;
-		result = give_one(dirfd(dir), e->d_name, r, &st);
-		if (result == -ENOENT) /* the store's worker is at work already */
+		result = rights_give_one(dirfd(dir), e->d_name, r, &st);
+		if (result == -ENOENT) /* the store's worker may have removed it just now */
 			result = 0;
 		else if (result == 0 && S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
 			below = openat(dirfd(dir), e->d_name,
 				       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-			result = below < 0 ? -errno : give_below(below, r, depth + 1);
+			result = below < 0 ? -errno : rights_give_below(below, r, depth + 1);
 		}
 	}
 	closedir(dir);
 	return result;
 }
 
-/* A directory, and takes @dfd. It alone gets @mode too; @depth as of give_below(), 0 = nothing
- * below it. */
+/* Gives the directory @dfd, which it closes, and adds @mode to its mode. @depth: as for
+ * rights_give_below(), which handles what is below it; 0 = nothing below it is given. */
 static int rights_give_fd(int dfd, const struct rights *r, mode_t mode, int depth)
 {
 	CLEANUP(fd_closep) int fd = dfd;
@@ -89,7 +90,7 @@ static int rights_give_fd(int dfd, const struct rights *r, mode_t mode, int dept
 		return -errno;
 	if ((st.st_mode & mode) != mode && fchmod(fd, (st.st_mode & 07777) | mode) < 0)
 		return -errno;
-	return depth ? give_below(TAKE_FD(fd), r, depth) : 0;
+	return depth ? rights_give_below(TAKE_FD(fd), r, depth) : 0;
 }
 
 static int rights_give_to(const char *path, const struct rights *r, mode_t mode, int depth)
@@ -116,8 +117,8 @@ int rights_give_beneath(const char *top, const char *name, const struct rights *
 	return fd < 0 ? -errno : rights_give_fd(fd, r, 0, 2);
 }
 
-/* kindling-upload goes through @dir, and reads what is in the history. */
-static int give_history(const char *dir, const struct rights *r, gid_t reader)
+/* Lets kindling-upload, by the group @reader, pass through @dir and read the history in it. */
+static int rights_give_history(const char *dir, const struct rights *r, gid_t reader)
 {
 	const struct rights shared = { .uid = r->uid, .gid = reader };
 	char path[300];
@@ -129,12 +130,12 @@ static int give_history(const char *dir, const struct rights *r, gid_t reader)
 	return result == -ENOENT ? 0 : result;
 }
 
-static int give_state(const char *dir, const struct rights *r, gid_t reader)
+static int rights_give_state(const char *dir, const struct rights *r, gid_t reader)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int result = fd < 0 ? -errno : give_below(fd, r, 1);
+	int result = fd < 0 ? -errno : rights_give_below(fd, r, 1);
 
-	return result < 0 ? result : give_history(dir, r, reader);
+	return result < 0 ? result : rights_give_history(dir, r, reader);
 }
 
 int rights_find(const char *account, struct rights *ret, struct fault *f)
@@ -162,7 +163,7 @@ int rights_prepare(const char *account, const char *dir, struct rights *ret, str
 		r = rights_find(RIGHTS_UPLOAD_ACCOUNT, &upload, f);
 	if (r < 0)
 		return r;
-	r = give_state(dir, ret, upload.gid);
+	r = rights_give_state(dir, ret, upload.gid);
 	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL,
 				 "give %.120s to uid %u (`user` in the settings): ", dir,
 				 (unsigned)ret->uid)
@@ -171,7 +172,7 @@ int rights_prepare(const char *account, const char *dir, struct rights *ret, str
 
 /* ---- capabilities ---------------------------------------------------------------------------- */
 
-/* Before 5.19 every bpf(2) call needs CAP_BPF, also for a map that is held open already. */
+/* Before Linux 5.19 every call of bpf(2) needs CAP_BPF, even for a map that is open already. */
 static bool needs_bpf(void)
 {
 	unsigned major = 0, minor = 0;
@@ -199,7 +200,7 @@ int rights_drop(const struct rights *r, pid_t parent, struct fault *f)
 		return fault_set(f, -result, FAULT_INTERNAL,
 				 "become uid %u (`user: root` keeps all rights, in one process): ",
 				 (unsigned)r->uid);
-	/* lost with the old user */
+	/* a change of the user clears this, prctl(2) */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != parent)
 		return fault_set(f, ESRCH, FAULT_INTERNAL, "kindlingd is ending");

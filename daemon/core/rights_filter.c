@@ -1,9 +1,10 @@
 /*
- * The system calls that the data process and kindling-upload must not make. The filter is not a
- * list of allowed calls: libraries and the C library make different calls on different hosts, and a
- * profiler that is killed for that helps no one. Without a capability the kernel refuses most of
- * these calls anyway; the filter closes what is open to every user: programs, other processes,
- * namespaces, networks, BPF, io_uring.
+ * The seccomp filters of the data process and of kindling-upload, which refuse system calls that
+ * these never need. They are not lists of allowed calls, because the C library and others make
+ * different calls on different hosts, and a profiler that fails for such a call helps nobody.
+ * Without capabilities the kernel refuses most of these calls anyway; the filters close what any
+ * user may do: start programs, look into other processes, use namespaces, networks, BPF and
+ * io_uring.
  */
 #include "daemon/core/rights.h"
 
@@ -38,7 +39,7 @@
 #define IF(what, value, n) BPF_JUMP(BPF_JMP | (what) | BPF_K, (value), 0, (n))
 #define NEVER(name)	   IF(BPF_JEQ, SYS_##name, 1), REFUSE
 
-/* Pieces, one after the other: a jump leads nowhere but into its own. */
+/* A filter is put together from these pieces; each jump stays within its piece. */
 static const struct sock_filter begin[] = {
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0),
@@ -92,15 +93,15 @@ static const struct sock_filter both[] = {
 };
 
 static const struct sock_filter data_piece[] = {
-	/* BPF: what is in maps; and the programs that it holds since its start begin to run when
-	   there is a target. It can load no other. */
+	/* bpf(2): commands on maps, and attaching the programs that were loaded at the start, which
+	   run only while there is a target. No other program can be loaded. */
 	IF(BPF_JEQ, SYS_bpf, 5),
 	ARG(0),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BPF_RAW_TRACEPOINT_OPEN, 2, 0),
 	IF(BPF_JGT, BPF_MAP_GET_NEXT_KEY, 1),
 	REFUSE,
 	ALLOW,
-	/* sockets: Unix ones */
+	/* only Unix sockets */
 	IF(BPF_JEQ, SYS_socket, 4),
 	ARG(0),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0),
@@ -110,7 +111,8 @@ static const struct sock_filter data_piece[] = {
 
 static const struct sock_filter upload_piece[] = {
 	NEVER(bpf),
-	/* sockets: Unix ones, and of networks; netlink tells the resolver of addresses */
+	/* only Unix and Internet sockets, and netlink, by which the resolver finds the host's
+	   addresses */
 	IF(BPF_JEQ, SYS_socket, 7),
 	ARG(0),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 4, 0),
@@ -122,8 +124,8 @@ static const struct sock_filter upload_piece[] = {
 };
 
 static const struct sock_filter end[] = {
-	/* children: copies of itself. What clone3(2) is asked for cannot be seen: the C library
-	   takes clone(2) */
+	/* new threads and processes are allowed, user namespaces are not. A filter cannot read the
+	   flags of clone3(2), which are in memory; after ENOSYS the C library uses clone(2) */
 	IF(BPF_JEQ, SYS_clone3, 1),
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 	IF(BPF_JEQ, SYS_clone, 4),
@@ -157,11 +159,11 @@ static int set_filter(struct pieces *p)
 {
 	const struct sock_fprog program = { p->len, p->code };
 
-	if (CONFINE_SANITIZED) /* its leak check attaches to its own process */
+	if (CONFINE_SANITIZED) /* LeakSanitizer attaches to its own process with ptrace(2) */
 		return 0;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
-	/* on every thread: the worker runs already */
+	/* TSYNC: the filter must also hold for the worker thread, which runs already */
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0)
 		return -errno;
 	return 0;

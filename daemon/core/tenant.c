@@ -5,7 +5,7 @@
 #include <string.h>
 #include "daemon/ground/hash.h"
 
-/* Not what a file's name, or the parts of one, cannot have in them. */
+/* Replaces characters that cannot be part of a file's name. */
 static char tenant_plain(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? c : '-';

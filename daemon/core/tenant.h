@@ -1,6 +1,6 @@
 /*
- * Whose a process is when shares are counted: its container, outside of containers its user. Every
- * bound that many share is kept fair between tenants.
+ * The tenant of a process: its container, or outside of containers its user. Everything that is
+ * limited and shared by all is divided fairly between tenants.
  */
 #pragma once
 
@@ -8,8 +8,8 @@
 
 #define TENANT_SIZE 72
 
-/* "<container id>" or "uid-1000", in @buf; it may be part of a file's name. @container_id may be
- * NULL or "". */
+/* Writes "<container id>", or "uid-1000" if @container_id is NULL or "", into @buf, which it
+ * returns. The name can be part of a file's name. */
 const char *tenant_name(char buf[TENANT_SIZE], const char *container_id, uint32_t uid);
-/* The same as a number to be stored in files; never 0, which means no tenant. */
+/* A hash of the name, to be stored in files; never 0, which means no tenant. */
 uint64_t tenant_number(const char *name);

@@ -1,4 +1,4 @@
-/* See warden.h: the data process's half, and the messages of both. */
+/* See warden.h: the data process's side, and the messages of both sides. */
 #include "daemon/core/warden_priv.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ ssize_t warden_receive(int fd, void *p, size_t size, int *ret_fds, unsigned *ret
 	struct msghdr msg = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = control.bytes,
-			      /* not the space for them, in which there is room for one more */
+			      /* CMSG_SPACE() would leave room for one more descriptor */
 			      .msg_controllen = CMSG_LEN(sizeof(int) * WARDEN_FDS_MAX) };
 	ssize_t n;
 
@@ -74,9 +74,8 @@ ssize_t warden_receive(int fd, void *p, size_t size, int *ret_fds, unsigned *ret
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-/* @ret_fd: the descriptor that comes with the answer, or -1. Without a warden the data process
- * cannot continue: the warden's end also ends it, and this code runs in the moment between the
- * two. */
+/* @ret_fd: the descriptor that comes with the answer, or -1. If the warden has ended this process
+ * exits: the kernel is about to kill it anyway (PR_SET_PDEATHSIG). */
 static struct warden_answer warden_ask(const struct warden_question *q, size_t args_len,
 				       const int *fds, unsigned n_fds, int *ret_fd)
 {
@@ -170,7 +169,7 @@ void warden_kill(pid_t pid)
 		(void)warden_ask(&q, 0, NULL, 0, &none);
 }
 
-/* The result of a question whose answer is a descriptor. */
+/* Asks a question whose answer is a descriptor. Returns it, or -errno. */
 static int ask_for_fd(const struct warden_question *q)
 {
 	int fd;
@@ -233,11 +232,12 @@ int warden_report(unsigned what, const char *status)
 	return warden_ask(&q, len, NULL, 0, &none).result;
 }
 
-/* ---- two of one ------------------------------------------------------------------------------ */
+/* ---- the split ------------------------------------------------------------------------------- */
 
-/* Signals to the group, as from a terminal's Ctrl-C, are the warden's, which passes them on once.
- * The service manager's words are about the first process; they hold for this one. */
-static void become_data(pid_t warden)
+/* A process group of its own, because the warden passes on signals such as a terminal's Ctrl-C, and
+ * they would arrive twice. WATCHDOG_PID names the warden, but the watchdog's interval holds for
+ * this process, sd_watchdog_enabled(3). */
+static void warden_become_data(pid_t warden)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != warden)
@@ -268,6 +268,6 @@ int warden_begin(const struct warden_settings *settings)
 	}
 	close(pair[0]);
 	warden_fd = pair[1];
-	become_data(warden);
+	warden_become_data(warden);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * What the data process may have started. It may have been taken over by what it reads, and the
- * programs have root's rights: so no word gets by that is not known here.
+ * Checks the commands that the data process wants started. An attacker may control that process by
+ * the data it reads, and the programs have root's rights: so only known arguments are accepted.
  */
 #include "daemon/core/warden_priv.h"
 
@@ -20,7 +20,7 @@ static bool warden_check_is_number(const char *s)
 }
 
 /* "deadline_ms=5000" */
-static bool is_option(const char *s)
+static bool warden_check_option(const char *s)
 {
 	static const char *const names[] = { "uid",	 "pipe",  "known",   "deadline_ms",
 					     "pipes_fd", "quiet", "over_tmp" };
@@ -35,9 +35,10 @@ static bool is_option(const char *s)
 	return false;
 }
 
-/* Is @path root's, and every directory above it? Who else can write in a sticky one, as /tmp,
- * cannot replace what is root's. */
-static bool is_roots(const char *path)
+/* Can only root change @path: does root own it and every directory above it, and can nobody else
+ * write to them? Other users may write to a sticky directory such as /tmp, because they cannot
+ * replace root's files in it. */
+static bool warden_check_only_root(const char *path)
 {
 	char part[PATH_MAX];
 	struct stat st;
@@ -59,18 +60,18 @@ static bool is_roots(const char *path)
 	return true;
 }
 
-/* @path was named by whoever started the daemon; or, after a reload of the settings, is one that
- * root alone can have put there. */
-static bool is_trusted(const char *path, const char *given)
+/* Is @path the one that the daemon was started with; or, after a reload of the settings, one that
+ * only root can have put there? */
+static bool warden_check_path(const char *path, const char *given)
 {
 	char real[PATH_MAX];
 
 	if (given[0] && strcmp(path, given) == 0)
 		return true;
-	return is_roots(path) && realpath(path, real) && is_roots(real);
+	return warden_check_only_root(path) && realpath(path, real) && warden_check_only_root(real);
 }
 
-static bool is_injectors(const struct warden_settings *s, char *const argv[])
+static bool warden_check_injector(const struct warden_settings *s, char *const argv[])
 {
 	static const char *const commands[] = { "attach", "receive", "reattach", "cleanup" };
 	unsigned n = 0, command = 0;
@@ -82,10 +83,10 @@ static bool is_injectors(const struct warden_settings *s, char *const argv[])
 		return false;
 	while (command < 4 && strcmp(argv[5], commands[command]) != 0)
 		command++;
-	if (command == 4 || (command == 0 && (n < 7 || !is_trusted(argv[6], s->library))))
+	if (command == 4 || (command == 0 && (n < 7 || !warden_check_path(argv[6], s->library))))
 		return false;
 	for (unsigned i = command == 0 ? 7 : 6; i < n; i++)
-		if (!is_option(argv[i]))
+		if (!warden_check_option(argv[i]))
 			return false;
 	return true;
 }
@@ -97,13 +98,12 @@ int warden_check(const struct warden_settings *s, enum warden_program program, c
 
 	switch (program) {
 	case WARDEN_INJECTOR:
-		ok = is_trusted(argv[0], given) && is_injectors(s, argv);
+		ok = warden_check_path(argv[0], given) && warden_check_injector(s, argv);
 		break;
-	case WARDEN_SYMBOLS: /* it gives all rights up before it looks at that path */
+	case WARDEN_SYMBOLS: /* any path: the program gives up all rights before it opens that */
 		ok = strcmp(argv[0], given) == 0 && (!argv[1] || (argv[1][0] != '-' && !argv[2]));
 		break;
-	case WARDEN_UPLOAD: /* it reads the settings as root: those that the daemon was started with
-			     */
+	case WARDEN_UPLOAD: /* reads the settings as root: only those of the daemon's start */
 		ok = strcmp(argv[0], given) == 0 && s->file && s->state_dir && argv[1] &&
 		     strcmp(argv[1], s->state_dir) == 0 && argv[2] &&
 		     strcmp(argv[2], s->file) == 0 && !argv[3];

@@ -1,6 +1,6 @@
 /*
- * How many children the warden has of each program. The data process bounds what it asks for
- * itself; this holds whatever becomes of it. A child counts until it was waited for.
+ * Limits the number of children that the warden has of each program. The data process has limits of
+ * its own; this one holds even if an attacker controls it. A child counts until it was waited for.
  */
 #include "daemon/core/warden_priv.h"
 

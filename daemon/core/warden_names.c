@@ -1,12 +1,12 @@
 /*
- * Questions to the container runtime, by CRI's socket, for kindling-names (docs/decisions/0036).
- * Who may speak to that socket can have any container started, so nobody who reads a stranger's
- * bytes gets a word in: the warden connects, writes the one question that it knows with an id in
- * it, and passes the connection on to a program that can only read from it.
+ * Requests to the container runtime's CRI socket, for kindling-names (docs/decisions/0036). A
+ * process that can write to that socket can start any container. So no process that reads data of
+ * others can write to it: the warden connects, sends a fixed request with an id in it, and passes
+ * the connection to a program that can only read.
  *
- * The question is gRPC over HTTP/2: RFC 9113, the header block as in RFC 7541 with literals alone,
- * the method and the message's fields as in CRI's runtime.v1. All of it is sent at once and nothing
- * follows: the windows are so large from the beginning that the answer needs no word of ours.
+ * A request is gRPC over HTTP/2 (RFC 9113), with only literals in the header block (RFC 7541), and
+ * the method and message fields of CRI's runtime.v1. All of it is sent at once and nothing follows:
+ * the flow-control windows are so large from the beginning that the answer needs no WINDOW_UPDATE.
  */
 #include "daemon/core/warden_priv.h"
 
@@ -25,9 +25,9 @@
 
 #define NAMES_PER_S 1000
 
-static int names_fd = -1; /* to the program that runs; -1 = none */
+static int names_fd = -1; /* connected to the running kindling-names; -1 = none runs */
 
-/* ---- the words ------------------------------------------------------------------------------- */
+/* ---- the request ----------------------------------------------------------------------------- */
 
 static const char *const methods[WARDEN_NAMES_COUNT] = {
 	[WARDEN_NAMES_CONTAINER] = "/runtime.v1.RuntimeService/ListContainers",
@@ -38,32 +38,33 @@ enum frame { FRAME_DATA = 0, FRAME_HEADERS = 1, FRAME_SETTINGS = 4, FRAME_WINDOW
 
 #define END_STREAM	    1
 #define END_HEADERS	    4
-#define FIRST_WINDOW	    65535u /* of a connection that nobody has enlarged, RFC 9113, 6.9.2 */
+#define FIRST_WINDOW	    65535u /* initial window of a connection, RFC 9113, 6.9.2 */
 #define INITIAL_WINDOW_SIZE 4 /* the setting, 6.5.2 */
 
-struct names_words {
-	uint8_t bytes[WARDEN_NAMES_WORDS_MAX];
+struct names_request {
+	uint8_t bytes[WARDEN_NAMES_REQUEST_MAX];
 	size_t len;
 };
 
-static void names_put(struct names_words *w, const void *p, size_t len)
+static void names_put(struct names_request *w, const void *p, size_t len)
 {
-	memcpy(w->bytes + w->len, p, len); /* all of them are known, and short */
+	memcpy(w->bytes + w->len, p,
+	       len); /* the longest request fits, see warden_names_request() */
 	w->len += len;
 }
 
-static void names_put_byte(struct names_words *w, unsigned byte)
+static void names_put_byte(struct names_request *w, unsigned byte)
 {
 	names_put(w, &(uint8_t){ (uint8_t)byte }, 1);
 }
 
-static void names_put_number(struct names_words *w, uint32_t n)
+static void names_put_number(struct names_request *w, uint32_t n)
 {
 	n = htonl(n);
 	names_put(w, &n, sizeof(n));
 }
 
-static void names_put_frame(struct names_words *w, size_t len, enum frame type, unsigned flags,
+static void names_put_frame(struct names_request *w, size_t len, enum frame type, unsigned flags,
 			    uint32_t stream)
 {
 	names_put_byte(w, (unsigned)len >> 16);
@@ -74,15 +75,16 @@ static void names_put_frame(struct names_words *w, size_t len, enum frame type, 
 	names_put_number(w, stream);
 }
 
-/* A header field that is not to be remembered, its name by the number in the static table (0 = it
- * follows), RFC 7541, 6.2.2. Texts are shorter than 127 bytes. */
-static void names_put_text(struct names_words *w, const char *text)
+/* A string literal without Huffman code, shorter than 127 bytes, RFC 7541, 5.2. */
+static void names_put_text(struct names_request *w, const char *text)
 {
 	names_put_byte(w, (unsigned)strlen(text));
 	names_put(w, text, strlen(text));
 }
 
-static void names_put_field(struct names_words *w, unsigned number, const char *name,
+/* A header field that is not indexed, RFC 7541, 6.2.2. @number: of its name in the static table; 0
+ * = the name @name follows. */
+static void names_put_field(struct names_request *w, unsigned number, const char *name,
 			    const char *value)
 {
 	if (number < 15) {
@@ -96,9 +98,9 @@ static void names_put_field(struct names_words *w, unsigned number, const char *
 	names_put_text(w, value);
 }
 
-static void names_put_headers(struct names_words *w, const char *method)
+static void names_put_headers(struct names_request *w, const char *method)
 {
-	struct names_words block = { .len = 0 };
+	struct names_request block = { .len = 0 };
 
 	names_put_byte(&block, 0x83); /* :method: POST */
 	names_put_byte(&block, 0x86); /* :scheme: http */
@@ -111,9 +113,8 @@ static void names_put_headers(struct names_words *w, const char *method)
 	names_put(w, block.bytes, block.len);
 }
 
-/* A message whose field 1 is a filter, whose field 1 is the id; before it gRPC's flag and length.
- */
-static void names_put_message(struct names_words *w, const char *id)
+/* gRPC's flag and length, then a message whose field 1 is a filter, whose field 1 is the id. */
+static void names_put_message(struct names_request *w, const char *id)
 {
 	unsigned len = (unsigned)strlen(id);
 
@@ -127,12 +128,12 @@ static void names_put_message(struct names_words *w, const char *id)
 	names_put(w, id, len);
 }
 
-size_t warden_names_words(enum warden_names what, const char *id,
-			  uint8_t ret[WARDEN_NAMES_WORDS_MAX])
+size_t warden_names_request(enum warden_names what, const char *id,
+			    uint8_t ret[WARDEN_NAMES_REQUEST_MAX])
 {
 	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"; /* RFC 9113, 3.4 */
 	size_t len = strlen(id);
-	struct names_words w = { .len = 0 };
+	struct names_request w = { .len = 0 };
 
 	if (what >= WARDEN_NAMES_COUNT || len < 1 || len >= WARDEN_NAMES_ID_SIZE ||
 	    strspn(id, "0123456789abcdef") != len)
@@ -162,7 +163,8 @@ static int connect_to(int fd, const char *path)
 	return connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
 }
 
-/* In a container with the host's processes: the host's path, its links included. */
+/* Connects to the host's @path, through the root directory of the host's init, for a kindlingd that
+ * runs in a container with hostPID. Symbolic links are resolved inside that root. */
 static int connect_on_host(int fd, const char *path)
 {
 	CLEANUP(fd_closep)
@@ -185,7 +187,7 @@ static int connect_on_host(int fd, const char *path)
 	return r;
 }
 
-/* It does not block: a listener whose queue is full refuses. */
+/* Does not block: if the listener's queue is full, connect(2) fails with EAGAIN. */
 static int connect_to_runtime(const char *path)
 {
 	CLEANUP(fd_closep)
@@ -197,8 +199,8 @@ static int connect_to_runtime(const char *path)
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
-/* However often the data process asks. */
-static bool is_too_often(void)
+/* Limits the requests to NAMES_PER_S, even if an attacker controls the data process. */
+static bool names_is_too_often(void)
 {
 	static uint64_t second_mono_s;
 	static unsigned asked;
@@ -212,8 +214,8 @@ static bool is_too_often(void)
 
 int warden_work_names(const char *path, enum warden_names what, const char *id, uint64_t number)
 {
-	uint8_t words[WARDEN_NAMES_WORDS_MAX];
-	size_t len = warden_names_words(what, id, words);
+	uint8_t words[WARDEN_NAMES_REQUEST_MAX];
+	size_t len = warden_names_request(what, id, words);
 	CLEANUP(fd_closep) int fd = -1;
 	struct warden_names_question q = { .number = number, .what = what };
 	ssize_t n;
@@ -222,7 +224,7 @@ int warden_work_names(const char *path, enum warden_names what, const char *id, 
 		return -EINVAL;
 	if (names_fd < 0)
 		return -ESRCH;
-	if (is_too_often())
+	if (names_is_too_often())
 		return -EAGAIN;
 	fd = connect_to_runtime(path);
 	if (fd < 0)
@@ -242,7 +244,7 @@ int warden_names_open(void)
 		return -errno;
 	fd_close(names_fd);
 	names_fd = pair[0];
-	/* one that does not read its questions keeps nobody waiting */
+	/* the warden must not wait for a kindling-names that does not read its questions */
 	(void)fcntl(names_fd, F_SETFL, O_NONBLOCK);
 	return pair[1];
 }

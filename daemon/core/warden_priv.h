@@ -1,4 +1,4 @@
-/* Between the two halves of the warden, and the work itself. */
+/* The messages between the data process and the warden, and the functions that do the work. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,47 +30,49 @@ struct warden_question {
 	uint32_t n_fds;
 	int32_t as[WARDEN_FDS_MAX];
 	uint32_t n_args;
-	char args[WARDEN_BYTES_MAX]; /* one after the other, each with its NUL; only these are sent
-				      */
+	char args[WARDEN_BYTES_MAX]; /* each with its NUL; unused bytes are not sent */
 };
 
 struct warden_answer {
 	int32_t result;
 	int32_t pid; /* START */
 	int32_t status; /* REAP */
-	uint32_t full; /* START: too many of that program run */
+	uint32_t full; /* START: children_max of that program run already */
 	uint64_t cpu_ns;
 };
 
-/* In the warden: serves @fd until the data process @data has ended; its exit status. */
+/* warden_run.c: serves @fd until the data process @data has ended. Returns the warden's exit
+ * status. */
 int warden_run(int fd, pid_t data, const struct warden_settings *settings);
 
-/* The arguments in the request, @len bytes in all; false = it is malformed. */
+/* Finds the arguments in @q, whose args have @len bytes; argv points into it. false = malformed. */
 bool warden_take_args(struct warden_question *q, size_t len, char *argv[WARDEN_ARGS_MAX + 1]);
-/* May the data process have that started? warden_check.c */
+/* warden_check.c: may the data process have this command started? 0 or -EACCES. */
 int warden_check(const struct warden_settings *s, enum warden_program program, char *const argv[]);
 
-/* In the warden: are there as many children of @program as there may be? warden_children.c */
+/* warden_children.c: do children_max of @program run already? */
 bool warden_children_full(const struct warden_settings *s, enum warden_program program);
 void warden_children_add(pid_t pid, enum warden_program program);
-void warden_children_remove(pid_t pid); /* it was waited for; others are left alone */
+void warden_children_remove(pid_t pid); /* it was waited for; unknown pids are ignored */
 
-/* The work itself, for the process that has the rights: warden_work.c. */
+/* warden_work.c: the work itself, in the process that has the rights. Results as in warden.h. */
 int warden_work_start(enum warden_program program, char *const argv[], const struct warden_fd *fds,
 		      unsigned n_fds, pid_t *ret_pid, int *ret_pidfd);
 int warden_work_reap(pid_t pid, int *ret_status, uint64_t *ret_cpu_ns);
 int warden_work_kill(pid_t pid);
 int warden_work_filters_listen(const char *path);
-/* warden_names.c: asks; the descriptor for the program's WARDEN_NAMES_FD, or -errno: what was asked
- * of one before is over. */
+/* warden_names.c */
 int warden_work_names(const char *path, enum warden_names what, const char *id, uint64_t number);
+/* Opens the connection to a kindling-names that is about to be started; the previous one's is
+ * closed. Returns the descriptor for WARDEN_NAMES_FD, which the caller owns, or -errno. */
 int warden_names_open(void);
-/* All that is sent to the runtime, and its length; 0: @id is not an id. Pure. */
-#define WARDEN_NAMES_WORDS_MAX 400
-size_t warden_names_words(enum warden_names what, const char *id,
-			  uint8_t ret[WARDEN_NAMES_WORDS_MAX]);
+/* Writes all bytes of a request to the runtime. Returns their number; 0: @id is not an id. Pure. */
+#define WARDEN_NAMES_REQUEST_MAX 400
+size_t warden_names_request(enum warden_names what, const char *id,
+			    uint8_t ret[WARDEN_NAMES_REQUEST_MAX]);
 int warden_work_clock(int cpu, pid_t thread, uint64_t period_ns);
 
-/* One message of SOCK_SEQPACKET and descriptors beside it; warden.c. */
+/* warden.c: a message of a SOCK_SEQPACKET socket, with descriptors. The number of bytes or -errno.
+ * @ret_fds: room for WARDEN_FDS_MAX; the caller owns the received descriptors. */
 ssize_t warden_send(int fd, const void *p, size_t len, const int *fds, unsigned n_fds);
 ssize_t warden_receive(int fd, void *p, size_t size, int *ret_fds, unsigned *ret_n_fds);

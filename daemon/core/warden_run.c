@@ -1,4 +1,5 @@
-/* The warden itself: answers the data process until that has ended. It waits for nothing else. */
+/* The warden itself: answers the requests of the data process until that has ended. It waits for
+ * nothing else. */
 #include "daemon/core/warden_priv.h"
 
 #include <errno.h>
@@ -75,7 +76,7 @@ static int warden_run_start(const struct warden *w, struct warden_question *q, s
 
 static int warden_run_reap(const struct warden *w, pid_t pid, struct warden_answer *a)
 {
-	/* its own end is seen by its signal */
+	/* the end of the data process itself is handled by SIGCHLD */
 	int r = pid == w->data ? -ECHILD : warden_work_reap(pid, &a->status, &a->cpu_ns);
 
 	if (r == 1)
@@ -92,8 +93,9 @@ static int open_settings(const struct warden *w)
 	return fd == -1 ? -errno : fd;
 }
 
-/* Its own words but for the status, which is a line of printable text whatever it was. */
-static int warden_run_tell(const struct warden *w, struct warden_question *q, size_t args_len)
+/* Reports to the service manager. Of the data process's text only printable ASCII is passed on, so
+ * that it stays one line. */
+static int warden_run_report(const struct warden *w, struct warden_question *q, size_t args_len)
 {
 	char *argv[WARDEN_ARGS_MAX + 1] = { NULL };
 
@@ -115,7 +117,7 @@ static int warden_run_names(const struct warden *w, struct warden_question *q, s
 	return warden_work_names(w->settings->cri, q->names, argv[0], q->number);
 }
 
-/* The descriptor that goes with the answer, or a result. */
+/* Does what @q asks. Returns the result; with *ret_is_fd a descriptor for the answer. */
 static int warden_run_work(const struct warden *w, struct warden_question *q, size_t args_len,
 			   const int *fds, unsigned n_fds, struct warden_answer *a, bool *ret_is_fd)
 {
@@ -130,7 +132,7 @@ static int warden_run_work(const struct warden *w, struct warden_question *q, si
 		*ret_is_fd = true;
 		return open_settings(w);
 	case WARDEN_TELL:
-		return warden_run_tell(w, q, args_len);
+		return warden_run_report(w, q, args_len);
 	case WARDEN_FILTERS:
 		return warden_work_filters_listen(w->settings->filters);
 	case WARDEN_ASK_NAMES:
@@ -144,7 +146,7 @@ static int warden_run_work(const struct warden *w, struct warden_question *q, si
 	}
 }
 
-/* false: the data process has closed its end, or takes no answer. */
+/* Answers one request. false: the data process has closed its socket, or does not read answers. */
 static bool warden_run_answer_one(const struct warden *w)
 {
 	static struct warden_question q;
@@ -176,8 +178,8 @@ static bool warden_run_answer_one(const struct warden *w)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/* -1: it has not ended. Whoever looks at the service's status sees the signal, and a core's reason.
- */
+/* The exit status for the warden, if the data process has ended; else -1. As in shells, 128 + the
+ * signal shows in the service's status that it died by a signal. */
 static int data_status(const struct warden *w)
 {
 	int status;
@@ -202,7 +204,8 @@ static int warden_run_on_signal(const struct warden *w, int signals_fd)
 	return -1;
 }
 
-/* The data process may not remove the socket itself. One on which somebody answers is not ours. */
+/* Removes the API's socket, which the data process has no right to do. If somebody accepts
+ * connections there, the socket is another daemon's and stays. */
 static void remove_socket(const struct warden *w)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -234,12 +237,11 @@ int warden_run(int fd, pid_t data, const struct warden_settings *settings)
 		return 1;
 	polled[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
 	polled[1] = (struct pollfd){ .fd = signals_fd, .events = POLLIN };
-	status = data_status(&w); /* it may have ended before its signal was blocked */
+	status = data_status(&w); /* it may have ended before SIGCHLD was blocked */
 	while (status < 0) {
 		if (poll(polled, 2, -1) < 0)
 			continue;
-		/* a closed end alone means little: the data process is about to end, or ends at its
-		 * next request */
+		/* no end yet: the data process will end, or has to exit at its next request */
 		if (polled[0].revents && !warden_run_answer_one(&w))
 			polled[0].fd = -1;
 		if (polled[1].revents)

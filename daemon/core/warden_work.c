@@ -1,4 +1,4 @@
-/* The work of the warden, or of a single process that has the rights for it. */
+/* The work itself, in the warden or, without one, in the single process of kindlingd. */
 #include "daemon/core/warden_priv.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static void warden_work_close_all(int *fds)
 		fds[i] = fd_close(fds[i]);
 }
 
-/* all are first copied to high numbers, so that no copy overwrites another descriptor */
+/* All are first duplicated to high numbers, so that no dup2() closes one that is still needed. */
 static int add_fds(posix_spawn_file_actions_t *actions, const struct warden_fd *fds, unsigned n,
 		   int high[WARDEN_FDS_MAX])
 {
@@ -87,13 +87,13 @@ int warden_work_start(enum warden_program program, char *const argv[], const str
 	r = warden_work_spawn(argv, alone ? nothing : environ, all, n_fds, ret_pid);
 	if (r < 0)
 		return r;
-	/* it is a child that has not been waited for yet, so the pid is still its own */
+	/* the child has not been waited for yet, so the pid cannot have been reused */
 	*ret_pidfd = (int)syscall(SYS_pidfd_open, *ret_pid, 0);
 	if (*ret_pidfd >= 0)
 		return 0;
 	r = -errno;
 	(void)kill(*ret_pid, SIGKILL);
-	(void)waitpid(*ret_pid, NULL, 0); /* just started, nothing to hang in */
+	(void)waitpid(*ret_pid, NULL, 0); /* it has just started, so it cannot hang anywhere */
 	return r;
 }
 
@@ -114,13 +114,13 @@ int warden_work_kill(pid_t pid)
 {
 	siginfo_t si;
 
-	/* a pid that is not a child, or that has been waited for, may belong to any process */
+	/* only a child that was not waited for: any other pid may be some other process's */
 	if (pid <= 0 || waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) < 0)
 		return -ECHILD;
 	return kill(pid, SIGKILL) < 0 ? -errno : 0;
 }
 
-/* It sees a connection without a question, which it does not answer. */
+/* Connects and closes at once: the listener does not answer a connection without a question. */
 int warden_work_filters_listen(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };

@@ -87,7 +87,8 @@ int worker_new(struct loop *loop, struct worker **ret)
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);
 	w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = w->event_fd < 0 ? -errno : loop_add(loop, w->event_fd, EPOLLIN, on_event, w, &w->source);
+	r = w->event_fd < 0 ? -errno
+			    : loop_add(loop, w->event_fd, EPOLLIN, on_event, w, &w->source);
 	if (r == 0) {
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -128,7 +129,7 @@ int worker_submit(struct worker *w, void (*run)(void *userdata), void (*done)(vo
 	int r = -EBUSY;
 
 	pthread_mutex_lock(&w->lock);
-	/* a done() of worker_free() may ask for more: there is no thread left to run it */
+	/* done() may submit another job while worker_free() runs, after the thread has ended */
 	if (!w->quit && w->head - w->tail < WORKER_JOBS_MAX) {
 		w->jobs[w->head++ % WORKER_JOBS_MAX] = (struct job){ run, done, userdata };
 		pthread_cond_signal(&w->wake);

@@ -77,8 +77,7 @@ struct target {
 	int64_t real_minus_mono_ns; /* converts times of samples to wall-clock time */
 	unsigned attempts;
 	profilers_set profilers; /* other profilers in the JVM */
-	unsigned placement; /* enum inject_strategy: how the agent got in; 0 = it was there already
-			     */
+	unsigned placement; /* enum inject_strategy; 0 = the agent was there already */
 	bool no_budget;
 	unsigned wanted_events; /* bits: events that START asks for in addition to the settings' */
 	uint64_t wanted_lock_min_ns; /* replaces the settings' shortest wait; 0 = it does not */

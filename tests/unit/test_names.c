@@ -31,22 +31,22 @@
 
 static void only_ids_are_asked_about(void **state)
 {
-	uint8_t words[WARDEN_NAMES_WORDS_MAX];
+	uint8_t words[WARDEN_NAMES_REQUEST_MAX];
 	char longer[80] = ID "0";
 
 	(void)state;
-	assert_int_equal(warden_names_words(WARDEN_NAMES_CONTAINER, "", words), 0);
-	assert_int_equal(warden_names_words(WARDEN_NAMES_CONTAINER, "abc\r\n", words), 0);
-	assert_int_equal(warden_names_words(WARDEN_NAMES_CONTAINER, "../x", words), 0);
-	assert_int_equal(warden_names_words(WARDEN_NAMES_CONTAINER, longer, words), 0);
-	assert_int_equal(warden_names_words(WARDEN_NAMES_COUNT, ID, words), 0);
+	assert_int_equal(warden_names_request(WARDEN_NAMES_CONTAINER, "", words), 0);
+	assert_int_equal(warden_names_request(WARDEN_NAMES_CONTAINER, "abc\r\n", words), 0);
+	assert_int_equal(warden_names_request(WARDEN_NAMES_CONTAINER, "../x", words), 0);
+	assert_int_equal(warden_names_request(WARDEN_NAMES_CONTAINER, longer, words), 0);
+	assert_int_equal(warden_names_request(WARDEN_NAMES_COUNT, ID, words), 0);
 	assert_int_equal(warden_work_names("/nowhere", WARDEN_NAMES_CONTAINER, "x y", 1), -EINVAL);
 }
 
 static void the_question_is_whole_frames_and_ends_the_stream(void **state)
 {
-	uint8_t words[WARDEN_NAMES_WORDS_MAX];
-	size_t len = warden_names_words(WARDEN_NAMES_SANDBOX, ID, words), at = 24, n = 0;
+	uint8_t words[WARDEN_NAMES_REQUEST_MAX];
+	size_t len = warden_names_request(WARDEN_NAMES_SANDBOX, ID, words), at = 24, n = 0;
 	unsigned type = 0, flags = 0;
 
 	(void)state;
