@@ -10,8 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- where the library would be placed
- * ------------------------------------------------------------ */
+/* ---- where the library would be placed ------------------------------------------------------- */
 
 static int check_place(struct inject *in, const char **ret_ok)
 {

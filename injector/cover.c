@@ -95,8 +95,7 @@ int cover_find(struct inject *in)
 	}
 }
 
-/* ---- mounting it
- * ------------------------------------------------------------------------------ */
+/* ---- mounting it ----------------------------------------------------------------------------- */
 
 /* Is the target in our mount namespace or the host's? Then it shares its /tmp with other
  * processes. */

@@ -67,8 +67,7 @@ int filters_ask(const struct inject *in, char *ret_call, size_t size)
 	return a.result;
 }
 
-/* ---- the end that answers
- * --------------------------------------------------------------------- */
+/* ---- the end that answers -------------------------------------------------------------------- */
 
 static int filters_read_of(const struct filters_question *q, const char **ret_call)
 {

@@ -13,8 +13,8 @@
 struct inject;
 
 #define FILTERS_SOCKET "/run/kindling-filters.sock"
-#define FILTERS_SOCKET_ENV \
-	"KINDLING_FILTERS_SOCKET" /* another path, in the injector's environment */
+/* another path, in the injector's environment */
+#define FILTERS_SOCKET_ENV "KINDLING_FILTERS_SOCKET"
 
 /* Question and answer are one message each over a SOCK_SEQPACKET socket, in the host's byte
  * order. */

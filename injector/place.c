@@ -32,8 +32,7 @@
 /* bytes: the library with its debug information, and the file system's own overhead */
 #define SPACE_NEEDED (4u << 20)
 
-/* ---- checks that change nothing
- * -------------------------------------------------------------------------------- */
+/* ---- checks that change nothing -------------------------------------------------------------- */
 
 /* Reports that no directory can be created; in a read-only root the JVM could not create its attach
  * socket either. */

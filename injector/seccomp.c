@@ -35,8 +35,7 @@
 #define ARCH AUDIT_ARCH_X86_64
 #endif
 
-/* ---- running a filter
- * ---------------------------------------------------------------------------- */
+/* ---- running a filter ------------------------------------------------------------------------ */
 
 struct machine {
 	uint32_t a, x, mem[BPF_MEMWORDS];

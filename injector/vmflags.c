@@ -70,8 +70,7 @@ int vmflags_read(struct inject *in, struct vmflag *flags, size_t n)
 	return 0;
 }
 
-/* ---- values derived from flags and tables
- * --------------------------------------------------------------------------- */
+/* ---- values derived from flags and tables ---------------------------------------------------- */
 
 int vmflags_text(struct inject *in, const char *name, char *ret, size_t size)
 {

@@ -27,7 +27,7 @@ uint64_t dict_hash(const void *p, uint32_t len)
 	return h * 0x9e3779b97f4a7c15ull;
 }
 
-static uint32_t dict_place(uint64_t k0, uint64_t k1, uint32_t capacity)
+static uint32_t dict_slot(uint64_t k0, uint64_t k1, uint32_t capacity)
 {
 	uint64_t h = (k0 ^ (k1 * 0x9e3779b97f4a7c15ull)) * 0xff51afd7ed558ccdull;
 
@@ -37,7 +37,7 @@ static uint32_t dict_place(uint64_t k0, uint64_t k1, uint32_t capacity)
 static struct dict_entry *dict_find(struct dict_entry *entries, uint32_t capacity, uint64_t k0,
 				    uint64_t k1)
 {
-	uint32_t i = dict_place(k0, k1, capacity);
+	uint32_t i = dict_slot(k0, k1, capacity);
 
 	while (entries[i].id && (entries[i].k0 != k0 || entries[i].k1 != k1))
 		i = (i + 1) & (capacity - 1);

@@ -194,7 +194,7 @@ void engine_sample_both_sig(struct ring_sample *head, struct ring_sample *also, 
 	bool timed = handler_is_timed_sig(n);
 	uint64_t begin_ns = timed ? clock_ns_sig(CLOCK_THREAD_CPUTIME_ID) : 0;
 
-	pauses_look_sig();
+	pauses_check_sig();
 	producer_take_sig(head);
 	if (also)
 		producer_take_sig(also);

@@ -1,15 +1,15 @@
-/* See pauses.h: the agent's thread. */
+/* See pauses.h: the functions for the agent's thread. */
 #include "agent/engine/pauses_priv.h"
 
 #include "agent/base/clock.h"
 
-#define LOOK_NS	 (10 * NS_PER_MS)
-#define AFTER_NS (2 * NS_PER_S) /* so long after one was missed */
+#define CHECK_NS (10 * NS_PER_MS)
+#define AFTER_NS (2 * NS_PER_S) /* the agent's thread checks for so long after one was missed */
 
 static struct {
-	uint64_t skipped; /* as of the last look */
+	uint64_t skipped; /* number of missed safepoints at the last check */
 	uint64_t next_ns, until_ns;
-} looks = { .next_ns = UINT64_MAX };
+} pauses_check = { .next_ns = UINT64_MAX };
 
 bool pauses_begin(uint64_t *ret_number)
 {
@@ -18,12 +18,12 @@ bool pauses_begin(uint64_t *ret_number)
 	if (!safepoints_init())
 		return false;
 	__atomic_store_n(&p->on, 0, __ATOMIC_SEQ_CST);
-	/* a handler may be at it: it ends, and its note is as good as any */
+	/* a handler may still be recording a safepoint; that does no harm */
 	p->number = __atomic_load_n(safepoints_at_sig.counter, __ATOMIC_ACQUIRE) / 2;
 	p->seen_ns = __atomic_load_n(safepoints_at_sig.end_ns, __ATOMIC_ACQUIRE);
 	p->tail = p->head;
-	looks.skipped = p->skipped;
-	looks.next_ns = UINT64_MAX;
+	pauses_check.skipped = p->skipped;
+	pauses_check.next_ns = UINT64_MAX;
 	*ret_number = p->number;
 	__atomic_store_n(&p->on, 1, __ATOMIC_RELEASE);
 	return true;
@@ -32,7 +32,7 @@ bool pauses_begin(uint64_t *ret_number)
 void pauses_end(void)
 {
 	__atomic_store_n(&pauses_sig.on, 0, __ATOMIC_SEQ_CST);
-	looks.next_ns = UINT64_MAX;
+	pauses_check.next_ns = UINT64_MAX;
 }
 
 bool pauses_are_on(void)
@@ -44,16 +44,16 @@ void pauses_tick(uint64_t now_ns)
 {
 	if (!pauses_sig.on)
 		return;
-	pauses_look_sig();
-	if (pauses_sig.skipped != looks.skipped)
-		looks.until_ns = now_ns + AFTER_NS;
-	looks.skipped = pauses_sig.skipped;
-	looks.next_ns = now_ns < looks.until_ns ? now_ns + LOOK_NS : UINT64_MAX;
+	pauses_check_sig();
+	if (pauses_sig.skipped != pauses_check.skipped)
+		pauses_check.until_ns = now_ns + AFTER_NS;
+	pauses_check.skipped = pauses_sig.skipped;
+	pauses_check.next_ns = now_ns < pauses_check.until_ns ? now_ns + CHECK_NS : UINT64_MAX;
 }
 
 uint64_t pauses_next_ns(void)
 {
-	return looks.next_ns;
+	return pauses_check.next_ns;
 }
 
 bool pauses_are_many(void)

@@ -19,7 +19,7 @@ static void pauses_note_sig(const struct safepoint *s)
 	__atomic_store_n(&p->head, head + 1, __ATOMIC_RELEASE);
 }
 
-void pauses_look_sig(void)
+void pauses_check_sig(void)
 {
 	struct pauses *p = &pauses_sig;
 	struct safepoint s;

@@ -7,8 +7,8 @@ static bool is_hex(char c)
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* Where the name ends without "/0x00007f01", ".0x…", "+0x…" (hidden classes) or "/123456" (JDK
- * 8). */
+/* The length of the name without an address at its end: "/0x00007f01", ".0x…", "+0x…" (hidden
+ * classes) or "/123456" (JDK 8). */
 static size_t without_address(const char *name, size_t n)
 {
 	size_t digits = n;

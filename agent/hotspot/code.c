@@ -1,7 +1,8 @@
 /*
- * See code.h. Finds the blobs of the continuation stubs and of Continuation.enterSpecial (JDK 21
- * and later) by a pass over the code heaps in the agent's thread. The VM generates them at its
- * start or with the first virtual thread, so the pass is repeated until they are there.
+ * See code.h. The agent's thread finds the blobs of the continuation stubs and of
+ * Continuation.enterSpecial and doYield (JDK 21 and later) by a pass over the code heaps. The VM
+ * generates them when it starts or with the first virtual thread, so passes are repeated until they
+ * are found.
  */
 #include <stddef.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 #define CONTINUATION "jdk/internal/vm/Continuation"
 #define BLOCK_MAX    (64u << 20)
-#define PAUSE_MAX    64 /* calls */
+#define PAUSE_MAX    64 /* calls of code_find_places() between two passes */
 
 static void code_read_text(uint64_t address, char *ret, size_t size)
 {
@@ -19,7 +20,7 @@ static void code_read_text(uint64_t address, char *ret, size_t size)
 	ret[size - 1] = '\0';
 }
 
-static void code_look_at(const struct blob *b)
+static void code_note_place(const struct blob *b)
 {
 	struct code_places *p = &code_places_sig;
 	char name[32];
@@ -60,7 +61,7 @@ static void code_scan_heap(uint64_t heap)
 
 		if (code_blob_sig(at + (uint32_t)vm_sig.block_header_size, &b) &&
 		    b.base == at + (uint32_t)vm_sig.block_header_size)
-			code_look_at(&b);
+			code_note_place(&b);
 		if (!length || length > BLOCK_MAX >> log2)
 			return;
 		at += length << log2;
@@ -73,7 +74,7 @@ void code_find_places(bool now)
 
 	if (vm_sig.version < 21 || (code_places_sig.cont_low && code_places_sig.enter_special))
 		return;
-	/* a JVM without virtual threads never has them, so the passes become rarer */
+	/* a JVM without virtual threads never generates them, so passes become rarer */
 	now |= __atomic_exchange_n(&code_places_sig.wanted, false, __ATOMIC_RELAXED);
 	if (!now && ++passed < pause)
 		return;

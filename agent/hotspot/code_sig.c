@@ -1,4 +1,5 @@
-/* See code.h. The JVM may free what is read here at any moment, so all loads are guarded. */
+/* See code.h. The JVM may free the code that is read here at any moment, so all loads are
+ * guarded. */
 #include "agent/hotspot/code.h"
 
 #include <stddef.h>
@@ -15,7 +16,7 @@
 
 struct code_places code_places_sig;
 
-/* A blob's kind by the address of its name, which is a literal in libjvm. The low bits hold the
+/* A cache of kinds by the address of the blob's name, which is a literal in libjvm: name << 8 |
  * kind. */
 static uint64_t kind_cache[KIND_SLOTS];
 
@@ -24,7 +25,7 @@ bool code_is_used_sig(uint64_t base)
 	return load8_sig(base - (uint32_t)vm_sig.block_header_size + (uint32_t)vm_sig.block_used);
 }
 
-/* The address of the CodeBlob in the block of @pc; 0 = a free block. */
+/* The address of the CodeBlob in the heap block that contains @pc; 0 = the block is free. */
 static uint64_t find_base(uint64_t heap, uint64_t low, uint64_t pc)
 {
 	uint64_t map = load64_sig(heap + (uint32_t)vm_sig.heap_segmap + (uint32_t)vm_sig.space_low);
@@ -153,8 +154,8 @@ bool code_blob_sig(uint64_t pc, struct blob *ret)
 
 /* ---- labels --------------------------------------------------------------------------------- */
 
-/* Names of blobs and routines as frames show them, each made once; a slot is claimed by the address
- * of the JVM's name. */
+/* Names of blobs and routines in the form that frames show. Each is made once; a slot is claimed by
+ * writing the address of the JVM's name into it. */
 static struct label {
 	uint64_t name;
 	uint32_t ready;

@@ -1,4 +1,5 @@
-/* See continuation.h. Offsets of Java fields come from their ids (jfieldIDWorkaround.hpp). */
+/* See continuation.h. Offsets of Java fields are taken from their field ids
+ * (jfieldIDWorkaround.hpp). */
 #include "agent/hotspot/continuation.h"
 
 #include <stddef.h>
@@ -11,9 +12,10 @@
 
 #define ID_SHIFT    2 /* the low bits of a field id are tags */
 #define ID_SHIFT_28 3
-#define STACK_MIN   32 /* plausible bytes of a StackChunk's header and fields */
-#define STACK_MAX   128
-#define THREAD_MAX  8192 /* bytes of a JavaThread */
+/* smallest and largest plausible size of a StackChunk's header and fields, in bytes */
+#define STACK_MIN  32
+#define STACK_MAX  128
+#define THREAD_MAX 8192 /* bytes of a JavaThread */
 
 int32_t field_id_offset(jfieldID id)
 {
@@ -66,8 +68,8 @@ static void read_oops(void)
 	c->z_shift = c->z_bad_mask = NULL;
 	shift_at = libjvm_offset("ZGlobalsForVMStructs", "_ZPointerLoadShift");
 	mask_at = libjvm_offset("ZGlobalsForVMStructs", "_ZPointerLoadBadMask");
-	/* up to JDK 23 there was a ZGC without generations, whose pointers can be used as they
-	 * are */
+	/* up to JDK 23 there is also a ZGC without generations, whose references need no conversion
+	 * here */
 	if (!layout_flag("UseZGC", false) || !layout_flag("ZGenerational", true) || shift_at < 0 ||
 	    mask_at < 0)
 		return;
@@ -78,8 +80,8 @@ static void read_oops(void)
 	memcpy(&c->z_bad_mask, globals + mask_at, sizeof(c->z_bad_mask));
 }
 
-/* Klass::_layout_helper of StackChunk gives the bytes before its words. The collector may move the
- * mirror meanwhile, so the value must be plausible. */
+/* The offset of the frames' words in a StackChunk, from its Klass::_layout_helper. The collector
+ * may move the mirror meanwhile, so implausible values are read again. */
 static int32_t chunk_stack_offset(jclass chunk)
 {
 	const int32_t *klass_at = libjvm_static("java_lang_Class", "_klass_offset");
@@ -97,7 +99,7 @@ static int32_t chunk_stack_offset(jclass chunk)
 	return -1;
 }
 
-/* The header of an array: mark word, class, length; compact headers join the first two. */
+/* The header of an array is mark word, class, length; compact headers combine the first two. */
 static void read_arrays(void)
 {
 	struct continuation_layout *c = &continuation_sig;
@@ -130,9 +132,9 @@ static void read_thread(JNIEnv *env)
 	read_arrays();
 }
 
-/* JDK 21 to 24 do not export JavaThread::_cont_entry, but the return barrier begins by loading its
- * sp from there. If that fails, a walk that meets the entry's frame finds the field
- * (continuation_learn_sig()). */
+/* Finds the offset of JavaThread::_cont_entry in the code of the return barrier, which loads its sp
+ * from that field: JDK 21 to 24 do not export the offset. If that fails, a walk that meets the
+ * entry's frame finds it (continuation_learn_sig()). */
 void continuation_find_entry(void)
 {
 	int32_t found = -1, at;

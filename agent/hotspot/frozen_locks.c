@@ -1,9 +1,9 @@
 /*
- * See frozen_locks.h. The lock stack is at the low end of the last StackChunk; the number of its
- * entries is a field of the chunk that Java does not see (stackChunkOop.hpp). The JVM holds the
- * offset of that field in a variable that it does not export. Its address comes from the symbol
- * table in libjvm's file; it is trusted if four neighbouring variables agree with what JNI reports
- * about Java's own fields.
+ * See frozen_locks.h. The lock stack of an unmounted virtual thread is at the low end of its last
+ * StackChunk; the number of its entries is a field of the chunk that is hidden from Java
+ * (stackChunkOop.hpp). A variable that libjvm does not export holds the offset of that field; its
+ * address comes from the symbol table in libjvm's file. It is trusted if four variables of the same
+ * class hold the offsets that JNI reports for Java's own fields.
  */
 #include "agent/hotspot/frozen_locks.h"
 
@@ -23,8 +23,9 @@
 #define HEAD_MAX  128 /* bytes before a chunk's words */
 
 /* stackChunkOopDesc's flags */
-#define GC_MODE	   (1u << 3) /* its references have the form of those in other objects */
-#define HAS_BITMAP (1u << 4) /* and they are compressed if those are */
+/* a collector has processed the chunk: its references have the form of those in other objects */
+#define GC_MODE	   (1u << 3)
+#define HAS_BITMAP (1u << 4) /* and they are compressed if the heap's references are */
 
 enum { SP, SIZE, BOTTOM, PARENT, LOCKS, FLAGS, CONT, SAFEPOINT, HIDDEN_COUNT };
 static const char *const hidden[HIDDEN_COUNT] = {
@@ -46,7 +47,7 @@ static struct {
 	int32_t continuation_at; /* in a VirtualThread */
 } vm;
 
-/* ---- where it lies ---- */
+/* ---- finding the fields ---- */
 
 static jfieldID frozen_locks_field(JNIEnv *env, const char *class_name, const char *name,
 				   const char *type)
@@ -105,8 +106,8 @@ bool frozen_locks_init(JNIEnv *env)
 
 /* ---- one thread ---- */
 
-/* Objects did not move if this is false both before and after, except with concurrent
- * collectors. */
+/* Unless the collector is concurrent, objects have not moved if this is false both before and after
+ * a read. */
 static bool at_safepoint(void)
 {
 	return __atomic_load_n(vm.safepoint, __ATOMIC_ACQUIRE) != 0;
@@ -114,9 +115,9 @@ static bool at_safepoint(void)
 
 /*
  * The object in a word of the lock stack; 0 = not certain. Until a collector has processed the
- * chunk, its words are plain addresses. Generational ZGC: they are addresses of the moment the
- * chunk was written, which the colour of its reference to the continuation identifies
- * (zBarrierSetStackChunk.cpp).
+ * chunk, its words are plain addresses. With generational ZGC they are addresses from the moment at
+ * which the chunk was written; they are still valid if the chunk's reference to its continuation
+ * has the current colour (zBarrierSetStackChunk.cpp).
  */
 static uint64_t object_in(uint64_t chunk, uint64_t at, uint32_t flags)
 {
@@ -129,7 +130,8 @@ static uint64_t object_in(uint64_t chunk, uint64_t at, uint32_t flags)
 	return load64_sig(at);
 }
 
-/* Valid if the chunk is still there afterwards and no safepoint is in progress. */
+/* The result is valid if the chunk is still the thread's last one afterwards and no safepoint is in
+ * progress. */
 static uint32_t read_locks(uint64_t chunk, uint64_t ret[FROZEN_LOCKS_MAX])
 {
 	uint32_t n = load8_sig(chunk + (uint32_t)vm.locks);
@@ -184,7 +186,7 @@ uint32_t frozen_number(JNIEnv *env, jobject thread)
 
 /* ---- one thread, by its address ---- */
 
-/* The last chunk of its frozen stack; 0 = it has none or cannot be read now. */
+/* The last chunk of the thread's frozen stack; 0 = it has none, or it cannot be read now. */
 static uint64_t chunk_of(uint64_t thread)
 {
 	uint64_t continuation = oop_load_sig(thread + (uint32_t)vm.continuation_at);

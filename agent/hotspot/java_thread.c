@@ -7,7 +7,7 @@
 
 #define KEYS_MAX 1024 /* PTHREAD_KEYS_MAX of glibc; musl has 128 and gives NULL beyond */
 
-/* Thread.eetop: the field in which the JVM itself stores the JavaThread. */
+/* The calling thread's JavaThread, from Thread.eetop, in which the JVM stores its address. */
 static uint64_t thread_address(JNIEnv *env)
 {
 	uint64_t address = 0;
@@ -47,7 +47,7 @@ int java_thread_init(JNIEnv *env)
 	if (p->osthread < 0)
 		p->osthread = (int32_t)libjvm_offset("Thread", "_osthread");
 	p->number = (int32_t)libjvm_offset("OSThread", "_thread_id");
-	/* through dlsym: it lives in libpthread before glibc 2.34 */
+	/* through dlsym, because it is in libpthread before glibc 2.34 */
 	p->getspecific = (getspecific_fn *)dlsym(RTLD_DEFAULT, "pthread_getspecific");
 	if (!p->getspecific)
 		return -ENOTSUP;

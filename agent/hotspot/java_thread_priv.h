@@ -13,7 +13,8 @@ struct java_thread_offsets {
 	uint64_t env_offset; /* of the JNIEnv in a JavaThread */
 	int32_t osthread, number; /* offsets in a JavaThread and in an OSThread; -1 = not
 				   * exported */
-	const struct JNINativeInterface_ *functions; /* what every JNIEnv begins with */
+	const struct JNINativeInterface_ *functions; /* JNI's function table: the first word of
+						      * every JNIEnv points to it */
 };
 
 extern struct java_thread_offsets java_thread_offsets;

@@ -10,7 +10,7 @@ uint64_t java_thread_address_sig(void)
 	const struct java_thread_offsets *p = &java_thread_offsets;
 	uint64_t thread;
 
-	/* an array access in glibc and musl, no lock */
+	/* signal-safe: in glibc and musl an array access without a lock */
 	thread = (uint64_t)(uintptr_t)p->getspecific(p->key);
 	return java_thread_is_sig(thread) ? thread : 0;
 }
@@ -19,7 +19,7 @@ bool java_thread_is_sig(uint64_t address)
 {
 	const struct java_thread_offsets *p = &java_thread_offsets;
 
-	/* a GC or VM thread is a smaller object without a JNIEnv */
+	/* a GC or VM thread is a smaller object, which has no JNIEnv */
 	return address && load64_sig(address + p->env_offset) == (uint64_t)(uintptr_t)p->functions;
 }
 

@@ -1,11 +1,10 @@
 /*
  * See jni_names.h. Thread.getThreads() (private static, JDK 8 to 28) returns all live platform
  * threads. The tid of a Thread object is found by Thread.eetop (the address of the JavaThread) ->
- * _osthread -> _thread_id. A thread may end meanwhile, so these loads are guarded; at worst a wrong
- * tid names a thread that is gone.
+ * _osthread -> _thread_id. The thread may end meanwhile, so these loads are guarded; at worst a
+ * name is reported for a tid that no longer exists.
  *
- * A pass keeps no references and makes no system call: 5,000 threads take 1 to 2 ms, even if
- * nothing has changed.
+ * A pass keeps no references and makes no system call; it takes 1 to 2 ms for 5,000 threads.
  */
 #include "agent/hotspot/jni_names.h"
 
@@ -38,7 +37,8 @@ static jfieldID jni_names_field(JNIEnv *env, jclass of, const char *name, const 
 	return id;
 }
 
-/* A bit set as defined by JVMTI: Thread.getState() derives its result from it. */
+/* Finds the field threadStatus, a bit set defined by JVMTI, from which Thread.getState() is
+ * derived. */
 static void find_status(JNIEnv *env, jclass thread)
 {
 	jclass holder;
@@ -87,7 +87,7 @@ static bool jni_names_prepare(JNIEnv *env)
 static uint32_t jni_names_tid_of(uint64_t java_thread)
 {
 	if (!java_thread)
-		return 0; /* not begun, or ended */
+		return 0; /* not started, or ended */
 	return load32_sig(load64_sig(java_thread + (uint64_t)names.osthread_at) +
 			  (uint64_t)names.thread_id_at);
 }

@@ -9,7 +9,7 @@ typedef void jni_thread_fn(JNIEnv *env, jobject thread, uint64_t java_thread, vo
 void jni_threads_each(jni_thread_fn *on, void *context);
 /* Does it wait with a time limit? false also if unknown. Only inside jni_threads_each(). */
 bool jni_thread_is_timed(JNIEnv *env, jobject thread);
-/* Is it parked? true also if unknown. */
+/* Is it parked? true also if unknown. Only inside jni_threads_each(). */
 bool jni_thread_is_parked(JNIEnv *env, jobject thread);
 /*
  * Calls @on_name for each live platform thread, with its tid, its Thread.getId() and its name as

@@ -1,4 +1,5 @@
-/* See layout.h. One row for each field: its spellings, and whether walks can do without it. */
+/* See layout.h. A table has a row for each field: its names in different versions, and whether
+ * walks need it. */
 #include "agent/hotspot/layout.h"
 
 #include <errno.h>
@@ -8,9 +9,8 @@
 #include "agent/base/arch.h"
 #include "agent/hotspot/libjvm.h"
 
-#define OFFSET_MAX                                                                     \
-	16384 /* of a field in any struct of the JVM; JavaThread has about 2,000 bytes \
-	       */
+/* of a field in any struct of the JVM; JavaThread has about 2,000 bytes */
+#define OFFSET_MAX 16384
 
 struct vm_layout vm_sig;
 bool vm_known_sig;
@@ -21,7 +21,7 @@ struct field {
 	int32_t *to;
 	enum need need;
 	const char *type, *name;
-	const char *type2, *name2; /* its spelling in another version */
+	const char *type2, *name2; /* its name in other versions; NULL = the same in all */
 };
 
 static const struct field fields[] = {
@@ -151,14 +151,14 @@ static int read_sizes(const char **why)
 		return layout_lacks("ConstMethod", "size", why);
 	vm_sig.frame_bytes = (uint32_t)libjvm_type_size("frame");
 	vm_sig.unpacked_stride = (uint32_t)libjvm_type_size("vframeArrayElement");
-	/* the class declares one element */
+	/* the class declares one element of the array */
 	vm_sig.unpacked_first = (uint32_t)libjvm_type_size("vframeArray") - vm_sig.unpacked_stride;
 	if (!vm_sig.frame_bytes || !vm_sig.unpacked_stride || vm_sig.unpacked_first > OFFSET_MAX)
 		return layout_lacks("vframeArray", "size", why);
 	return 0;
 }
 
-/* ---- values that do not change in the life of a JVM ---------------------------------------- */
+/* ---- values that never change while the JVM runs ---------------------------------------- */
 
 static uint64_t layout_pointer_at(const void *address)
 {
@@ -169,8 +169,8 @@ static uint64_t layout_pointer_at(const void *address)
 	return value;
 }
 
-/* GrowableArray<CodeHeap*>: the length and data are its first words, under names that differ by
- * version. */
+/* Reads CodeCache::_heaps, a GrowableArray<CodeHeap*>. The names of the fields for its length and
+ * data differ between versions. */
 static int read_heaps(const char **why)
 {
 	const char *array =
@@ -206,7 +206,8 @@ static bool is_resume(const char *description)
 	       strcmp(description, "deoptimization entry points") == 0;
 }
 
-/* Reads the interpreter's codelets, which lie one behind the other, each after its description. */
+/* Finds the code at which interpreted frames resume: looks through the interpreter's codelets,
+ * which follow one another, each with a description. */
 static void read_resume(uint64_t queue)
 {
 	long size_at = libjvm_offset("InterpreterCodelet", "_size");
@@ -294,7 +295,7 @@ static void read_version(void)
 	vm_sig.version = libjvm_static("CodeCache", "_heap") || !major ? 8 : *major;
 }
 
-/* Sets what differs between versions and is in no table. */
+/* Sets values that differ between versions and are in no table. */
 static void read_by_version(void)
 {
 	struct libjvm_field f;

@@ -1,7 +1,7 @@
 /*
- * The layout of HotSpot's data that walks read: offsets from the tables that every libjvm exports
- * for the Serviceability Agent (vmStructs.cpp), JDK 8 to 28. The agent's thread reads them once;
- * they are constant afterwards. An offset of -1 means that this version has no such field.
+ * The layout of HotSpot's data structures that walks read, JDK 8 to 28: offsets in bytes, from the
+ * tables that every libjvm exports for the Serviceability Agent (vmStructs.cpp). The agent's thread
+ * reads them once; they are constant afterwards. -1 = this version has no such field.
  */
 #pragma once
 
@@ -31,7 +31,8 @@ enum blob_kind {
 };
 
 struct vm_layout {
-	int version; /* 8, 11, 17 ...; the tables of JDK 8 say 25 */
+	int version; /* feature version: 8, 11, 17 ... (in JDK 8's tables the major version is
+		      * 25) */
 
 	/* CodeCache, CodeHeap */
 	uint64_t heaps[CODE_HEAPS_MAX];
@@ -41,7 +42,7 @@ struct vm_layout {
 
 	/* CodeBlob */
 	int32_t blob_name, blob_size, blob_frame_size, blob_frame_complete, blob_kind;
-	int32_t blob_code_offset, blob_code_begin; /* one of the two */
+	int32_t blob_code_offset, blob_code_begin; /* each version has one of the two */
 	int32_t blob_mutable_data, blob_relocation_size, blob_data_offset;
 	bool frame_complete_is_short;
 	int8_t kinds[16]; /* CodeBlobKind (25+) -> enum blob_kind */
@@ -73,25 +74,27 @@ struct vm_layout {
 	uint64_t call_stub_return, interpreter_low, interpreter_high;
 	struct {
 		uint64_t low, high;
-	} resume[RESUME_RANGES_MAX]; /* where the interpreter continues frames that were returned to
-				      * or deoptimised */
+	} resume[RESUME_RANGES_MAX]; /* code at which the interpreter resumes a frame after a call
+				      * or a deoptimisation */
 	uint32_t n_resume;
 	int32_t bcp_words, sender_sp_words, method_words; /* words of an interpreted frame, relative
 							   * to its fp */
 
 	/* vframeArray: the frames that deoptimisation makes out of one compiled frame */
 	int32_t unpacked_caller, unpacked_count, unpacked_method, unpacked_bci;
-	uint32_t unpacked_first, unpacked_stride; /* its elements */
-	uint32_t frame_bytes; /* of class frame */
+	uint32_t unpacked_first, unpacked_stride; /* offset of the first element, and size of an
+						   * element */
+	uint32_t frame_bytes; /* size of the C++ class frame */
 };
 
 extern struct vm_layout vm_sig; /* read by handlers */
-/* vm_sig is complete and may be used. false: AsyncGetCallTrace walks, or no walker runs. */
+/* vm_sig is complete and may be used; false = stacks are walked by AsyncGetCallTrace, or not at
+ * all. */
 extern bool vm_known_sig;
 
 /* 0, or -ENOTSUP with the name of the missing item in *why ("CodeBlob::_size"). */
 int layout_read(const char **why);
 /* The value of a boolean JVM flag; @otherwise if the flag does not exist. */
 bool layout_flag(const char *name, bool otherwise);
-/* The value of a string flag: NULL = not set, or no such flag. */
+/* The value of a string flag, in the JVM's memory; NULL = not set, or no such flag. */
 const char *layout_flag_text(const char *name);

@@ -7,7 +7,7 @@
 
 static struct {
 	bool found;
-	char path[512]; /* "" = too long */
+	char path[512]; /* "" = it does not fit */
 	uintptr_t base;
 	const ElfW(Sym) * symbols;
 	const char *strings;
@@ -122,8 +122,8 @@ bool libjvm_image(struct libjvm_image *ret)
 	return true;
 }
 
-/* The dynamic section has no symbol count. nchain of DT_HASH is the count; with DT_GNU_HASH it
- * follows from the end of the longest chain. */
+/* The number of dynamic symbols, which no entry of the dynamic section gives. nchain of DT_HASH is
+ * that number; with DT_GNU_HASH it follows from the end of the last chain. */
 static uint32_t symbol_count(void)
 {
 	uint32_t n_buckets, first, bloom_words, last = 0;
@@ -183,8 +183,9 @@ void **libjvm_import_slot(const char *name)
 	return slot ? slot : slot_in(jvm.rela, jvm.n_rela, name);
 }
 
-/* The offsets of the members of a row of gHotSpotVMStructs or gHotSpotVMTypes. The JVM exports
- * them, because they differ between versions (vmStructs.hpp). */
+/* One of the tables gHotSpotVM*, an array of rows. libjvm also exports the size of a row and the
+ * offsets of its members (libjvm_member()), because they differ between versions
+ * (vmStructs.hpp). */
 struct table {
 	const char *base;
 	uint64_t stride;

@@ -1,7 +1,7 @@
 /*
- * libjvm in this process: the library, found through the dynamic linker's list (a launcher may have
- * loaded it RTLD_LOCAL, so dlsym alone is not enough); its exported symbols; the VMStructs tables,
- * which describe its own layout. Not for handlers.
+ * Access to the libjvm of this process: its exported symbols, and the VMStructs tables, in which it
+ * describes its own data structures. The library is found through the dynamic linker's list,
+ * because dlsym fails if a launcher has loaded it with RTLD_LOCAL. Not for signal handlers.
  */
 #pragma once
 
@@ -17,11 +17,13 @@ struct libjvm_image {
 };
 bool libjvm_image(struct libjvm_image *ret);
 void *libjvm_symbol(const char *name); /* NULL = not exported */
-/* The path of its file, and the base of its addresses. */
+/* The path of its file, and the address at which the file's address 0 is loaded; false =
+ * unknown. */
 bool libjvm_file(const char **ret_path, uint64_t *ret_base);
-/* Addresses of variables that libjvm does not export, by their mangled names; 8 bytes can be read
- * there. false = the symbol table of its file does not have all of them. The file may have been
- * replaced by another build: check what the variables contain. */
+/* Finds @n variables that libjvm does not export, by their mangled names, in the symbol table of
+ * its file. @ret: their addresses, at each of which 8 bytes can be read. false = the table does not
+ * have all of them. The file may have been replaced by another build, so the caller must check what
+ * the variables contain. */
 #define LIBJVM_HIDDEN_MAX 16
 bool libjvm_hidden(const char *const *names, uint32_t n, const void **ret);
 /* The GOT slot through which libjvm calls @name; NULL = it does not import the function. */
@@ -30,7 +32,7 @@ void **libjvm_import_slot(const char *name);
 /* One field of VMStructs. */
 struct libjvm_field {
 	const char *type; /* type of the value as the JVM's source spells it; never NULL */
-	long offset; /* in its struct */
+	long offset; /* of an instance field in its struct */
 	void *address; /* address of a static field, else NULL */
 };
 bool libjvm_field(const char *type, const char *field, struct libjvm_field *ret);

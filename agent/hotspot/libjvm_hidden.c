@@ -1,7 +1,7 @@
 /*
- * See libjvm.h. Finds variables that libjvm does not export, by the symbol table in its file, which
- * most builds keep (.symtab). The table has megabytes, so it is read in windows. After an upgrade
- * of the package the file may be a different one: callers check what they get.
+ * See libjvm.h. Finds variables that libjvm does not export, in the symbol table (.symtab) that
+ * most builds keep in their file. The table has megabytes, so it is read in windows. After an
+ * upgrade of the package the file may be a different one, so callers check the values.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -49,7 +49,8 @@ static bool find_sections(int fd, ElfW(Shdr) * ret_symbols, ElfW(Shdr) * ret_str
 	return false;
 }
 
-/* Looks at the complete names in a window of the strings; returns their number of bytes. */
+/* Compares the complete names in a window of the string section with the names sought. Returns the
+ * bytes of these complete names. */
 static size_t libjvm_hidden_match_names(struct sought *s, const char *text, size_t n, uint64_t base)
 {
 	size_t at = 0, len;
@@ -78,7 +79,8 @@ static bool find_names(int fd, const ElfW(Shdr) * strings, struct sought *s)
 			return false;
 		whole = libjvm_hidden_match_names(s, window, n, at);
 		if (!whole)
-			whole = n; /* a name longer than any that is sought */
+			whole = n; /* the window holds a part of one name, which is longer than any
+				    * that is sought */
 	}
 	return true;
 }
@@ -128,14 +130,15 @@ bool libjvm_hidden(const char *const *names, uint32_t n, const void **ret)
 	if (n > LIBJVM_HIDDEN_MAX || !libjvm_image(&image) || !libjvm_file(&path, &base))
 		return false;
 	memset(s.at, 0xff, sizeof(s.at));
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* the file may have changed: any
-							     * contents are possible */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK, because the file may have
+							     * been replaced by anything */
 	if (fd < 0)
 		return false;
 	ok = libjvm_hidden_find_in(fd, &s, values);
 	close(fd);
 	for (uint32_t i = 0; ok && i < n; i++) {
-		/* of another file than the library that runs, it may point between its segments */
+		/* if the file is another build, the address may be in a gap between the loaded
+		 * segments */
 		ok = values[i] && base + values[i] >= image.low &&
 		     base + values[i] + 8 <= image.high && guard_readable_sig(base + values[i]) &&
 		     guard_readable_sig(base + values[i] + 7);

@@ -1,4 +1,4 @@
-/* What differs between the processors in HotSpot's generated code. */
+/* The parts of HotSpot's generated code that differ between processors. */
 #pragma once
 
 #include "agent/base/arch.h"

@@ -1,14 +1,16 @@
-/* arm64 as HotSpot uses it. */
+/* HotSpot's use of arm64 registers and instructions. */
 #pragma once
 
-#define RETURN_BYTES  0 /* a call leaves its return address in x30 */
-#define SENDER_SP_X19 20 /* from this JDK on calls pass it in x19, not x13 (JDK-8288971) */
+#define RETURN_BYTES 0 /* a call leaves its return address in x30 */
+/* from this JDK on the sender's sp is passed in x19, not x13 (JDK-8288971) */
+#define SENDER_SP_X19 20
 
-/* Registers of the interrupted instruction that tell where code is in building a frame. */
+/* Registers at the interrupted instruction from which the walker recognises a frame that is being
+ * built or removed. */
 struct machine {
-	uint64_t x3; /* x3: pc of a throw, on the way to its handler */
+	uint64_t x3; /* in exception stubs: the pc that threw */
 	uint64_t x9, x20; /* the sender's sp while an interpreted frame is torn down */
-	uint64_t method; /* x12: the Method that is being called */
+	uint64_t method; /* x12: the Method, while it is being called */
 	uint64_t sender_sp; /* the sp at the call */
 	uint64_t bcp; /* x22 */
 	uint64_t link; /* x30 */
@@ -39,14 +41,14 @@ static inline uint64_t machine_bcp(const struct machine *m)
 }
 
 /* The sp of an interpreted frame's caller, from the slot that stores it. An interpreted caller
- * reserves room for its largest expression stack, and the callee's frame begins in that room: then
- * the stored sp is not above this frame. */
+ * reserves room for its largest expression stack, and the callee's frame begins inside that room;
+ * the stored sp is then not above the callee's frame. */
 static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
 {
 	return slot > fp ? slot : fp + 16;
 }
 
-/* Always false on arm64: walks learn the slot in the thread. */
+/* Always false on arm64, where walks find the field (continuation_learn_sig()). */
 static inline bool machine_takes_sp_from_thread(uint64_t pc, int32_t *ret)
 {
 	(void)pc;
@@ -116,7 +118,7 @@ static inline bool code_jumps(uint32_t i)
 	return (i & 0xfc000000) == 0x14000000;
 }
 
-/* The code after b, br, ret and calls is reached from elsewhere or never. */
+/* Is it a b, br, ret or call, after which the next instruction is not executed, or not at once? */
 static inline bool code_leaves(uint32_t i)
 {
 	return (i & 0x7c000000) == 0x14000000 || (i & 0xfe9f0000) == 0xd61f0000;

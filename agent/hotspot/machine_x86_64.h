@@ -1,9 +1,10 @@
-/* x86-64 as HotSpot uses it. */
+/* HotSpot's use of x86-64 registers and instructions. */
 #pragma once
 
 #define RETURN_BYTES 8 /* a call pushes its return address */
 
-/* Registers of the interrupted instruction that tell where code is in building a frame. */
+/* Registers at the interrupted instruction from which the walker recognises a frame that is being
+ * built or removed. */
 struct machine {
 	uint64_t rax, rbx, rdx, rdi, r13;
 };

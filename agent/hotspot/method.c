@@ -31,7 +31,7 @@ int method_init(void)
 	return 0;
 }
 
-/* Returns its memory to the kernel; a late handler reads zeros. */
+/* Returns the store's memory to the kernel; a handler that still uses it reads zeros. */
 static void method_empty(struct method_store *s)
 {
 	(void)syscall(SYS_madvise, s, sizeof(*s), MADV_DONTNEED);
@@ -134,7 +134,7 @@ int32_t method_line(const struct method_copy *copy, int32_t bci)
 			at += byte >> 3;
 			line += byte & 7;
 		}
-		/* javac sorts them, other compilers need not */
+		/* javac sorts the entries by bytecode index, other compilers need not */
 		if (at <= bci && at > best_at) {
 			best = line;
 			best_at = at;

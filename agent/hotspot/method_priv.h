@@ -15,11 +15,12 @@ struct method_store {
 
 extern struct method_store *method_store_sig; /* NULL = none */
 
-/* UNSIGNED5 (unsigned5.hpp): base 64, low digit first; a byte below 192 ends a number. */
+/* A reader of UNSIGNED5 numbers (unsigned5.hpp): digits to base 64, the lowest first; a byte below
+ * 192 is the last. */
 struct unsigned5 {
 	uint64_t at;
 	uint64_t word; /* the last aligned word loaded */
-	uint64_t word_at; /* 1 = none */
+	uint64_t word_at; /* its address; 1 = no word was loaded yet */
 };
 uint8_t unsigned5_byte_sig(struct unsigned5 *r);
 uint32_t unsigned5_next_sig(struct unsigned5 *r);

@@ -15,7 +15,7 @@
 
 struct method_store *method_store_sig;
 
-/* ---- numbers as HotSpot packs them -------------------------------------------------------- */
+/* ---- numbers as HotSpot packs them ----------------------------------------------------------- */
 
 uint8_t unsigned5_byte_sig(struct unsigned5 *r)
 {
@@ -42,7 +42,7 @@ uint32_t unsigned5_next_sig(struct unsigned5 *r)
 	return sum;
 }
 
-/* ---- is it one? ----------------------------------------------------------------------------- */
+/* ---- is a word a Method pointer? ------------------------------------------------------------- */
 
 static bool is_pointer(uint64_t p)
 {
@@ -132,7 +132,7 @@ int32_t method_bci_sig(uint64_t method, uint64_t bcp)
 	return bcp >= begin && bcp < begin + size ? (int32_t)(bcp - begin) : -1;
 }
 
-/* ---- copying -------------------------------------------------------------------------------- */
+/* ---- copying --------------------------------------------------------------------------------- */
 
 static uint64_t pool_symbol(uint64_t pool, uint32_t index)
 {
@@ -172,7 +172,8 @@ static uint64_t source_file(const struct method_parts *p)
 	return pool_symbol(p->pool, index);
 }
 
-/* The bytes of the line table behind the bytecodes (CompressedLineNumberReadStream). */
+/* The length in bytes of the line table, which follows the bytecodes
+ * (CompressedLineNumberReadStream); 0 = too long. */
 static uint32_t lines_length(uint64_t begin)
 {
 	struct unsigned5 r = { .at = begin, .word_at = 1 };
@@ -187,7 +188,7 @@ static uint32_t lines_length(uint64_t begin)
 			(void)unsigned5_next_sig(&r);
 		}
 	}
-	return 0; /* too long to keep: no lines */
+	return 0; /* too long to keep: lines are unknown */
 }
 
 enum { TEXT_CLASS, TEXT_NAME, TEXT_SIGNATURE, TEXT_FILE, TEXTS };
@@ -234,9 +235,8 @@ static struct method_copy *method_allocate(struct method_store *s, const struct 
 	bytes = (bytes + 7) & ~7u;
 	at = __atomic_load_n(&s->used, __ATOMIC_RELAXED);
 	do {
-		if (at + bytes > METHOD_STORE_BYTES / 8 * 7) /* the last eighth is for methods
-							      * met before the writer begins a
-							      * new epoch */
+		if (at + bytes > METHOD_STORE_BYTES / 8 * 7) /* the last eighth is a reserve until
+							      * the writer begins a new epoch */
 			__atomic_store_n(&s->full, 1, __ATOMIC_RELAXED);
 		if (at + bytes > METHOD_STORE_BYTES)
 			return NULL;
@@ -309,8 +309,8 @@ const struct method_copy *method_copy_sig(uint64_t method)
 	return c;
 }
 
-/* The collector may move the mirror meanwhile: then the word behind the reference changes, or the
- * result is not a class. */
+/* Tries again if the collector moves the mirror meanwhile: then the word behind the reference
+ * changes, or the result is not a class. */
 uint64_t klass_of_mirror_sig(void *jclass_ref)
 {
 	uint64_t handle = (uint64_t)(uintptr_t)jclass_ref;
@@ -326,8 +326,8 @@ uint64_t klass_of_mirror_sig(void *jclass_ref)
 	return 0;
 }
 
-/* A class is stored like a method that has only the class's name; its Symbol tells whether the
- * class is still the same. */
+/* A class is stored like a method that has only a class name. The name's Symbol shows later whether
+ * the Klass is still the same class. */
 const struct method_copy *class_copy_sig(uint64_t klass)
 {
 	struct method_store *s = __atomic_load_n(&method_store_sig, __ATOMIC_ACQUIRE);

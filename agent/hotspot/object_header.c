@@ -1,7 +1,7 @@
 /*
- * See object_header.h. While an object has a monitor, the first word of its header is in the
- * monitor (up to JDK 21 `_header`, then `_metadata`), except where a table maps objects to monitors
- * (UseObjectMonitorTable). With compact headers that word includes the class.
+ * See object_header.h. While an object has a monitor, the monitor holds the object's mark word (up
+ * to JDK 21 in `_header`, later in `_metadata`), unless a table maps objects to monitors
+ * (UseObjectMonitorTable). With compact headers the mark word includes the class.
  */
 #include "agent/hotspot/object_header.h"
 
@@ -14,7 +14,8 @@
 #define HASH_MASK 0x7fffffffu
 
 static struct {
-	int64_t hash_shift; /* offset of the mark word; -1 = unknown */
+	int64_t hash_shift; /* position of the identity hash in the mark word, in bits; -1 =
+			     * unknown */
 	int32_t mark_in_monitor; /* -1 = unknown */
 	bool table;
 } vm;

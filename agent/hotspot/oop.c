@@ -1,5 +1,4 @@
-/* See oop.h. Finds the collectors' tables of moved objects. Most of their addresses are in the
- * JVM's VMStructs. */
+/* See oop.h. Finds the collectors' tables of moved objects, mostly through VMStructs. */
 #include "agent/hotspot/oop.h"
 
 #include <stdio.h>
@@ -9,7 +8,7 @@
 #include "agent/hotspot/layout.h"
 #include "agent/hotspot/libjvm.h"
 
-#define OLD_JVMS_PREFIX 'X' /* of the ZGC without generations in JDK 21 and 22 */
+#define OLD_JVMS_PREFIX 'X' /* of names of the ZGC without generations in JDK 21 to 23 */
 #define GENERATIONS	2
 
 static char prefix; /* 'Z' or 'X' */
@@ -48,7 +47,7 @@ static const uint64_t *oop_global(const char *name)
 				  : NULL;
 }
 
-/* The sum of two offsets: of a field inside a field. */
+/* The offset of a field inside a field; -1 = unknown. */
 static long oop_nested(const char *type, const char *field, const char *type2, const char *field2)
 {
 	long a = libjvm_offset(oop_z(type), oop_z(field)),
@@ -87,10 +86,10 @@ static bool read_only_table(uint64_t heap)
 }
 
 /*
- * No table gives the addresses of the generations. Each generation contains, one after the other,
- * pointers to the heap's page allocator and page table, then its forwarding table: the size in
- * granules and the map. The byte before tells which generation it is. The result is trusted if
- * exactly one of each is found.
+ * No table gives the addresses of the generations in the heap object. Each generation contains, one
+ * after the other, pointers to the heap's page allocator and page table, then its forwarding table:
+ * its size in granules, and the map. The byte before these words is the number of the generation.
+ * The result is trusted if exactly one of each generation is found.
  */
 static bool read_generations(uint64_t heap)
 {

@@ -1,6 +1,6 @@
 /*
  * See oop.h. Sources: zAddress.hpp, zForwarding.inline.hpp, zForwardingTable.inline.hpp,
- * shenandoahForwarding.inline.hpp. If an object has no forwarding entry yet, it is still at its old
+ * shenandoahForwarding.inline.hpp. An object without a forwarding entry is still at its old
  * address; the old copy of a moved object stays intact until its whole region is reclaimed.
  */
 #include "agent/hotspot/oop.h"
@@ -13,9 +13,10 @@
 #define GRANULE_SHIFT	 21 /* ZGranuleSizeShift */
 #define PROBES_MAX	 64
 #define ENTRIES_MAX	 (1u << 24)
-#define REMAP_SHIFT \
-	12 /* four bits: the phases of both generations in which the reference was remapped */
-#define Z_ADDRESS_FROM 16 /* all below are colours */
+/* position of the four remap bits, which give the phase of each generation in which the reference
+ * was valid */
+#define REMAP_SHIFT    12
+#define Z_ADDRESS_FROM 16 /* the bits below are colours */
 
 struct oop_layout oop_sig;
 
@@ -32,8 +33,7 @@ static uint32_t oop_hash(uint32_t key)
 	return key ^ key >> 16;
 }
 
-/* The new offset of the object that was at @offset of the heap; @offset itself if it has not
- * moved. */
+/* The new heap offset of the object that was at @offset; @offset itself if it has not moved. */
 static uint64_t oop_forwarded(uint64_t map, uint64_t offset)
 {
 	const struct oop_layout *o = &oop_sig;
@@ -63,8 +63,8 @@ static uint64_t follow_old(uint64_t value)
 
 	if (!offset)
 		return 0;
-	/* remapped in the last cycle, and the present one has not begun to move objects: the
-	 * address is right */
+	/* the table is needed unless the reference has the current colour, or was remapped in the
+	 * last cycle and the current cycle has not begun to move objects */
 	if (!(value & good) && (!(value & o->remapped) || good & o->remapped))
 		offset = oop_forwarded(o->maps[0], offset);
 	return offset | good;
@@ -77,8 +77,9 @@ static unsigned remap_index(uint64_t value)
 	return bits & 1 ? 0 : bits & 2 ? 1 : bits & 4 ? 2 : 3;
 }
 
-/* The index of the bit gives the phases of the young generation (1) and of the old one (2) in which
- * the reference was right last. */
+/* The index of the remap bit gives the phases in which the reference was valid: bit 0 of the index
+ * is that of the young generation, bit 1 that of the old one. A phase that has changed since means
+ * that objects of that generation may have moved. */
 static uint64_t follow_generational(uint64_t value)
 {
 	const struct oop_layout *o = &oop_sig;
@@ -167,8 +168,8 @@ bool oop_is_good_sig(uint64_t at)
 
 #define HANDLE_TAGS 3ull /* tag of a weak or global reference; local ones have none */
 
-/* Local references hold plain addresses (jniHandles.inline.hpp), other references the collector's
- * form. */
+/* With generational ZGC local references hold plain addresses (jniHandles.inline.hpp); all other
+ * references have the collector's form. */
 uint64_t oop_of_handle_sig(uint64_t handle)
 {
 	if (continuation_sig.z_shift && !(handle & HANDLE_TAGS))

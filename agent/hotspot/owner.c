@@ -1,12 +1,13 @@
 /*
  * See owner.h. The owner field of an ObjectMonitor holds:
  *
- * JDK 8 to 21: a JavaThread; or, if the lock was not contended before, a BasicLock on the owner's
- * stack. JDK 21 also: 1, "anonymous": the object is in the lock stack of some thread. JDK 25 and
- * later: the Thread.threadId() of the owner, virtual or not; or 1 as above.
+ * JDK 8 to 21: the address of a JavaThread or, if the lock was not contended before, of a BasicLock
+ * on the owner's stack. JDK 21 also: 1, "anonymous", which means that the object is in the lock
+ * stack of some thread. JDK 25 and later: the Thread.threadId() of the owner, virtual or not, or 1
+ * as above.
  *
- * Threads are found in the JVM's list of them. The agent does not hold the list, so it may be freed
- * while it is read; then no entry looks like the thread that is sought.
+ * The owner is searched for in the JVM's list of threads. The agent does not lock the list, so it
+ * may be freed while it is read; then no entry matches.
  */
 #include "agent/hotspot/owner.h"
 
@@ -25,12 +26,12 @@
 #include "proto/wire.h"
 
 #define ANONYMOUS	  1
-#define MARKERS_MAX	  4 /* owner words up to this one name no thread */
-#define MOUNT_TRIES	  200 /* of some 40 ns */
+#define MARKERS_MAX	  4 /* owner words below MARKERS_MAX - 1 name no thread */
+#define MOUNT_TRIES	  200 /* tries of some 40 ns */
 #define LOCK_STACK_MAX	  8 /* objects */
-#define VIRTUAL_MAX	  4096 /* threads examined for one owner */
+#define VIRTUAL_MAX	  4096 /* threads that are examined for one owner */
 #define NEAR		  256u /* cache of recently found threads; power of two */
-#define STACK_GRAIN	  20 /* bits: stacks in the same MiB share a cache slot */
+#define STACK_GRAIN	  20 /* bits: addresses in the same MiB share a cache slot */
 #define HANDLE_WEAK	  1 /* tag of a weak reference */
 #define WEAK_OBJECT_SINCE 16
 
@@ -38,11 +39,12 @@ static struct {
 	bool usable;
 	int32_t pending, waiting, lock_stack, osthread; /* in a JavaThread */
 	int32_t owner, object; /* in an ObjectMonitor */
-	bool object_is_handle; /* from JDK 16 on: the JVM's storage of weak references */
+	bool object_is_handle; /* from JDK 16 on a weak handle refers to the object */
 	int32_t lock_top, lock_base; /* in a LockStack */
 	int32_t thread_number; /* in an OSThread */
 	int32_t list_length, list_threads, next; /* fields of the thread list; next: JDK 8 */
-	const uint64_t *list; /* address of the list, or of the first thread */
+	const uint64_t *list; /* the JVM's variable that points to the list; JDK 8: to the first
+			       * thread */
 } vm;
 
 /* ---- the list of threads ---- */
@@ -83,7 +85,7 @@ static uint64_t list_next(struct walk_list *l)
 	return thread;
 }
 
-/* ---- which thread is it? ---- */
+/* ---- conditions of a search ---- */
 
 static bool has_id(uint64_t thread, uint64_t id)
 {
@@ -122,20 +124,21 @@ static uint64_t owner_search(bool (*has)(uint64_t thread, uint64_t word), uint64
 	return 0;
 }
 
-/* With thousands of threads a search takes long, and mostly the same few threads are sought. */
+/* A cache, because a search among thousands of threads takes long, and mostly the same few threads
+ * are sought. */
 static uint64_t near_threads[NEAR];
 
 static uint64_t owner_find(bool (*has)(uint64_t thread, uint64_t word), uint64_t word,
 			   uint64_t hash)
 {
-	uint64_t *place = &near_threads[(hash ^ hash >> 8) % NEAR];
-	uint64_t thread = __atomic_load_n(place, __ATOMIC_RELAXED);
+	uint64_t *slot = &near_threads[(hash ^ hash >> 8) % NEAR];
+	uint64_t thread = __atomic_load_n(slot, __ATOMIC_RELAXED);
 
 	if (thread && java_thread_is_sig(thread) && thread_name_lives(thread) && has(thread, word))
 		return thread;
 	thread = owner_search(has, word);
 	if (thread)
-		__atomic_store_n(place, thread, __ATOMIC_RELAXED);
+		__atomic_store_n(slot, thread, __ATOMIC_RELAXED);
 	return thread;
 }
 
@@ -179,10 +182,10 @@ static uint64_t id_of(uint64_t object)
 
 /*
  * The number of the thread that holds a lock and runs on that JavaThread. For an instant while a
- * virtual thread unmounts or mounts, it runs on the carrier but the JVM identifies it as the
- * carrier; a park inside `synchronized` on JDK 21 does both. Then the continuation identifies it.
- * If that is impossible the search is repeated for a while; if the carrier has lost its CPU
- * meanwhile, no owner is reported.
+ * virtual thread is being mounted or unmounted, it runs on the carrier but the JVM reports the
+ * carrier as the current thread; a park inside `synchronized` on JDK 21 does both. Then its
+ * continuation identifies the virtual thread. If that is impossible, the check is repeated for some
+ * 8 us; if the carrier has lost its CPU in that time, no owner is reported.
  */
 static uint32_t holder_number(uint64_t thread)
 {
@@ -202,8 +205,8 @@ static uint32_t holder_number(uint64_t thread)
 	return 0;
 }
 
-/* The virtual Thread that runs there while the JVM identifies it as the carrier; 0 = it does
- * not. */
+/* The Thread object of the virtual thread @number that runs on @thread while the JVM reports the
+ * carrier as the current thread; 0 = it does not. */
 static uint64_t holder_object(uint64_t thread, uint32_t number)
 {
 	uint64_t id = number & WIRE_VIRTUAL_TID ? owner_mounted(thread) : 0;
@@ -214,9 +217,9 @@ static uint64_t holder_object(uint64_t thread, uint32_t number)
 }
 
 /*
- * The number of the thread with that id on @thread: the platform thread itself or a virtual one.
- * Where the collector hides the platform thread's own id, a virtual thread that is being mounted
- * looks like it for an instant.
+ * The number of the thread that has the id @id and runs on @thread: the platform thread itself or a
+ * virtual one. While the collector makes the platform thread's own id unreadable, a virtual thread
+ * that is being mounted cannot be told from it for an instant.
  */
 static uint32_t number_on(uint64_t thread, uint64_t id)
 {
@@ -241,8 +244,9 @@ static uint32_t by_id(uint64_t monitor, uint64_t id, uint64_t *ret_thread)
 	*ret_thread = thread;
 	if (thread)
 		return number_on(thread, id);
-	/* not mounted: a virtual thread that holds the lock while it waits for something else. A
-	 * thread that has just ended does not hold it any more */
+	/* no JavaThread: a virtual thread holds the lock and is unmounted, because it waits for
+	 * something else. The word is read again, because a thread that has just ended no longer
+	 * holds the lock */
 	return load64_sig(monitor + (uint32_t)vm.owner) == id ? walk_virtual_number(id) : 0;
 }
 
@@ -256,8 +260,8 @@ static uint32_t by_address(uint64_t word, uint64_t *ret_thread)
 	return thread ? holder_number(thread) : 0;
 }
 
-/* The owner of a lock that is in a thread's lock stack. The thread must not have unmounted between
- * the two reads, or the result is another thread. */
+/* The owner of a lock that is in some thread's lock stack. Everything is read twice: if a virtual
+ * thread was unmounted in between, the number is another thread's. */
 static uint32_t by_lock_stack(uint64_t object, uint64_t *ret_thread)
 {
 	uint64_t thread = object ? owner_search(has_locked, object) : 0;
@@ -281,8 +285,8 @@ static uint32_t owner_of_monitor(uint64_t monitor, uint64_t object, uint64_t *re
 						: by_address(word, ret_thread);
 }
 
-/* Reports the owner's name while it still holds the lock. Without a JavaThread the owner is a
- * virtual thread whose id is known. */
+/* Reports the owner's name while it still holds the lock. @thread: 0 = the owner is an unmounted
+ * virtual thread, whose id is in the monitor. */
 static void owner_send_name(uint64_t monitor, uint64_t thread, uint32_t number)
 {
 	uint64_t id, object;
@@ -329,7 +333,7 @@ uint32_t owner_of_pending(uint64_t java_thread, void *object, uint64_t *ret_unkn
 
 /* ---- the agent's thread ---- */
 
-/* The present address of a monitor's object; it may be wrong a moment later. */
+/* The current address of a monitor's object, which may move a moment later; 0 = unknown. */
 static uint64_t owner_object_of(uint64_t monitor)
 {
 	uint64_t slot = monitor + (uint32_t)vm.object;
@@ -397,7 +401,7 @@ void owner_each_thread(void (*on_thread)(uint64_t java_thread))
 		on_thread(thread);
 }
 
-/* ---- where it lies ---- */
+/* ---- finding the fields ---- */
 
 static int32_t owner_offset(const char *type, const char *type2, const char *name)
 {

@@ -1,4 +1,4 @@
-/* See safepoints.h: where the variables are, and what operations are called. */
+/* See safepoints.h: finds the JVM's variables, and the names of VM operations. */
 #include "agent/hotspot/safepoints.h"
 
 #include <string.h>
@@ -28,8 +28,8 @@ static struct {
 	struct libjvm_image image;
 } vm;
 
-/* The file may be of another build than the library that runs: do the variables hold what they
- * should? Before the first safepoint only the end is set, to the JVM's own begin. */
+/* Do the variables hold plausible values? The file may be another build than the library that runs.
+ * Before the first safepoint only the end is set, to the time at which the JVM started. */
 static bool safepoints_plausible(const struct safepoints_at *at)
 {
 	uint64_t begin = *at->begin_ns, end = *at->end_ns, now = mono_ns();
@@ -95,8 +95,8 @@ const char *safepoints_operation(int32_t operation)
 
 bool safepoints_collects(const char *name)
 {
-	/* vmOperation.hpp of 17 to 28; what only checks, or waits for a collector's threads, is no
-	 * collection */
+	/* from vmOperation.hpp of JDK 17 to 28. Operations that only verify, or wait for a
+	 * collector's threads, are left out */
 	static const char *const begins[] = {
 		"CollectFor",
 		"GenCollect",

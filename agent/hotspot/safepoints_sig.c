@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* Longer ones are not believed: the variables would not be what they seem. */
+/* A longer safepoint is implausible: the variables must be other ones than expected. */
 #define LENGTH_NS_MAX 3600000000000ull
 
 struct safepoints_at safepoints_at_sig;
@@ -15,7 +15,8 @@ bool safepoints_last_sig(struct safepoint *ret)
 
 	if (!at->end_ns)
 		return false;
-	/* a safepoint that begins meanwhile writes its begin, then 0 into end */
+	/* end_ns is read first, and once more after all others: a safepoint that begins meanwhile
+	 * sets it to 0 */
 	ret->end_ns = __atomic_load_n(at->end_ns, __ATOMIC_ACQUIRE);
 	ret->reached_ns = __atomic_load_n(at->reached_ns, __ATOMIC_ACQUIRE);
 	ret->begin_ns = __atomic_load_n(at->begin_ns, __ATOMIC_ACQUIRE);

@@ -1,4 +1,4 @@
-/* See stub_names.h. Loads are guarded, because the words that look like the list may be
+/* See stub_names.h. Loads are guarded, because a word that seems to point to the list may be
  * anything. */
 #include "agent/hotspot/stub_names.h"
 
@@ -47,8 +47,8 @@ static bool is_near(uint64_t at, uint64_t place)
 	return (at ^ place) >> NEAR_LOG2 == 0;
 }
 
-/* Is the address in malloc's memory: near the libraries, or below the break? Most of the variables
- * are not pointers, and a load that faults costs two microseconds. */
+/* May the address be in malloc's memory, near the libraries or the program break? Most of the
+ * variables are not pointers, and a load that faults costs two microseconds. */
 static bool may_be_desc(uint64_t at)
 {
 	return at % 8 == 0 && (is_near(at, names.image.low) || is_near(at, names.program_break)) &&
@@ -68,7 +68,8 @@ static bool read_desc(uint64_t at, uint64_t begin_at, struct desc *ret)
 			      in_code(ret->end - 1)));
 }
 
-/* The number of entries from @at on; 0 = one of them cannot be an entry. */
+/* The number of entries in a list that begins at @at; 0 = one of them cannot be an entry, or the
+ * list is too long. */
 static uint32_t chain_length(uint64_t at, uint64_t begin_at)
 {
 	uint32_t n = 0;
@@ -80,8 +81,9 @@ static uint32_t chain_length(uint64_t at, uint64_t begin_at)
 	return n < CHAIN_MAX ? n : 0;
 }
 
-/* The variable is zero before the JVM starts, so it is in .bss. The longest chain is the list:
- * other variables may point into its middle. */
+/* Searches for the variable that points to the list. It is zero before the JVM starts, so it is in
+ * .bss. The longest list found is the right one, because other variables may point into its
+ * middle. */
 static void stub_names_search(void)
 {
 	uint64_t at = (names.image.bss_low + 7) & ~7ull;
@@ -105,8 +107,7 @@ static void stub_names_search(void)
 	}
 }
 
-/* The list begins with the newest entry, and code is generated at rising addresses, so new entries
- * usually go behind those already in the table. */
+/* Inserts an entry in order of addresses, by insertion sort from the end. */
 static void stub_names_insert(struct stub_table *t, const struct stub_name *s)
 {
 	uint32_t at = t->n;

@@ -17,10 +17,10 @@
 typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
 
 static struct {
-	bool usable; /* by asking the JVM; */
+	bool usable; /* names can be asked of the JVM */
 	current_thread_fn *current;
 	jfieldID name, id;
-	bool readable; /* past it: */
+	bool readable; /* names can be read from memory */
 	bool slot_is_object; /* a JavaThread refers to the Thread directly rather than by a
 			      * handle */
 	int32_t eetop, object; /* offsets in a Thread; in a JavaThread */
@@ -35,14 +35,14 @@ static struct {
 	uint32_t due;
 } sought;
 
-/* A name in the ring; it uses the place of a sample's frames. */
+/* A name in the ring; it takes the space of a sample's frames. */
 union text {
 	char name[THREAD_NAME_BYTES];
 	struct walk_frame frames[THREAD_NAME_BYTES / sizeof(struct walk_frame)];
 };
 _Static_assert(sizeof(union text) == THREAD_NAME_BYTES, "whole frames");
 
-/* ---- what is said already ---- */
+/* ---- names that were reported ---- */
 
 static uint64_t *thread_name_slot_of(uint32_t number)
 {
@@ -77,8 +77,8 @@ void thread_name_forget_all(void)
 			__atomic_store_n(&sent[i], 0, __ATOMIC_RELAXED);
 }
 
-/* The name counts as reported before it enters the ring: a forget comes after that, or after the
- * name is written. */
+/* Writes the name to the ring. It is marked as sent before that, so that a thread_name_forget() by
+ * the writer, which reads the ring, comes after the mark. */
 static void thread_name_send(uint32_t number, uint64_t id, const union text *text)
 {
 	uint32_t bytes = (uint32_t)strlen(text->name) + 1, each = sizeof(struct walk_frame);
@@ -140,9 +140,10 @@ void thread_name_self(uint64_t java_thread, uint32_t number)
 	(*env)->DeleteLocalRef(env, thread);
 }
 
-/* ---- past the JVM ---- */
+/* ---- by reading memory ---- */
 
-/* Has no stop-the-world collection run since? A collector moves what is read here. */
+/* Has no stop-the-world collection run since @before was read? A collection moves the objects that
+ * are read here. */
 static bool is_calm(uint64_t before)
 {
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -155,7 +156,7 @@ static uint64_t object_on(uint64_t java_thread, bool is_virtual)
 
 	if (vm.slot_is_object)
 		return load64_sig(slot);
-	/* like a global reference: in the collector's form */
+	/* an OopHandle is read like a global JNI reference */
 	return oop_of_handle_sig(load64_sig(slot) | 2);
 }
 
@@ -166,8 +167,8 @@ bool thread_name_lives(uint64_t java_thread)
 	return object && load64_sig(object + (uint32_t)vm.eetop) == java_thread;
 }
 
-/* Is that the Thread? The Thread of a platform thread refers to the JavaThread; that of a virtual
- * one has the number. */
+/* Is @object the Thread of that thread? The Thread of a platform thread refers to its JavaThread;
+ * that of a virtual one has the id from which @number is derived. */
 static bool thread_name_is_it(uint64_t object, uint64_t java_thread, uint32_t number, uint64_t id)
 {
 	if (number & WIRE_VIRTUAL_TID)
@@ -192,7 +193,7 @@ void thread_name_on(uint64_t java_thread, uint64_t object, uint32_t number)
 	if (!name || object_klass(name) != vm.string)
 		return;
 	java_string_sig(name, text.name, sizeof(text.name));
-	/* else the agent's next pass over all threads reports it */
+	/* if the checks fail, the agent's next pass over all threads reports the name */
 	if (thread_name_is_it(object, java_thread, number, id) && is_calm(before) &&
 	    oop_load_sig(object + (uint32_t)continuation_sig.thread_name) == name)
 		thread_name_send(number, id, &text);
@@ -224,7 +225,7 @@ uint32_t thread_name_take_sought(struct thread_name_sought *ret)
 	__atomic_store_n(&sought.due, 0, __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < THREAD_NAME_SOUGHT; i++) {
 		ret->ids[i] = __atomic_exchange_n(&sought.ids[i], 0, __ATOMIC_ACQUIRE);
-		/* a thread without a name is not sought again */
+		/* marked even if it has no name, so that it is not sought again */
 		if (ret->ids[i])
 			thread_name_mark_sent(sought.numbers[i], ret->ids[i]);
 		n += ret->ids[i] != 0;
@@ -275,8 +276,8 @@ static bool can_read(void)
 	object_header_init();
 	return c->thread_id >= 0 && c->thread_name >= 0 && c->string_value >= 0 &&
 	       c->array_length >= 0 && vm.eetop >= 0 && vm.string &&
-	       /* without these checks the name may be another thread's, read while the collector
-		* moved both */
+	       /* needed by oop_calm_sig(): without it the name may be another thread's, read while
+		* the collector moved both */
 	       oop_sig.active && oop_sig.count;
 }
 

@@ -1,9 +1,9 @@
 /*
- * Full names of the threads in events, read while the threads live: a waiter reports its own name,
- * and a thread that is about to wait reads the name of the lock's owner. The periodic pass over all
- * threads would miss most of those that live for milliseconds. A name enters the ring ahead of its
- * event, once for each thread; reported threads are remembered by number and Thread.getId(), a pair
- * that no two threads share.
+ * Full names of the threads in events, read while the threads live: a waiting thread reports its
+ * own name, and a thread that is about to wait reports the name of the lock's owner. The periodic
+ * pass over all threads would miss most threads that live for milliseconds only. A name enters the
+ * ring before its event, once for each thread; reported threads are remembered by number and
+ * Thread.getId(), a pair that no two threads share.
  */
 #pragma once
 
@@ -20,40 +20,43 @@ void thread_name_init(JNIEnv *env);
 
 /* Reports the calling thread, whose number on the wire is @number. */
 void thread_name_self(uint64_t java_thread, uint32_t number);
-/* Reports another thread by its Thread; calls the JVM. */
+/* Reports the thread @number, whose Thread is @thread; calls the JVM. */
 void thread_name_of(JNIEnv *env, jobject thread, uint32_t number);
 /*
- * Reports the thread @number that runs on @java_thread without calling the JVM: it takes no
- * reference of that thread, which would end with it. Guarded loads must be possible. @object: its
- * Thread if that is known, 0 = it is searched for.
+ * Reports the thread @number that runs on @java_thread without calling the JVM, because a JNI
+ * reference could not be taken safely while that thread may end. Call guard_begin_sig() first.
+ * @object: the address of its Thread if known; 0 = it is looked up.
  */
 void thread_name_on(uint64_t java_thread, uint64_t object, uint32_t number);
-/* Is that a JavaThread whose Thread has not ended? The memory of an ended one still looks the same,
- * and its stack soon belongs to another thread. false also if this cannot be read now. */
+/* Is that the JavaThread of a thread that has not ended? The memory of an ended JavaThread still
+ * looks the same, and its stack soon belongs to another thread. false also if it cannot be read
+ * now. */
 bool thread_name_lives(uint64_t java_thread);
 bool thread_name_is_sent(uint32_t number, uint64_t id);
-/* An unmounted virtual thread: the agent's thread looks for it, unless its name has been
+/* Has the agent's thread look for an unmounted virtual thread, to report its name, unless that was
  * reported. */
 void thread_name_seek(uint64_t id, uint32_t number);
 
 /* ---- the agent's thread ---- */
 
-/* The reader has got the name, or has dropped it. */
+/* Records that the name was sent, or that it was lost and must be sent again. */
 void thread_name_mark_sent(uint32_t number, uint64_t id);
 void thread_name_forget(uint32_t number);
 void thread_name_forget_all(void);
 
-/* The threads of thread_name_seek(), by number modulo THREAD_NAME_SOUGHT; id 0 = an empty slot. */
+/* The threads given to thread_name_seek(), in slots by number modulo THREAD_NAME_SOUGHT; id 0 = an
+ * empty slot. */
 #define THREAD_NAME_SOUGHT 32u /* power of two */
 struct thread_name_sought {
 	uint64_t ids[THREAD_NAME_SOUGHT];
 };
 bool thread_name_has_sought(void);
-/* Copies all threads that are sought now, which then count as reported; returns their number. */
+/* Moves all threads that are sought to @ret and marks their names as sent; returns how many there
+ * are. */
 uint32_t thread_name_take_sought(struct thread_name_sought *ret);
 void thread_name_forget_sought(void);
 /* Is the virtual thread @thread one of @left? If so, removes it there and reports its name. */
 bool thread_name_found(JNIEnv *env, jobject thread, struct thread_name_sought *left,
 		       void (*on_name)(uint32_t number, uint64_t id, const char *name));
-/* thread_name_init() has found the fields that names are read from. */
+/* Has thread_name_init() found the fields from which names are read? */
 bool thread_name_is_usable(void);

@@ -1,4 +1,4 @@
-/* See thread_status.h: finds the offsets of the fields. */
+/* See thread_status.h. Finds the offsets of the fields. */
 #include "agent/hotspot/thread_status.h"
 
 #include <string.h>

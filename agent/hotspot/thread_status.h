@@ -1,8 +1,9 @@
 /*
- * Reads the JVM's state of a thread that has just come back to the CPU, in the handler of that
- * thread: Thread.threadStatus, from which Thread.getState() is derived, and the state of its
- * JavaThread. The JVM sets both before it blocks and after it goes on, so in between they describe
- * the wait. Sources: javaThreadStatus.hpp, globalDefinitions.hpp (JavaThreadState).
+ * Reads, in the handler of a thread that has just returned to the CPU, what the JVM knows about the
+ * wait: Thread.threadStatus, from which Thread.getState() is derived, and the state of the
+ * JavaThread. The JVM sets both before it blocks and resets them after it has resumed, so in the
+ * handler they still describe the wait. Sources: javaThreadStatus.hpp, globalDefinitions.hpp
+ * (JavaThreadState).
  */
 #pragma once
 
@@ -19,7 +20,7 @@ struct thread_status_layout {
 };
 extern struct thread_status_layout thread_status_layout_sig;
 
-/* Agent's thread, when the walker begins. If something is not found, every answer is "none". */
+/* Agent's thread, when the walker starts. If a field is not found, every answer is "none". */
 void thread_status_init(JNIEnv *env);
 /*
  * Handler, after a walk or guard_begin_sig(): enum wire_offcpu_status of the calling thread, which

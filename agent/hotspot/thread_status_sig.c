@@ -20,14 +20,14 @@
 
 struct thread_status_layout thread_status_layout_sig = { -1, -1, -1, false };
 
-/* The last known count of collections, and when it was first seen. */
+/* The last known number of collections, and when it was first seen. */
 static struct {
 	uint32_t count;
 	uint64_t changed_ns;
 } collections;
 
-/* Did a stop-the-world collection happen since @begin_ns? It is counted when it begins; the threads
- * that it stopped see the new count only when they run again at its end. */
+/* Has there been a stop-the-world collection since @begin_ns? The JVM counts a collection when it
+ * begins; the threads that it stops can see the new number only when they run again at its end. */
 static bool was_collected_sig(uint64_t begin_ns, uint64_t now_ns)
 {
 	uint32_t count;
@@ -36,7 +36,8 @@ static bool was_collected_sig(uint64_t begin_ns, uint64_t now_ns)
 		return false;
 	count = __atomic_load_n(oop_sig.count, __ATOMIC_ACQUIRE);
 	if (count != __atomic_load_n(&collections.count, __ATOMIC_ACQUIRE)) {
-		/* the time goes first, so that a thread that sees the count also sees its time */
+		/* the time is written first, so that a thread that sees the number also sees its
+		 * time */
 		__atomic_store_n(&collections.changed_ns, now_ns, __ATOMIC_RELEASE);
 		__atomic_store_n(&collections.count, count, __ATOMIC_RELEASE);
 	}

@@ -43,7 +43,8 @@ void virtual_entry_init(void)
 
 	if (jdk.klass || vm_sig.version < SINCE || !env || (*env)->PushLocalFrame(env, 8) < 0)
 		return;
-	/* neither initialises VirtualThread, which virtual_threads_used() relies on */
+	/* neither lookup initialises the class VirtualThread; virtual_threads_used() relies on
+	 * that */
 	continuation = virtual_entry_class_named(env, "jdk/internal/vm/Continuation");
 	task = virtual_entry_class_named(env, "java/lang/VirtualThread$VThreadContinuation$1");
 	of = virtual_entry_field(env, continuation, "target", "Ljava/lang/Runnable;");

@@ -7,7 +7,7 @@
 #include "agent/hotspot/layout.h"
 #include "agent/hotspot/libjvm.h"
 
-#define CHUNKS_MAX 16 /* as far as a walk goes */
+#define CHUNKS_MAX 16 /* as many as a stack walk reads */
 #define UTF8_MAX   3 /* bytes of a char in JNI's UTF-8 */
 
 typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
@@ -15,7 +15,8 @@ typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
 static struct {
 	current_thread_fn *current; /* NULL = there are no virtual threads */
 	jfieldID id, name;
-	/* learnt from the first virtual thread: reading it earlier would initialise its class */
+	/* found by the class of the first virtual thread: an earlier lookup would initialise that
+	 * class */
 	jfieldID continuation, tail, parent;
 } known;
 
@@ -65,7 +66,7 @@ static bool is_virtual(uint64_t java_thread)
 	       virtual_is_mounted_sig(java_thread);
 }
 
-/* A field of an object, found by its class; an application thread does it, once. */
+/* The value of a field; its id is looked up in the object's class once. */
 static jobject get_field(JNIEnv *env, jobject object, jfieldID *field, const char *name,
 			 const char *type)
 {
@@ -83,7 +84,8 @@ static jobject get_field(JNIEnv *env, jobject object, jfieldID *field, const cha
 	return id ? (*env)->GetObjectField(env, object, id) : NULL;
 }
 
-/* Walks the chunks from this one on; takes the reference. */
+/* Reads the parent of each chunk from this one on, which makes the JVM heal the references. Takes
+ * @chunk. */
 static void mend_chunks(JNIEnv *env, jobject chunk)
 {
 	for (int i = 0; chunk && i < CHUNKS_MAX; i++) {

@@ -1,5 +1,5 @@
-/* Identifies the calling virtual thread. In a signal handler the walker reads its identity without
- * the JVM, and an active collector may hide it; here the JVM can be called. */
+/* Identifies the calling virtual thread by calling the JVM. In a signal handler that is impossible;
+ * there the walker reads the identity from memory, which an active collector may prevent. */
 #pragma once
 
 #include <jni.h>
@@ -12,8 +12,9 @@ void virtual_name_init(JNIEnv *env);
 void virtual_identity(struct ring_sample *head);
 /* The same for any virtual thread; id 0 = unknown. */
 void virtual_identity_of(JNIEnv *env, jobject thread, struct ring_sample *head);
-/* Call it before its stack is walked: with ZGC the path to its frozen frames leads through
- * references that nobody but the JVM can follow until it has healed them. */
+/* Call it before the calling thread's stack is walked. With ZGC the path to its frozen frames leads
+ * through references that only the JVM can follow until it has healed (updated) them; this call
+ * makes it do so. */
 void virtual_mend(void);
-/* Its number on the wire, as threads_virtual() assigns it; 0 for a platform thread. */
+/* The calling thread's number on the wire, derived from its id; 0 for a platform thread. */
 uint32_t virtual_number(uint64_t java_thread);

@@ -20,8 +20,8 @@
 typedef jclass JNICALL find_class_fn(JNIEnv *env, const char *name);
 
 /*
- * Has java.lang.VirtualThread been initialised? Only starting a virtual thread does that. This
- * finds the class without initialising it, as FindClass would.
+ * Has the class java.lang.VirtualThread been initialised? Only the creation of a virtual thread
+ * does that. FindClass would initialise it, so the class is found by another function.
  */
 static bool is_initialised(void)
 {
@@ -45,7 +45,7 @@ static bool is_initialised(void)
 	return klass && load8_sig(klass + (uint64_t)state_at) >= done;
 }
 
-/* Called often; once true it stays true. */
+/* Called often, so the result is kept once it is true. */
 bool virtual_threads_used(void)
 {
 	static bool used;
@@ -55,7 +55,7 @@ bool virtual_threads_used(void)
 	return used;
 }
 
-/* ---- who has paid? ---- */
+/* ---- other environments ---- */
 
 static int virtual_price_on_object(struct dl_phdr_info *info, size_t size, void *context)
 {
@@ -77,9 +77,9 @@ bool virtual_price_is_paid(void)
 	return paid;
 }
 
-/* ---- how old is the JVM? ---- */
+/* ---- the JVM's age ---- */
 
-/* The process's start in ticks since boot; 0 = unknown, which counts as old enough. */
+/* The start of the process in clock ticks since boot; 0 = unknown, which counts as old enough. */
 static uint64_t born_ticks(void)
 {
 	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -93,7 +93,7 @@ static uint64_t born_ticks(void)
 	n = read(fd, buf, sizeof(buf) - 1);
 	close(fd);
 	buf[n > 0 ? n : 0] = '\0';
-	p = strrchr(buf, ')'); /* the process name before it may contain any characters */
+	p = strrchr(buf, ')'); /* the name of the process, before it, may contain any characters */
 	for (int field = 2; p && field < STAT_STARTTIME; field++)
 		p = strchr(p + 1, ' ');
 	for (p = p ? p + 1 : ""; *p >= '0' && *p <= '9'; p++)

@@ -1,6 +1,6 @@
 /*
- * From JDK 21 on a JVMTI environment makes every yield of a virtual thread slower until the JVM
- * ends (docs/locks.md). Would this application pay that price?
+ * Decides whether a JVMTI environment would cost this application anything: from JDK 21 on it makes
+ * every yield of a virtual thread slower until the JVM ends (docs/locks.md).
  */
 #pragma once
 
@@ -13,6 +13,6 @@
 bool virtual_threads_used(void);
 /* Is there an environment already, the agent's own or that of a -javaagent or a debugger? */
 bool virtual_price_is_paid(void);
-/* How long to wait until a JVM without virtual threads so far is unlikely to start any; 0 = no
- * longer. */
+/* Nanoseconds to wait until a JVM that has had no virtual threads is unlikely to start any; 0 = it
+ * is old enough. */
 uint64_t virtual_price_wait_ns(void);

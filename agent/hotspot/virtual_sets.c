@@ -1,8 +1,8 @@
 /*
  * See virtual_sets.h. A set is a ConcurrentHashMap: a table of linked lists. Its writers publish
- * complete links only, so a concurrent walk either sees a node or does not. Tree bins, and tables
+ * only complete nodes, so a concurrent walk either sees a node or does not. Tree bins, and tables
  * that are being resized, are left to the pass by Java code. The hash of a thread is its id, from
- * which ConcurrentHashMap.spread() computes its bin.
+ * which ConcurrentHashMap.spread() computes the bin.
  */
 #include "agent/hotspot/virtual_sets.h"
 
@@ -14,23 +14,23 @@
 #include "agent/hotspot/method.h"
 #include "agent/hotspot/object_header.h"
 
-#define SINCE	    24 /* in earlier JDKs virtual threads that hold a monitor keep their carrier */
-#define KINDS_MAX   4 /* classes of containers */
+#define SINCE	    24 /* in earlier JDKs a virtual thread that holds a monitor cannot unmount */
+#define KINDS_MAX   4 /* different classes of containers */
 #define THREADS_MAX 20000u /* in one pass */
 #define SLOTS_MAX   65536u /* bins; a table never shrinks */
 #define CHAIN_MAX   64
 #define NEWEST	    512u /* ids */
-#define FIND_SETS   16u /* containers that an application thread searches for another thread */
-#define FIND_SLOTS  256u /* bins of the table of containers */
+#define FIND_SETS   16u /* containers that virtual_sets_find() searches at most */
+#define FIND_SLOTS  256u /* largest table of containers that it searches */
 
 static struct {
 	bool usable;
 	/* global references to maps; the first is NULL if the JVM does not track threads */
 	jobject root, containers;
-	int32_t map; /* offset in the view of a map as a set */
+	int32_t map; /* offset in CollectionView, the view of a map as a set */
 	int32_t table, hash, key, next; /* offsets in a map, and in a node */
 	int32_t referent; /* in a weak reference */
-	uint32_t elements; /* in an array of references: offset of the first, */
+	uint32_t elements; /* offset of the first element in an array of references */
 	uint32_t element_bytes;
 	uint64_t virtual_thread; /* Klass */
 	const uint64_t *next_id; /* address of the id of the next new thread; NULL = unknown */
@@ -58,7 +58,7 @@ static void walk_list(struct set_walk *w, uint64_t node)
 		uint64_t key = oop_load_sig(node + (uint32_t)jdk.key);
 
 		if ((int32_t)load32_sig(node + (uint32_t)jdk.hash) < 0)
-			return; /* not a node but a tree or a new table */
+			return; /* a tree bin, or a marker that the table is being resized */
 		w->left--;
 		if (key)
 			w->enough = !w->on_key(key, w->context);
@@ -66,7 +66,8 @@ static void walk_list(struct set_walk *w, uint64_t node)
 	}
 }
 
-/* The length of a map's table; 0 = it has none, or the length is not a power of two. */
+/* The length of a map's table; 0 = it has none, or the length is not a power of two. @ret_slots:
+ * the address of its first element. */
 static uint32_t table_of(uint64_t map, uint64_t *ret_slots)
 {
 	uint64_t table = map ? oop_load_sig(map + (uint32_t)jdk.table) : 0;
@@ -132,7 +133,7 @@ static uint64_t map_of(jobject reference)
 	return reference ? oop_of_handle_sig((uint64_t)(uintptr_t)reference) : 0;
 }
 
-/* The map of a container to which the JDK has a weak reference; 0 = its class is unknown. */
+/* The map of the container behind a weak reference; 0 = the container's class is unknown. */
 static uint64_t map_behind(uint64_t weak)
 {
 	uint64_t container = oop_load_sig(weak + (uint32_t)jdk.referent);
@@ -216,18 +217,20 @@ static bool seek_in_container(uint64_t weak, void *context)
 uint64_t virtual_sets_find(uint64_t id)
 {
 	struct sought s = { id, 0 };
-	struct set_walk place = { is_sought, &s, SLOTS_MAX, CHAIN_MAX, 0, false };
-	struct set_walk containers = { seek_in_container, &place, FIND_SLOTS, FIND_SETS, 0, false };
+	struct set_walk threads = { is_sought, &s, SLOTS_MAX, CHAIN_MAX, 0, false };
+	struct set_walk containers = {
+		seek_in_container, &threads, FIND_SLOTS, FIND_SETS, 0, false
+	};
 
 	if (!__atomic_load_n(&jdk.usable, __ATOMIC_ACQUIRE))
 		return 0;
-	walk_slot(&place, map_of(jdk.root), id);
+	walk_slot(&threads, map_of(jdk.root), id);
 	if (!s.found)
 		walk_map(&containers, map_of(jdk.containers));
 	return s.found;
 }
 
-/* ---- where it lies --------------------------------------------------------------------------- */
+/* ---- finding the fields ---------------------------------------------------------------------- */
 
 static void virtual_sets_clear(JNIEnv *env)
 {
@@ -262,7 +265,7 @@ static bool find_offset(JNIEnv *env, const char *class_name, const char *name, c
 	return id;
 }
 
-/* A global reference to the map behind a static set of @of. */
+/* A global reference to the map behind the static set @name of class @of. */
 static jobject static_map(JNIEnv *env, jclass of, const char *name)
 {
 	jfieldID set_id = virtual_sets_field(env, of, name, "Ljava/util/Set;", true), map_id = NULL;
@@ -297,7 +300,8 @@ static bool virtual_sets_find_fields(JNIEnv *env)
 			   &jdk.referent);
 }
 
-/* The address of the next thread id. The JDK reads it by Unsafe at this address, too. */
+/* The address at which the JVM keeps the next thread id; the JDK itself reads it there with
+ * Unsafe. */
 static const uint64_t *next_id(JNIEnv *env)
 {
 	jclass thread = (*env)->FindClass(env, "java/lang/Thread");
@@ -359,7 +363,7 @@ void virtual_sets_learn(JNIEnv *env, jobject container)
 	(*env)->DeleteLocalRef(env, of);
 }
 
-/* A thread that is searching right now reads cleared references and finds nothing. */
+/* An application thread that is searching meanwhile reads cleared references and finds nothing. */
 void virtual_sets_end(JNIEnv *env)
 {
 	__atomic_store_n(&jdk.usable, false, __ATOMIC_RELEASE);

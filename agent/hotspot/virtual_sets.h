@@ -1,9 +1,9 @@
 /*
  * Reads the JDK's sets of virtual threads without calling the JVM. A pass by the JDK's own code
- * (virtual_threads_each()) takes 50 us and more, however few threads there are. This one takes some
- * 50 ns for each thread, and finds a thread by its id with a few loads. It sees the sets of the
- * root container and of executors whose class a pass by Java code has met: a thread that is not
- * found here may still exist.
+ * (virtual_threads_each()) takes at least 50 us, however few threads there are; this one takes some
+ * 50 ns for each thread, and finds a thread by its id with a few loads. It reads the sets of the
+ * root container and of containers (executors) whose class is known from virtual_sets_learn(), so a
+ * thread that is not found here may still exist.
  */
 #pragma once
 
@@ -13,21 +13,22 @@
 
 /* ---- the agent's thread, for virtual_states.c ---- */
 
-/* @root, @containers: the JDK's root container and its class ThreadContainers. May be called again.
- */
+/* @root, @containers: the JDK's root container and its class ThreadContainers; borrowed. May be
+ * called again. */
 void virtual_sets_begin(JNIEnv *env, jobject root, jclass containers);
-/* Learns the class of a container with threads: others of that class are known from now on. */
+/* Learns the class of a container of threads: from now on the sets of all containers of that class
+ * are read. */
 void virtual_sets_learn(JNIEnv *env, jobject container);
 void virtual_sets_end(JNIEnv *env);
 
-/* ---- loads that may fail; what is found is an address that may be wrong a moment later ---- */
+/* ---- by guarded loads; results are addresses, which may be outdated a moment later ---- */
 
-/* Agent's thread: calls @on_thread for one thread after the other until it returns false. */
+/* Agent's thread: calls @on_thread for each thread until it returns false. */
 void virtual_sets_each(bool (*on_thread)(uint64_t thread, void *context), void *context);
-/* The same for recent threads, among the last few hundred of all threads: a thread that lives for
- * one task is found among thousands of older ones. */
+/* The same for those of the last few hundred threads that were started, so that a thread that lives
+ * for one task is found even among thousands of older ones. */
 void virtual_sets_newest(bool (*on_thread)(uint64_t thread, void *context), void *context);
 /* Also in application threads: the Thread with that id; 0 = not found. */
 uint64_t virtual_sets_find(uint64_t id);
-/* The id if that is the Thread of a virtual thread; 0 = it is not. */
+/* The id of the virtual thread whose Thread is at @thread; 0 = it is no such object. */
 uint64_t virtual_sets_id(uint64_t thread);

@@ -1,7 +1,7 @@
 /*
- * Reads the id and the name of the mounted virtual thread from its Thread object, as the JVM would,
- * inside the handler: a moment later another thread may be mounted. If a stop-the-world collection
- * interferes, there is no name; the next sample brings it.
+ * Reads the id and the name of the mounted virtual thread from its Thread object, inside the
+ * handler, because a moment later another thread may be mounted. If a stop-the-world collection
+ * interferes, no name is reported until the next sample.
  */
 #include "agent/base/guard.h"
 #include "agent/hotspot/continuation.h"
@@ -63,8 +63,8 @@ static uint64_t thread_object(uint64_t java_thread)
 	return oop_load_wide_sig(load64_sig(java_thread + (uint32_t)vm_sig.thread_vthread));
 }
 
-/* Both fields refer to the platform thread if no virtual thread is mounted. If the collector has
- * not processed their references yet, the entry of the continuation decides. */
+/* If no virtual thread is mounted, _threadObj and _vthread refer to the same Thread. If the
+ * collector makes one of them unreadable, the presence of a ContinuationEntry decides. */
 bool virtual_is_mounted_sig(uint64_t java_thread)
 {
 	int32_t entry = continuation_sig.entry_in_thread;

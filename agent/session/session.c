@@ -136,14 +136,14 @@ static enum writer_result session_note_walker(void)
 }
 
 /* Writes a frame that the session depends on, and waits a moment for room in the pipe. */
-static enum writer_result session_insist(enum writer_result (*say)(void))
+static enum writer_result session_insist(enum writer_result (*put)(void))
 {
 	struct timespec pause = { 0, BATCH_NS };
-	enum writer_result r = say();
+	enum writer_result r = put();
 
 	for (int i = 0; r == WRITER_FULL && i < INSIST_TIMES; i++) {
 		nanosleep(&pause, NULL);
-		r = say();
+		r = put();
 	}
 	return r;
 }
@@ -501,7 +501,7 @@ static uint64_t session_taken(void)
 	return sum;
 }
 
-static void tell_left_out(void)
+static void session_report_left_out(void)
 {
 	uint32_t n = walker_left_out();
 	char what[160] = "";
@@ -537,7 +537,7 @@ static enum writer_result session_housekeep(uint64_t now)
 
 	session_follow_threads(now);
 	walker_refresh();
-	tell_left_out();
+	session_report_left_out();
 	agent.housekeeping_ns += thread_cpu_ns(0) - begin_ns;
 	if (budget_keep(&session.start))
 		session.ledger_due = true;
@@ -554,7 +554,7 @@ static enum writer_result session_housekeep(uint64_t now)
 
 /* ---- safepoints ---------------------------------------------------------------------------- */
 
-/* Not before the first samples are on their way: it reads libjvm's file. */
+/* Called after the first samples were sent, because it reads libjvm's file. */
 static void session_begin_pauses(void)
 {
 	struct wire_pause from = { .begin_ns = mono_ns(), .kind = WIRE_PAUSE_NONE };
@@ -566,8 +566,9 @@ static void session_begin_pauses(void)
 	agent.housekeeping_ns += thread_cpu_ns(0) - begin_ns;
 }
 
-/* Before the samples: a time off the CPU may have been such a pause. */
-static void session_tell_pauses(uint64_t now)
+/* Reports recorded safepoints. They are written before the samples, because a time off the CPU
+ * among those may have been such a pause. */
+static void session_report_pauses(uint64_t now)
 {
 	struct safepoint s;
 
@@ -592,7 +593,7 @@ static void run_once(uint64_t now)
 	uint64_t tail = agent.ring.tail;
 	enum writer_result r;
 
-	session_tell_pauses(now);
+	session_report_pauses(now);
 	r = writer_drain(UINT64_MAX);
 	rest_batch(now, agent.ring.tail != tail);
 	session.sampled |= agent.ring.tail != tail;
@@ -616,8 +617,8 @@ static void run_once(uint64_t now)
 		session_stop_streaming();
 }
 
-/* Tells handlers that the writer waits, and until when it need not be woken: false = there is
- * already something to do. */
+/* Tells handlers that the writer is about to wait, and how many samples may gather before they wake
+ * it. false = there is already something to do. */
 static bool session_may_wait(enum writer_idle how)
 {
 	uint64_t held;
@@ -677,7 +678,7 @@ static void session_do_due(bool woken)
 		session_gather();
 }
 
-/* Milliseconds to the next look for a safepoint, @ms at most (-1: no limit). */
+/* Milliseconds until the next check for a safepoint, @ms at most (-1: no limit). */
 static int session_until_pause(uint64_t now, int ms)
 {
 	uint64_t next = pauses_next_ns();
@@ -689,9 +690,9 @@ static int session_until_pause(uint64_t now, int ms)
 	return ms < 0 || until < ms ? until : ms;
 }
 
-/* The thread has slept since @since, for less than the @ms in which nothing else is due: it looks
- * for a safepoint and goes on sleeping. */
-static bool session_only_looks(uint64_t since, int ms)
+/* The thread has slept since @since, for less than the @ms after which something else is due. true
+ * = it only had to check for a safepoint and can sleep again. */
+static bool session_only_checks_safepoint(uint64_t since, int ms)
 {
 	uint64_t now = mono_ns();
 
@@ -716,7 +717,7 @@ bool session_step(void)
 	bool woken;
 
 	n = poll(fds, 3, session_until_pause(now, ms));
-	if (n < 0 || (n == 0 && session_only_looks(now, ms)))
+	if (n < 0 || (n == 0 && session_only_checks_safepoint(now, ms)))
 		return true;
 	woken = fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0;
 	if (session.state == RUNNING)

@@ -360,11 +360,11 @@ static int is_open_to_signals(struct task_struct *task)
 }
 
 /*
- * A thread may leave the CPU again on its way back to user mode, after its signal was sent: that is
- * when Linux 6.18 lets it wait for its quota. The signal then tells of that time, too; unless it is
- * one for CPU time alone.
+ * Will the signal that is pending for this thread also report this time off the CPU? A thread may
+ * leave the CPU again on its way back to user mode, after its signal was sent: at that point Linux
+ * 6.18 makes it wait for its quota. A signal that was sent for CPU time alone does not report it.
  */
-static int is_told_by_pending(struct task_struct *task)
+static int is_reported_by_pending(struct task_struct *task)
 {
 	__u32 at = (__u32)task->pid & (SAMPLER_SLOTS - 1);
 	struct slot *slot = bpf_map_lookup_elem(&slots, &at);
@@ -387,7 +387,7 @@ static int signal_by_task_work(struct task_struct *task, struct offcpu_thread *t
 	enum put_off r;
 
 	if (has_pending(task))
-		return is_told_by_pending(task);
+		return is_reported_by_pending(task);
 	r = put_off(task, task->pid, 0, off_ns);
 	if (r == PUT_OFF_ANEW)
 		t->stay_ns = now;

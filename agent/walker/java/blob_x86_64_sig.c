@@ -102,7 +102,7 @@ static bool unwind_safepoint_by_fp(struct hot *h, const struct blob *b, uint64_t
 
 /* A poll has entered the safepoint blob. The poll's pc is in the thread until it is in the frame,
  * and no call stands before it. */
-static bool blob_x86_64_leave_safepoint(struct hot *h, const struct blob *b)
+static bool blob_x86_64_unwind_safepoint(struct hot *h, const struct blob *b)
 {
 	uint64_t saved = load64_sig(h->thread + (uint32_t)vm_sig.thread_saved_pc);
 	uint64_t end = h->at.sp + 8 * (uint64_t)(b->frame_words > 0 ? b->frame_words : 1);
@@ -212,7 +212,7 @@ static uint64_t adapter_room(uint64_t pc)
 
 /* The return address is on top until the adapter pops it into rax and keeps the sender's sp in r13.
  * The adapter may push it again below the arguments. */
-static bool blob_x86_64_leave_adapter(struct hot *h)
+static bool blob_x86_64_unwind_adapter(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
 	bool kept = hot_on_stack(h, sender) && sender >= sp && sender - sp < 0x1000;
@@ -298,7 +298,7 @@ static bool blob_x86_64_is_call_stub(uint64_t pc)
 	       pc < vm_sig.call_stub_return + CALL_STUB_BYTES;
 }
 
-static bool blob_x86_64_leave_leaf_stub(struct hot *h, const struct blob *b)
+static bool blob_x86_64_unwind_leaf_stub(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp;
 
@@ -332,7 +332,7 @@ static bool blob_x86_64_leave_leaf_stub(struct hot *h, const struct blob *b)
 }
 
 /* Exception stubs put the pc of the throw where their return address was. */
-static bool blob_x86_64_leave_throw(struct hot *h, const struct blob *b)
+static bool blob_x86_64_unwind_throw(struct hot *h, const struct blob *b)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
 
@@ -355,7 +355,7 @@ static bool unwind_frameless_blob(struct hot *h, const struct blob *b)
 
 /* ---- stubs that called ---- */
 
-static bool blob_x86_64_leave_stub(struct hot *h, const struct blob *b)
+static bool blob_x86_64_unwind_stub(struct hot *h, const struct blob *b)
 {
 	if (b->kind == BLOB_SAFEPOINT &&
 	    (return_to_returning_sig(h, b) || return_to_poll_sig(h, b)))
@@ -368,7 +368,8 @@ static bool blob_x86_64_leave_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (b->kind == BLOB_STUBS && b->frame_words <= 0 && unwind_by_call(h, b, 64))
 		return true;
-	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && blob_x86_64_leave_throw(h, b))
+	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) &&
+	    blob_x86_64_unwind_throw(h, b))
 		return true;
 	if (unwind_frameless_blob(h, b))
 		return true;
@@ -377,7 +378,7 @@ static bool blob_x86_64_leave_stub(struct hot *h, const struct blob *b)
 }
 
 /* Is following the instructions more reliable here than reading the frame? */
-static bool blob_x86_64_forwards(const struct hot *h, const struct blob *b)
+static bool blob_x86_64_is_emulated(const struct hot *h, const struct blob *b)
 {
 	switch (b->kind) {
 	case BLOB_ADAPTER:
@@ -400,20 +401,20 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 		return emulate_stub_sig(h, b) || continuation_cross_sig(h);
 	if ((b->kind == BLOB_DEOPT || b->kind == BLOB_UNCOMMON_TRAP) && deopt_frames_sig(h))
 		return true;
-	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && blob_x86_64_leave_safepoint(h, b))
+	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && blob_x86_64_unwind_safepoint(h, b))
 		return true;
-	if (blob_x86_64_forwards(h, b) && emulate_stub_sig(h, b))
+	if (blob_x86_64_is_emulated(h, b) && emulate_stub_sig(h, b))
 		return true;
 	if (b->kind == BLOB_ADAPTER && h->leaf)
-		left = blob_x86_64_leave_adapter(h) || emulate_stub_sig(h, b);
+		left = blob_x86_64_unwind_adapter(h) || emulate_stub_sig(h, b);
 	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
 		  b->kind == BLOB_METHOD_HANDLES) &&
 		 unwind_jump_stub(h, b))
 		left = true;
 	else if (h->leaf)
-		left = blob_x86_64_leave_leaf_stub(h, b);
+		left = blob_x86_64_unwind_leaf_stub(h, b);
 	else
-		left = blob_x86_64_leave_stub(h, b);
+		left = blob_x86_64_unwind_stub(h, b);
 	if (!left)
 		h->broken = "stub_caller";
 	return left;

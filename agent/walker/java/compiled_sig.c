@@ -64,7 +64,7 @@ static void try_saved_sp(const struct hot *h, const struct blob *b, struct calle
 /* GC barriers stand behind the method's code; they pop what they push, then jump back. The room
  * that they make may hold stale return addresses, even of calls through stubs: following the code
  * decides against such a word if it finds one whose call leads to this method. */
-static void try_forward(const struct hot *h, const struct blob *b, struct caller *c)
+static void try_emulation(const struct hot *h, const struct blob *b, struct caller *c)
 {
 	bool sure = h->behind || !h->leaf;
 	struct caller moved;
@@ -132,7 +132,7 @@ static bool find_caller(struct hot *h, const struct blob *b, uint64_t pc)
 	else if (return_fits_java_sig(h, c.pc, c.fp, c.sp))
 		c.score = RETURN_PLAUSIBLE;
 	if (strict && b->kind == BLOB_NMETHOD)
-		try_forward(h, b, &c);
+		try_emulation(h, b, &c);
 	if (c.score < RETURN_PLAUSIBLE &&
 	    !(h->leaf && c.score == RETURN_INVALID && try_gone(h, b, &c)))
 		search_above(h, b, &c);

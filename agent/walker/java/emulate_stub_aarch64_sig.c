@@ -5,11 +5,11 @@
  */
 #include "agent/walker/java/hotspot_priv.h"
 
-#define STEPS_MAX 512
-#define TURNS_MAX 8 /* branches remembered on a path */
-#define LINK	  30
+#define STEPS_MAX    512
+#define BRANCHES_MAX 8 /* branches remembered on a path */
+#define LINK	     30
 
-struct way {
+struct path {
 	uint64_t pc, sp, fp, link;
 	bool link_known; /* false: a call on the path has overwritten it */
 };
@@ -43,7 +43,7 @@ static int64_t bytes_pushed(uint32_t i)
 
 /* Is x30 loaded by an ldp from sp, as the first or the second of the pair, with or without
  * writeback? */
-static void load_link(const struct hot *h, struct way *w, uint32_t i)
+static void load_link(const struct hot *h, struct path *w, uint32_t i)
 {
 	bool ldp = (i & 0xfe4003e0) == 0xa84003e0;
 	bool post = !(i >> 24 & 1);
@@ -73,7 +73,7 @@ static uint64_t branch_target(uint64_t pc, uint32_t i)
 	return 0;
 }
 
-static enum step emulate_stub_aarch64_step(const struct hot *h, struct way *w, uint32_t i)
+static enum step emulate_stub_aarch64_step(const struct hot *h, struct path *w, uint32_t i)
 {
 	if (code_returns(i) || code_pushes_pair(i)) /* or the frame is not built yet */
 		return w->link_known ? STEP_RETURNS : STEP_LOST;
@@ -97,25 +97,26 @@ static enum step emulate_stub_aarch64_step(const struct hot *h, struct way *w, u
 
 bool emulate_return_sig(const struct hot *h, bool link_known, struct regs *ret)
 {
-	struct way w = { h->at.pc, h->at.sp, h->at.fp, h->link, link_known }, turns[TURNS_MAX];
-	int n_turns = 0;
+	struct path w = { h->at.pc, h->at.sp, h->at.fp, h->link, link_known },
+		    branches[BRANCHES_MAX];
+	int n_branches = 0;
 
 	for (int steps = 0; steps < STEPS_MAX; steps++) {
 		uint32_t i = load32_sig(w.pc);
 		uint64_t target = branch_target(w.pc, i);
 
-		if (target && n_turns < TURNS_MAX) {
-			turns[n_turns] = w;
-			turns[n_turns++].pc = target;
+		if (target && n_branches < BRANCHES_MAX) {
+			branches[n_branches] = w;
+			branches[n_branches++].pc = target;
 		}
 		switch (emulate_stub_aarch64_step(h, &w, i)) {
 		case STEP_RETURNS:
 			*ret = (struct regs){ w.link, w.sp, w.fp };
 			return true;
 		case STEP_LOST:
-			if (!n_turns)
+			if (!n_branches)
 				return false;
-			w = turns[--n_turns];
+			w = branches[--n_branches];
 			break;
 		case STEP_ON:
 			break;

@@ -21,8 +21,7 @@
 #define THREAD_SCAN_FROM  256 /* bytes of a JavaThread in which _cont_entry may lie */
 #define THREAD_SCAN_UPTO  2400
 
-/* ---- frames in a chunk
- * ---------------------------------------------------------------------------- */
+/* ---- frames in a chunk ----------------------------------------------------------------------- */
 
 struct frozen {
 	uint64_t pc, sp, bottom, end;
@@ -258,8 +257,7 @@ static bool walk_frozen(struct hot *h, uint64_t entry)
 	return false;
 }
 
-/* ---- the frame of enterSpecial
- * --------------------------------------------------------------------- */
+/* ---- the frame of enterSpecial --------------------------------------------------------------- */
 
 /* The ContinuationEntry is the frame of enterSpecial. Its address is in the thread, or follows from
  * the size of that frame and the frame pointer that the barrier's caller saved. */

@@ -116,8 +116,7 @@ enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp
 /* Is @pc a deopt handler of the nmethod, so that the frame that returns there is deoptimised? */
 bool return_is_deopt_sig(const struct blob *b, uint64_t pc);
 
-/* ---- interpreter_sig.c, interpreter_prologue_*_sig.c
- * --------------------------------------------- */
+/* ---- interpreter_sig.c, interpreter_prologue_*_sig.c ----------------------------------------- */
 
 /* Moves to the caller if the interrupted instruction builds or tears down an interpreted frame.
  * false = it is an ordinary frame: interpreter_frame_sig(). */
@@ -127,8 +126,7 @@ bool interpreter_frame_sig(struct hot *h);
  * deoptimisation? */
 bool interpreter_resumes_sig(uint64_t pc);
 
-/* ---- compiled_sig.c, compiled_prologue_*_sig.c
- * --------------------------------------------------- */
+/* ---- compiled_sig.c, compiled_prologue_*_sig.c ----------------------------------------------- */
 
 /* Moves to the caller if the interrupted instruction builds or tears down the frame; false = it
  * does not. */
@@ -145,7 +143,7 @@ uint64_t compiled_real_pc_sig(const struct blob *b, uint64_t pc, uint64_t sp);
 /* Pushes the names of a recently met frame and moves to its caller, both by the memo. */
 bool compiled_memo_sig(struct hot *h);
 
-/* ---- emulate_stub_*_sig.c ------------------------------------------------------------------- */
+/* ---- emulate_stub_*_sig.c -------------------------------------------------------------------- */
 
 /* Moves to the caller of the stub @b by following its instructions, if they lead to a plausible
  * frame. */
@@ -161,19 +159,17 @@ uint64_t emulate_pushed_sig(const struct hot *h, const struct blob *b);
 /* Moves to the caller of the safepoint blob that the @poll of the nmethod @polled has entered. */
 bool emulate_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled);
 
-/* ---- stubs of the JVM --------------------------------------------------------------------- */
+/* ---- stubs of the JVM ------------------------------------------------------------------------ */
 
 bool blob_frame_sig(struct hot *h, const struct blob *b);
 
-/* ---- deopt_sig.c ------------------------------------------------------------------------------
- */
+/* ---- deopt_sig.c ----------------------------------------------------------------------------- */
 
 /* h->at is in a blob that turns a compiled frame into interpreted ones: pushes those that the JVM
  * has recorded and moves to their caller. false = no frames are being made at the moment. */
 bool deopt_frames_sig(struct hot *h);
 
-/* ---- frozen_sig.c -----------------------------------------------------------------------------
- */
+/* ---- frozen_sig.c ---------------------------------------------------------------------------- */
 
 /* h->at is the return barrier: pushes the frames that are still frozen and ends the walk. h->at may
  * also be the stub that thaws frames, after it has made room for them and before it calls the JVM:

@@ -4,8 +4,8 @@
 #include "agent/base/guard.h"
 #include "agent/walker/native/instruction.h"
 
-#define WAYS_MAX 24 /* branches that are still to be tried */
-#define SEEN_MAX 64 /* jump targets met so far; power of two */
+#define PATHS_MAX 24 /* branches that are still to be tried */
+#define SEEN_MAX  64 /* jump targets met so far; power of two */
 
 enum step { STEP_ON, STEP_LOST, STEP_RETURNED, STEP_JUMPED };
 
@@ -87,7 +87,7 @@ static void pop_into(struct emulation *f, unsigned reg)
 		emulate_x86_64_forget(f, reg);
 }
 
-/* ---- what an instruction does ---- */
+/* ---- what an instruction does ---------------------------------------------------------------- */
 
 /* The address of a memory operand, if it is relative to rsp or rbp. */
 static bool emulate_x86_64_operand(const struct emulation *f, const struct instruction *i,
@@ -243,7 +243,7 @@ static enum step step_0f(struct emulation *f, const struct instruction *i)
 	return STEP_ON;
 }
 
-static enum step leave_stack_frame(struct emulation *f)
+static enum step emulate_x86_64_leave(struct emulation *f)
 {
 	if (!emulation_knows(f, GPR_RBP))
 		return STEP_LOST;
@@ -300,7 +300,7 @@ static enum step step_one(struct emulation *f, const struct instruction *i)
 	case 0xc3:
 		return return_from(f, i);
 	case 0xc9:
-		return leave_stack_frame(f);
+		return emulate_x86_64_leave(f);
 	case 0xe8: /* the call returns, with the callee-saved registers unchanged */
 		f->known &= 1u << GPR_RSP | 1u << GPR_RBP | 1u << 3 | 0xf000u;
 		return STEP_ON;
@@ -319,7 +319,7 @@ static enum step step_one(struct emulation *f, const struct instruction *i)
 	}
 }
 
-/* ---- the way --------------------------------------------------------------------------------- */
+/* ---- all paths ------------------------------------------------------------------------------- */
 
 static bool is_branch(const struct instruction *i)
 {
@@ -363,20 +363,20 @@ static enum step emulate_x86_64_step(struct emulation *f, const struct instructi
 
 /* What is needed to try another path. The height of the stack at an instruction is the same on each
  * path, so trying each place once loses nothing. */
-struct way {
+struct path {
 	uint64_t pc, rax, rdx, rsp, rbp, r13;
 	uint32_t known, n_stored;
 };
 
-struct ways {
-	struct way open[WAYS_MAX]; /* a ring: branches are tried in the order they were met */
+struct paths {
+	struct path open[PATHS_MAX]; /* a ring: branches are tried in the order they were met */
 	uint32_t first, n;
 	uint64_t seen[SEEN_MAX];
 	uint32_t n_seen;
 };
 
 /* Records @pc. False if it was recorded before, or there is no room. */
-static bool is_new(struct ways *w, uint64_t pc)
+static bool is_new(struct paths *w, uint64_t pc)
 {
 	uint32_t i = (uint32_t)(pc ^ pc >> 6) % SEEN_MAX;
 
@@ -389,11 +389,11 @@ static bool is_new(struct ways *w, uint64_t pc)
 	return true;
 }
 
-static void keep_way(struct ways *w, const struct emulation *f, uint64_t pc)
+static void keep_path(struct paths *w, const struct emulation *f, uint64_t pc)
 {
-	if (w->n >= WAYS_MAX || !is_new(w, pc))
+	if (w->n >= PATHS_MAX || !is_new(w, pc))
 		return;
-	w->open[(w->first + w->n++) % WAYS_MAX] = (struct way){
+	w->open[(w->first + w->n++) % PATHS_MAX] = (struct path){
 		pc,
 		f->reg[GPR_RAX],
 		f->reg[GPR_RDX],
@@ -405,29 +405,29 @@ static void keep_way(struct ways *w, const struct emulation *f, uint64_t pc)
 	};
 }
 
-static bool next_way(struct ways *w, struct emulation *f)
+static bool next_path(struct paths *w, struct emulation *f)
 {
-	const struct way *way = &w->open[w->first];
+	const struct path *path = &w->open[w->first];
 
 	if (!w->n)
 		return false;
-	w->first = (w->first + 1) % WAYS_MAX;
+	w->first = (w->first + 1) % PATHS_MAX;
 	w->n--;
-	f->pc = way->pc;
-	f->reg[GPR_RAX] = way->rax;
-	f->reg[GPR_RDX] = way->rdx;
-	f->reg[GPR_RSP] = way->rsp;
-	f->reg[GPR_RBP] = way->rbp;
-	f->reg[GPR_R13] = way->r13;
-	f->known = way->known &
+	f->pc = path->pc;
+	f->reg[GPR_RAX] = path->rax;
+	f->reg[GPR_RDX] = path->rdx;
+	f->reg[GPR_RSP] = path->rsp;
+	f->reg[GPR_RBP] = path->rbp;
+	f->reg[GPR_R13] = path->r13;
+	f->known = path->known &
 		   (1u << GPR_RAX | 1u << GPR_RDX | 1u << GPR_RSP | 1u << GPR_RBP | 1u << GPR_R13);
-	f->n_stored = way->n_stored;
+	f->n_stored = path->n_stored;
 	return true;
 }
 
 enum emulation_end emulate_sig(struct emulation *f, uint32_t steps_max)
 {
-	struct ways ways = { .n = 0 };
+	struct paths paths = { .n = 0 };
 
 	for (uint32_t steps = 0; steps < steps_max; steps++) {
 		struct instruction i;
@@ -437,7 +437,7 @@ enum emulation_end emulate_sig(struct emulation *f, uint32_t steps_max)
 		if (instruction_at_sig(f->pc, &i)) {
 			next += i.length;
 			if (is_branch(&i))
-				keep_way(&ways, f, next + (uint64_t)i.immediate);
+				keep_path(&paths, f, next + (uint64_t)i.immediate);
 			s = emulate_x86_64_step(f, &i);
 		}
 		if (s == STEP_RETURNED)
@@ -449,9 +449,9 @@ enum emulation_end emulate_sig(struct emulation *f, uint32_t steps_max)
 			f->pc = next;
 			s = STEP_ON;
 		}
-		if (s == STEP_ON && f->pc != next && !is_new(&ways, f->pc))
+		if (s == STEP_ON && f->pc != next && !is_new(&paths, f->pc))
 			s = STEP_LOST; /* a loop */
-		if (s == STEP_LOST && !next_way(&ways, f))
+		if (s == STEP_LOST && !next_path(&paths, f))
 			return EMULATE_LOST;
 	}
 	return EMULATE_LOST;

@@ -169,8 +169,8 @@ static bool step_link(const struct unwind_table *t, const struct unwind_stack *s
 }
 
 /* musl has neither rows nor frame pointers: follows the instructions. */
-static bool step_forward(const struct unwind_table *t, struct unwind_stack *stack,
-			 struct regs *regs)
+static bool step_emulated(const struct unwind_table *t, struct unwind_stack *stack,
+			  struct regs *regs)
 {
 	const struct unwind_range *range = find_range(t, regs->pc);
 	struct emulation f = {
@@ -259,7 +259,7 @@ enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
 		rule = find_rule(t, leaf ? regs->pc : regs->pc - 1);
 		if (cfi_rule_kind(rule) == CFI_END)
 			return UNWIND_ROOT;
-		if (rule == CFI_NONE && step_forward(t, stack, regs)) {
+		if (rule == CFI_NONE && step_emulated(t, stack, regs)) {
 			stack->link = 0;
 			continue;
 		}
