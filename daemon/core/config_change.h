@@ -30,6 +30,5 @@ struct config_changes {
 /* When a change of the setting @name takes effect: a field's name, "events", "targets.rules",
  * "sinks" ... */
 enum config_when config_when(const char *name);
-/* Copies what differs in @next to @live, except what needs a restart. @ret lists all differences.
- */
+/* Copies what differs in @next to @live, unless it needs a restart. @ret lists all differences. */
 void config_apply(struct config *live, const struct config *next, struct config_changes *ret);

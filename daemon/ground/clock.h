@@ -27,7 +27,7 @@ static inline uint64_t clock_real_ns(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
-/* CPU time of all threads that process @pid ever had. false = there is no such process any more. */
+/* CPU time of the process @pid, ended threads included. false = there is no such process. */
 static inline bool clock_process_cpu_ns(pid_t pid, uint64_t *ret_ns)
 {
 	clockid_t clock;

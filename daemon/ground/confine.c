@@ -34,7 +34,7 @@ static void confine_bound(uint64_t keep)
 			(void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 }
 
-static int keep_only(uint64_t keep)
+static int confine_keep_only(uint64_t keep)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct sets[2] = { { 0 } };
@@ -52,23 +52,24 @@ static int keep_only(uint64_t keep)
 int confine_capabilities(uint64_t keep)
 {
 	confine_bound(keep);
-	return keep_only(keep);
+	return confine_keep_only(keep);
 }
 
 int confine_become(uid_t uid, gid_t gid, const char *account, uint64_t keep)
 {
-	confine_bound(keep); /* while there is CAP_SETPCAP */
+	confine_bound(keep); /* needs CAP_SETPCAP, so before the user changes */
 	if (keep && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
 		return -errno;
 	if (setgroups(0, NULL) < 0 || (account && initgroups(account, gid) < 0) ||
 	    setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return -errno;
 	(void)prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
-	return keep_only(keep);
+	return confine_keep_only(keep);
 }
 
-/* Other name services than the file may keep their caller waiting, and a descriptor open in it. */
-static bool find_account(const char *name, uid_t *ret_uid, gid_t *ret_gid)
+/* Reads the file itself: getpwnam(3) may use other name services, which may block and leave
+ * descriptors open. */
+static bool confine_find_account(const char *name, uid_t *ret_uid, gid_t *ret_gid)
 {
 	FILE *file = fopen("/etc/passwd", "re");
 	const struct passwd *p;
@@ -93,7 +94,7 @@ int confine_user(const char *name, uid_t uid, uint64_t keep)
 
 	if (geteuid() != 0)
 		return confine_capabilities(keep);
-	(void)find_account(name, &uid, &gid);
+	(void)confine_find_account(name, &uid, &gid);
 	r = confine_become(uid, gid, NULL, keep);
 	return r == -EINVAL ? confine_become(CONFINE_NOBODY, CONFINE_NOBODY, NULL, keep) : r;
 }

@@ -1,7 +1,7 @@
 /*
- * Drops what a process of kindling does not need before it reads strangers' data: capabilities, its
- * user, and all unneeded system calls. Each process does that itself once it has used its rights;
- * they cannot be regained.
+ * Takes rights from the calling process before it reads data of strangers: capabilities, the root
+ * user, and system calls that it does not need. Each process of kindling does that itself as soon
+ * as it has used its rights; they cannot be regained.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A sanitizer maps memory, starts threads and more, at any time: its processes have no filter. */
+/* Builds with a sanitizer have no filter, because it may make any system call at any time. */
 #if defined(__SANITIZE_ADDRESS__)
 #define CONFINE_SANITIZED true
 #elif defined(__has_feature)
@@ -36,8 +36,8 @@
  * executed gets more. The bounding set is not changed if CAP_SETPCAP is missing. 0 or -errno.
  */
 int confine_capabilities(uint64_t keep);
-/* The same, and root becomes this user, with the other groups of @account if that is not NULL. All
- * threads change their user, the calling one alone keeps a capability. */
+/* The same, and the process becomes this user and group, with the supplementary groups of @account
+ * unless that is NULL. All threads change their user, but only the calling one keeps @keep. */
 int confine_become(uid_t uid, gid_t gid, const char *account, uint64_t keep);
 /*
  * The same, and root switches to the account @name of /etc/passwd, or to @uid if there is no such
@@ -46,6 +46,7 @@ int confine_become(uid_t uid, gid_t gid, const char *account, uint64_t keep);
  */
 int confine_user(const char *name, uid_t uid, uint64_t keep);
 
-/* The numbers of system calls that are let through; @otherwise: what becomes of all others,
- * SECCOMP_RET_KILL_PROCESS or SECCOMP_RET_ERRNO | errno. 0 or -errno. After one of the above. */
+/* Allows only these system calls, @n numbers. @otherwise: the action for all others,
+ * SECCOMP_RET_KILL_PROCESS or SECCOMP_RET_ERRNO | errno. To be called after one of the above, which
+ * sets no_new_privs. 0 or -errno. */
 int confine_calls(const int *calls, size_t n, uint32_t otherwise);

@@ -32,6 +32,6 @@ int fault_set(struct fault *f, int code, enum fault_step step, const char *fmt, 
 	va_end(ap);
 	if (len >= 2 && strcmp(fmt + len - 2, ": ") == 0 && n > 0 && (size_t)n < sizeof(f->what))
 		snprintf(f->what + n, sizeof(f->what) - (size_t)n, "%s", strerror(code));
-	(void)utf8_mend(f->what); /* names in it may be cut, or it is */
+	(void)utf8_mend(f->what); /* the text, or a name in it, may be cut inside a character */
 	return -code;
 }

@@ -1,19 +1,19 @@
 /*
  * Why something failed: an errno value, the step that failed and a sentence a user can act on.
- * Plain data of 128 bytes, no pointers: crosses the injector's result pipe in one write and is what
- * `kindling status` prints as a target's reason.
+ * Plain data of 128 bytes without pointers: the injector sends it in one message, and `kindling
+ * status` prints its sentence as the reason of a target.
  */
 #pragma once
 
 #include <assert.h>
 #include <stdint.h>
 
-/* X(ENUM, "name"): append only, the number crosses the pipe */
+/* X(ENUM, "name"). Only append: the numbers are sent between programs. */
 #define FAULT_STEPS(X) \
 	X(NONE, "none") \
 	X(INTERNAL, "internal") \
 	X(PREFLIGHT, "preflight") /* a check refuses the target before it is touched */ \
-	X(IDENTITY, "identity") /* the pid is gone or another process now */ \
+	X(IDENTITY, "identity") /* the process has ended, or its pid is another one's now */ \
 	X(NAMESPACE, "namespace") \
 	X(CREDENTIALS, "credentials") \
 	X(PLACEMENT, "placement") \
@@ -21,16 +21,16 @@
 	X(SOCKET, "socket") \
 	X(ATTACH, "attach") /* the JVM refused or did not answer */ \
 	X(LOAD, "load") /* the JVM could not load the library */ \
-	X(HELLO, "hello") /* loaded, but the agent never spoke */ \
-	X(STREAM, "stream") /* the agent sent what is not the protocol */ \
+	X(HELLO, "hello") /* loaded, but the agent did not answer */ \
+	X(STREAM, "stream") /* the pipe, or what the agent sent: not the protocol, no answer */ \
 	X(AGENT, "agent") /* the agent itself reported a fault */ \
 	X(DEADLINE, "deadline") \
 	X(OWNER, "owner") /* KINDLING_DISABLE in its environment */ \
 	X(RULE, "rule") /* targets.rules, targets.mode */ \
-	X(WISH, "wish") /* somebody asked for it: kindling detach */ \
-	X(BUDGET, "budget") /* targets.max */ \
-	X(CRASH, "crash") /* one like it crashed */ \
-	X(PROFILER, "profiler") /* targets.foreign_profilers: yield, and one is there */
+	X(WISH, "wish") /* an operator asked for it: kindling detach */ \
+	X(BUDGET, "budget") /* a limit, such as targets.max */ \
+	X(CRASH, "crash") /* a similar JVM has crashed */ \
+	X(PROFILER, "profiler") /* another profiler, and targets.foreign_profilers is yield */
 
 enum fault_step {
 #define X(id, name) FAULT_##id,
@@ -39,9 +39,9 @@ enum fault_step {
 	FAULT_STEP_COUNT
 };
 
-/* enum fault_flag: what may be done about it */
-#define FAULT_RETRY_SOON 1u /* passes by itself within milliseconds (JVM too young) */
-#define FAULT_PERMANENT  2u /* only the target's owner can change it: do not try again */
+/* Bits of fault.flags: whether to try again. */
+#define FAULT_RETRY_SOON 1u /* likely to pass within milliseconds (a JVM that is starting) */
+#define FAULT_PERMANENT  2u /* does not pass by itself: do not try again */
 
 struct fault {
 	int32_t code; /* positive errno value; 0 = no fault */
@@ -52,9 +52,9 @@ struct fault {
 static_assert(sizeof(struct fault) == 128, "crosses the injector pipe in one write");
 
 /*
- * Record a fault; the first one wins, later calls leave it alone. @f may be NULL. @code is a
- * positive errno value; its strerror() text is appended to the sentence when the format ends in
- * ": ". Returns -@code, for `return fault_set(...)`.
+ * Records a fault in @f, which may be NULL; if it contains one already it is not changed. @code is a
+ * positive errno value; its strerror() text is appended to the sentence if the format ends in ": ".
+ * Returns -@code, for `return fault_set(...)`.
  */
 int fault_set(struct fault *f, int code, enum fault_step step, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -1,6 +1,7 @@
 /*
- * Hashes, and the index that finds entries of an array by them. An index whose entries a target
- * chooses has a seed in its hashes; how many entries there may be is its owner's to bound.
+ * A hash function, and an index that finds entries of an array by their hashes. If a target can
+ * choose the entries, the hashes must have a random seed, against collisions on purpose. The caller
+ * limits the number of entries.
  */
 #pragma once
 
@@ -8,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* FNV-1a of 64 bits over more bytes; begins as HASH_BEGIN, or as that ^ a seed. Files hold results
- * of it: it stays as it is. */
+/* Continues the 64-bit FNV-1a hash @h with more bytes; the first @h is HASH_BEGIN, or HASH_BEGIN ^
+ * seed. Files contain hashes, so the function must never change. */
 #define HASH_BEGIN 0xcbf29ce484222325ull
 #define HASH_PRIME 0x100000001b3ull
 static inline uint64_t hash_bytes(uint64_t h, const void *bytes, size_t len)
@@ -28,19 +29,19 @@ static inline uint64_t hash_text(uint64_t h, const char *s)
 	return h;
 }
 
-/* Open addressing; the entries, numbered from 1, lie with the owner. Begins as zeros. */
+/* Open addressing. The caller has the entries, which are numbered from 1. Zeroed at first. */
 struct hash_index {
 	uint32_t *slots; /* number of an entry; 0 = free */
-	uint32_t
-		size; /* power of two and more than there are entries; 0 = nothing was put in yet */
+	uint32_t size; /* a power of two, larger than the number of entries; 0 = no slots yet */
 };
 
 typedef uint64_t hash_index_hash_fn(const void *owner, uint32_t number);
 typedef bool hash_index_same_fn(const void *owner, uint32_t number, const void *key);
 
 /*
- * Give it @size slots (a power of two) with the entries 1 to @n in them. The same size rebuilds it
- * after entries have moved, and cannot fail. false = no memory, and it is as it was.
+ * Makes @size slots (a power of two) and puts the entries 1 to @n into them. With the same size as
+ * before it cannot fail, and rebuilds the index after entries have moved. false = no memory, and
+ * the index is unchanged.
  */
 bool hash_index_resize(struct hash_index *x, uint32_t size, uint32_t n, hash_index_hash_fn *hash_of,
 		       const void *owner);
@@ -51,8 +52,8 @@ static inline size_t hash_index_bytes(const struct hash_index *x)
 	return x->size * sizeof(*x->slots);
 }
 
-/* The slot of the entry that is @same as @key, whose hash is @hash, or the free one (0) where its
- * number is to be put. @x->size must not be 0. */
+/* The slot of the entry that is equal to @key by @same; if there is none, the free slot (0) into
+ * which the caller may put its number. @hash: of @key. @x->size must not be 0. */
 static inline uint32_t *hash_index_slot(const struct hash_index *x, uint64_t hash,
 					hash_index_same_fn *same, const void *owner,
 					const void *key)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "daemon/ground/mem.h"
 
-/* Options of the launcher whose value is the next word. */
+/* Is @word an option of the launcher whose value is the next word? */
 static bool java_options_takes_value(const char *word)
 {
 	static const char *const words[] = {
@@ -22,10 +22,11 @@ static bool java_options_takes_value(const char *word)
 }
 
 /*
- * Where the options of the JVM end and the arguments of the application begin. Only java's own
- * launcher is known; for other launchers all words count as options. @cmdline is NUL-terminated.
+ * The offset where the options of the JVM end and the arguments of the application begin. Only the
+ * JDK's own launcher is known; for other launchers all words count as options. @cmdline is
+ * NUL-terminated.
  */
-static size_t options_end(const char *cmdline, size_t len)
+static size_t java_options_end(const char *cmdline, size_t len)
 {
 	const char *base = strrchr(cmdline, '/');
 	const char *end = cmdline + len;
@@ -61,6 +62,6 @@ void java_options_each(const char *cmdline, size_t cmdline_len, const char *envi
 	java_options_variable(environ, environ_len, "JAVA_TOOL_OPTIONS=", fn, userdata);
 	java_options_variable(environ, environ_len, "JDK_JAVA_OPTIONS=", fn, userdata);
 	if (cmdline_len)
-		fn(userdata, cmdline, options_end(cmdline, cmdline_len));
+		fn(userdata, cmdline, java_options_end(cmdline, cmdline_len));
 	java_options_variable(environ, environ_len, "_JAVA_OPTIONS=", fn, userdata);
 }

@@ -1,4 +1,4 @@
-/* Where the words are that a JVM was started with. Pure. */
+/* Finds the options of a JVM, on its command line and in its environment. Pure. */
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 typedef void java_options_fn(void *userdata, const char *list, size_t len);
 
 /*
- * Call @fn for every source in the order in which a JVM reads them, so that the last word wins:
+ * Calls @fn for every source in the order in which a JVM reads them; later options win:
  * JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS (the launcher puts it before the command line), the command
  * line up to the main class, _JAVA_OPTIONS.
  *

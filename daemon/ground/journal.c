@@ -35,7 +35,7 @@ void journal_close(void)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* Which keys become fields; the others stand in MESSAGE. */
+/* Keys that become fields; others are only part of MESSAGE. */
 static const struct {
 	const char *key, *field;
 } journal_keys[] = {
@@ -69,7 +69,7 @@ static void journal_put(struct journal_text *t, char c)
 		t->buf[t->len++] = c;
 }
 
-/* A newline would end the field, and begin another one. */
+/* Replaces newlines, because one would end the field and begin another one. */
 static void journal_put_value(struct journal_text *t, char c)
 {
 	journal_put(t, c == '\n' ? ' ' : c);
@@ -82,7 +82,7 @@ static void journal_begin(struct journal_text *t, const char *field)
 	journal_put(t, '=');
 }
 
-/* The value at @s, without its quotes; the end of it. @field NULL = it is passed over. */
+/* Appends the value at @s, without its quotes, as @field; NULL = skips it. Returns its end. */
 static const char *journal_value(struct journal_text *t, const char *field, const char *s)
 {
 	bool quoted = *s == '"';

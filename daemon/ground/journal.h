@@ -1,7 +1,7 @@
 /*
- * Log lines with fields, for journald: its native protocol, systemd.io/JOURNAL_NATIVE_PROTOCOL.
- * Each key=value of a line becomes a field, so `journalctl KINDLING_PID=4711` finds everything
- * about a JVM.
+ * Sends log lines to journald with fields, by its native protocol
+ * (systemd.io/JOURNAL_NATIVE_PROTOCOL). Known keys of key=value become fields, so `journalctl
+ * KINDLING_PID=4711` finds everything about a JVM.
  */
 #pragma once
 
@@ -18,5 +18,5 @@ void journal_close(void);
  * journal is not open or has no room, and the caller must write the line itself.
  */
 bool journal_send(int priority, const char *line);
-/* The fields of a line, as they are sent; returns their bytes, 0 if @size is too small. Pure. */
+/* Writes a line as the fields that are sent. Returns the length, 0 if @size is too small. Pure. */
 size_t journal_fields(int priority, const char *line, char *buf, size_t size);

@@ -1,4 +1,4 @@
-/* See log.h. One write(2) a line, so that lines of daemon and children do not mix. */
+/* See log.h. Each line is one write(2), so that lines of the daemon and its children do not mix. */
 #include "daemon/ground/log.h"
 
 #include <stdarg.h>
@@ -15,9 +15,9 @@
 
 static enum log_level max_level = LOG_LEVEL_INFO;
 
-/* journald gives the identity of its stream, systemd.exec(5): a child may have a different
- * stderr. */
-static bool goes_to_journal(void)
+/* Is stderr connected to journald? JOURNAL_STREAM has the device and inode of its stream
+ * (systemd.exec(5)); they are compared, because a child may inherit it with another stderr. */
+static bool log_goes_to_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
 	unsigned long long device, inode;
@@ -40,14 +40,14 @@ bool log_wanted(enum log_level level)
 void log_line(enum log_level level, const char *event, const char *fmt, ...)
 {
 	char line[LINE_MAX_BYTES];
-	bool journal = goes_to_journal();
+	bool journal = log_goes_to_journal();
 	size_t prefix, len;
 	va_list ap;
 	int n;
 
 	if (!log_wanted(level))
 		return;
-	/* where journald takes no fields it takes the priority in front, sd-daemon(3) */
+	/* a line that goes to journald without fields has its priority in front, sd-daemon(3) */
 	prefix = journal ? (size_t)snprintf(line, sizeof(line), "<%d>", (int)level) : 0;
 	len = prefix + (size_t)snprintf(line + prefix, sizeof(line) - prefix, "%s", event);
 	if (fmt) {
@@ -64,12 +64,12 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 		return;
 	line[len++] = '\n';
 	if (write(STDERR_FILENO, line, len) < 0)
-		return; /* no reader: nothing can be done about it */
+		return; /* stderr cannot be written: there is nowhere to report that */
 }
 
 void log_to_journal(void)
 {
-	if (goes_to_journal())
+	if (log_goes_to_journal())
 		(void)journal_open(JOURNAL_SOCKET);
 }
 
@@ -89,7 +89,7 @@ const char *log_str(const char *s)
 		buf[n++] = c < 0x20 || c == 0x7f ? '?' : (char)c;
 	}
 	buf[n] = '\0';
-	n = utf8_mend(buf); /* it may be cut */
+	n = utf8_mend(buf); /* it may be cut inside a character */
 	buf[n++] = '"';
 	buf[n] = '\0';
 	return buf;

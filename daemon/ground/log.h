@@ -1,6 +1,7 @@
 /*
- * One line per state change or fault on stderr, `event key=value ...`; where journald reads it,
- * with fields (journal.h) or the syslog priority in front, `<6>event ...` (sd-daemon(3)).
+ * The log: one line per state change or fault on stderr, `event key=value ...`. If journald reads
+ * stderr, lines have fields (journal.h) or the syslog priority in front, `<6>event ...`
+ * (sd-daemon(3)).
  */
 #pragma once
 
@@ -19,12 +20,12 @@ void log_set_level(enum log_level level);
 bool log_wanted(enum log_level level); /* are lines of @level written? */
 /*
  * @event: short word with dots, "target.state"
- * @fmt:   "key=value key=value", or NULL. Values with spaces or from outside go through LOG_STR()
+ * @fmt:   "key=value key=value", or NULL. Values with spaces or from outside need log_str()
  */
 void log_line(enum log_level level, const char *event, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Quote for a log line: "..." with control bytes escaped, cut at 200 bytes; one of 4 static
- * buffers, main thread only. */
+/* Quotes a text for a log line: "..." with control bytes escaped, cut at 200 bytes. Returns one of
+ * 4 static buffers, which are used in turn; main thread only. */
 const char *log_str(const char *s);
 
 #define log_err(...)   log_line(LOG_LEVEL_ERR, __VA_ARGS__)

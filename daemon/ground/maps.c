@@ -37,7 +37,7 @@ int maps_each(int pid_dfd, maps_fn fn, void *userdata)
 	CLEANUP(fd_closep) int fd = openat(pid_dfd, "maps", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct maps_lines lines = { .len = 0 };
 	size_t total = 0;
-	char buf[16384]; /* the kernel gives a page at a time, or a line that is longer */
+	char buf[16384]; /* read(2) returns a page at a time, or one line that is longer */
 	ssize_t n;
 
 	if (fd < 0)

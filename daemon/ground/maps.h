@@ -1,4 +1,4 @@
-/* /proc/PID/maps, line by line. What is in it is shaped by the process: reads are capped. */
+/* Reads /proc/PID/maps line by line. The process can shape the content, so reads are capped. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@ typedef void (*maps_fn)(void *userdata, char *line);
  */
 int maps_each(int pid_dfd, maps_fn fn, void *userdata);
 
-/* The same for text that comes in pieces of any size; begins as zeros. Pure. */
+/* The same for text that comes in pieces of any size. Zeroed at first. Pure. */
 struct maps_lines {
 	char line[4096 + 128];
 	size_t len;

@@ -30,7 +30,8 @@ static inline void freep(void *p)
 	free(*(void **)p);
 }
 
-/* close(2) is never retried: on Linux the descriptor is gone after EINTR too */
+/* Closes @fd unless it is negative; returns -1. close(2) is not retried, because on Linux the
+ * descriptor is closed even if it fails with EINTR. */
 static inline int fd_close(int fd)
 {
 	if (fd >= 0)

@@ -1,4 +1,4 @@
-/* See owner.h. Shared by the daemon, which leaves such a JVM alone, and the injector. */
+/* See owner.h. The daemon does not profile such a JVM, and the injector checks it once more. */
 #include "daemon/ground/owner.h"
 
 #include <errno.h>
@@ -7,35 +7,36 @@
 #include <unistd.h>
 #include "daemon/ground/mem.h"
 
-/* exec() takes 6 MiB of arguments and environment at most, with whatever limits. */
+/* execve(2) never accepts more than 6 MiB of arguments and environment, whatever the limits are. */
 #define ENVIRON_MAX (8u << 20)
 
 static const char name[] = OWNER_VARIABLE "=";
 #define NAME_LEN (sizeof(name) - 1)
 
-/* So far of one entry. */
+/* What was read so far of the current entry. */
 struct entry {
 	size_t len;
-	bool is_it; /* it begins as the name does */
-	char value; /* its first byte */
+	bool is_it; /* the entry begins with the name, as far as it was read */
+	char value; /* first byte of the value */
 };
 
-static bool is_no(const struct entry *e)
+static bool owner_entry_refuses(const struct entry *e)
 {
 	return e->is_it && e->len > NAME_LEN && !(e->len == NAME_LEN + 1 && e->value == '0');
 }
 
-/* true: an entry that ends here is a no. Pieces may part entries anywhere. */
-static bool core_owner_feed(struct entry *e, const char *p, size_t len)
+/* Reads another piece of the environment, which may begin and end inside of entries. true: an entry
+ * that refuses kindling ends in it. */
+static bool owner_feed(struct entry *e, const char *p, size_t len)
 {
 	for (const char *end = p + len; p < end; p++) {
 		if (*p == '\0') {
-			if (is_no(e))
+			if (owner_entry_refuses(e))
 				return true;
 			*e = (struct entry){ .is_it = true };
 			continue;
 		}
-		if (!e->is_it) { /* to its last byte */
+		if (!e->is_it) { /* skips to the end of the entry */
 			p = memchr(p, '\0', (size_t)(end - p));
 			if (!p)
 				return false;
@@ -55,7 +56,7 @@ bool owner_says_no(const char *environ, size_t len)
 {
 	struct entry e = { .is_it = true };
 
-	return core_owner_feed(&e, environ, len) || is_no(&e);
+	return owner_feed(&e, environ, len) || owner_entry_refuses(&e);
 }
 
 int owner_forbids(int pid_dfd)
@@ -69,9 +70,9 @@ int owner_forbids(int pid_dfd)
 	if (fd < 0)
 		return -errno;
 	while (sum < ENVIRON_MAX && (n = read(fd, piece, sizeof(piece))) > 0) {
-		if (core_owner_feed(&e, piece, (size_t)n))
+		if (owner_feed(&e, piece, (size_t)n))
 			return 1;
 		sum += (size_t)n;
 	}
-	return n < 0 ? -errno : is_no(&e);
+	return n < 0 ? -errno : owner_entry_refuses(&e);
 }

@@ -1,4 +1,4 @@
-/* The setting by which an application's owner refuses kindling, in the environment. */
+/* The environment variable by which the owner of an application refuses kindling. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,9 +6,8 @@
 
 #define OWNER_VARIABLE "KINDLING_DISABLE"
 
-/* @environ: "NAME=value" entries, each ended by a NUL. Anything but 0 and nothing at all is a no.
- */
-bool owner_says_no(const char *environ, size_t len); /* pure */
-/* The same of a process, @pid_dfd is its directory in /proc, however much stands before it there:
- * 1 = it is a no, 0, or -errno. */
+/* @environ: "NAME=value" entries, each with a NUL. Any value but "0" and "" refuses. Pure. */
+bool owner_says_no(const char *environ, size_t len);
+/* The same for a process, anywhere in its environment. @pid_dfd: its directory in /proc. 1 = it
+ * refuses, 0 = it does not, or -errno. */
 int owner_forbids(int pid_dfd);

@@ -52,7 +52,7 @@ ssize_t proc_read(int dfd, const char *name, char *buf, size_t size)
 bool proc_parse_stat(const char *text, struct proc_stat *ret)
 {
 	const char *open = strchr(text, '(');
-	const char *p = strrchr(text, ')'); /* the name itself may contain brackets and spaces */
+	const char *p = strrchr(text, ')'); /* the name itself may contain parentheses and spaces */
 	char *end;
 
 	if (!open || !p || p < open || p[1] != ' ' || !p[2])
@@ -100,7 +100,7 @@ bool proc_lives(pid_t pid, uint64_t start_time)
 	       proc_parse_stat(text, &stat) && stat.start_time == start_time;
 }
 
-/* What follows @key at the start of a line, or NULL. */
+/* The text after @key, which must be at the beginning of a line; NULL = there is none. */
 static const char *proc_value(const char *text, const char *key)
 {
 	size_t len = strlen(key);
@@ -129,7 +129,7 @@ bool proc_field(const char *text, const char *key, char *ret, size_t size)
 	return true;
 }
 
-/* The @index-th number of a line; the last one if @index is -1. */
+/* The number at position @index in the line that begins with @key; the last one if @index is -1. */
 static bool proc_number(const char *text, const char *key, int index, int base, uint64_t *ret)
 {
 	const char *p = proc_value(text, key);
@@ -158,7 +158,7 @@ bool proc_parse_status(const char *text, struct proc_status *ret)
 {
 	uint64_t uid, gid, ns_pid = 0;
 
-	/* Name, the one line that the process writes itself, escapes newlines and comes first */
+	/* the process chooses only Name, which is the first line, and newlines in it are escaped */
 	if (!proc_number(text, "Uid:", 1, 10, &uid) || !proc_number(text, "Gid:", 1, 10, &gid) ||
 	    !proc_number(text, "SigCgt:", 0, 16, &ret->caught))
 		return false;

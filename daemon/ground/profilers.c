@@ -12,23 +12,23 @@
 #include "daemon/ground/mem.h"
 #include "daemon/ground/proc.h"
 
-#define WORD_ENDS    " \t\n'\"" /* and NUL, which strchr finds too */
+#define WORD_ENDS    " \t\n'\"" /* and NUL, which strchr() finds as well */
 #define NAME_BYTES   256 /* of a library or jar: no known profiler has a longer one */
 #define CMDLINE_MAX  (256u * 1024)
 #define ENVIRON_MAX  (256u * 1024)
 #define PATTERNS_MAX 3
 
-/* Patterns of fnmatch(3) for the last part of a path. */
+/* Patterns, fnmatch(3), for the last part of a path. */
 static const struct profiler {
 	const char *name;
 	const char *libraries[PATTERNS_MAX];
 	const char *jars[PATTERNS_MAX];
 } profilers[] = {
-	/* also what Pyroscope, Elastic's agent and others unpack */
+	/* Pyroscope, Elastic's agent and others unpack this library, too */
 	{ "async-profiler",
 	  { "libasyncProfiler*.so*" },
 	  { "async-profiler*.jar", "ap-loader*.jar" } },
-	/* libjavaProfiler-dd-tmp<number>.so, deleted once it is loaded */
+	/* libjavaProfiler-dd-tmp<number>.so, which is deleted after it was loaded */
 	{ "Datadog", { "libjavaProfiler*.so*" }, { "dd-java-agent*.jar" } },
 	{ "Pyroscope", { "libpyroscope*.so*" }, { "pyroscope*.jar" } },
 	{ "YourKit", { "libyjpagent*.so*" }, { NULL } },
@@ -53,7 +53,7 @@ static bool is_one_of(const char *const patterns[PATTERNS_MAX], const char *name
 	return false;
 }
 
-static profilers_set of_name(const char *name, bool jar)
+static profilers_set profilers_of_name(const char *name, bool jar)
 {
 	profilers_set set = 0;
 
@@ -67,13 +67,14 @@ profilers_set profilers_of_library(const char *line)
 {
 	const char *slash = strrchr(line, '/');
 
-	return slash ? of_name(slash + 1, false) : 0;
+	return slash ? profilers_of_name(slash + 1, false) : 0;
 }
 
 /* ---- options -------------------------------------------------------------------------------- */
 
-/* The value of an option: up to its own options behind "=", or the end of the word. */
-static profilers_set of_value(const char *value, size_t len, bool lib, bool jar)
+/* The profilers that an option's value names: a path or library, without the agent's own options
+ * behind "=". @lib: a bare name, as in -agentlib:name. */
+static profilers_set profilers_of_value(const char *value, size_t len, bool lib, bool jar)
 {
 	char name[NAME_BYTES + 8];
 	const char *base;
@@ -87,7 +88,7 @@ static profilers_set of_value(const char *value, size_t len, bool lib, bool jar)
 		return 0;
 	snprintf(name, sizeof(name), "%s%.*s%s", lib ? "lib" : "", (int)len, value,
 		 lib ? ".so" : "");
-	return of_name(name, jar);
+	return profilers_of_name(name, jar);
 }
 
 static void profilers_look(void *userdata, const char *list, size_t len)
@@ -113,7 +114,7 @@ static void profilers_look(void *userdata, const char *list, size_t len)
 			while (p + n + value < end && p[n + value] && p[n + value] != '=' &&
 			       !strchr(WORD_ENDS, p[n + value]))
 				value++;
-			*set |= of_value(p + n, value, options[i].lib, options[i].jar);
+			*set |= profilers_of_value(p + n, value, options[i].lib, options[i].jar);
 		}
 }
 

@@ -1,6 +1,6 @@
 /*
- * Profilers of others in a JVM: which there are, by the libraries it has mapped and the agents its
- * options name. One table; the injector's preflight and the daemon both look by it.
+ * Recognizes other profilers in a JVM, by the libraries that it has mapped and the agents that its
+ * options name. The injector's preflight and the daemon use the same table.
  */
 #pragma once
 
@@ -13,9 +13,10 @@
 /* A set: bit N = the table's row N. */
 typedef uint32_t profilers_set;
 
-/* @line: of /proc/PID/maps, or a path; NUL-terminated. Pure. */
+/* The profilers whose library @line names: a line of /proc/PID/maps, or a path. Pure. */
 profilers_set profilers_of_library(const char *line);
-/* -agentpath:, -agentlib: and -javaagent: in what /proc/PID/cmdline and environ hold. Pure. */
+/* The profilers that -agentpath:, -agentlib: and -javaagent: name, in the text of /proc/PID/cmdline
+ * and environ. Pure. */
 profilers_set profilers_of_options(const char *cmdline, size_t cmdline_len, const char *environ,
 				   size_t environ_len);
 /* "async-profiler, Datadog"; "" for none */
@@ -24,8 +25,8 @@ const char *profilers_text(profilers_set set, char buf[PROFILERS_TEXT_SIZE]);
 const char *profilers_name(unsigned row);
 
 /*
- * Add those in maps, and with @options those in cmdline and environ, to @set; capped, and what
- * cannot be read adds nothing. @pid_dfd: directory of /proc/PID.
+ * Add the profilers in the process's maps, or in its cmdline and environ, to @set. Reads are
+ * capped; what cannot be read adds nothing. @pid_dfd: directory of /proc/PID.
  */
 void profilers_read_maps(int pid_dfd, profilers_set *set);
 void profilers_read_options(int pid_dfd, profilers_set *set);

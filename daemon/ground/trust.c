@@ -17,7 +17,7 @@ const char *trust_file(void)
 	static const char *const files[] = {
 		"/etc/ssl/certs/ca-certificates.crt", /* Debian, Ubuntu, Alpine, Arch, our image */
 		"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* Fedora, RHEL */
-		"/etc/pki/tls/certs/ca-bundle.crt", /* older ones of these */
+		"/etc/pki/tls/certs/ca-bundle.crt", /* older Fedora, RHEL */
 		"/etc/ssl/ca-bundle.pem", /* SUSE */
 		NULL,
 	};

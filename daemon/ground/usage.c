@@ -5,7 +5,7 @@
 #include <string.h>
 #include "daemon/ground/mem.h"
 
-#define USAGE_LONG 256 /* getopt's value of a row, plus its index */
+#define USAGE_LONG 256 /* getopt_long() returns this plus the row's index */
 
 static bool usage_is_option(const struct usage_row *row)
 {
@@ -64,7 +64,7 @@ enum usage_result usage_parse(const struct usage *u, int argc, char **argv, bool
 	int c;
 
 	usage_tables(u, in_order, shorts, longs);
-	optind = 0; /* start again, even after an earlier parse */
+	optind = 0; /* makes getopt_long() start anew after an earlier call */
 	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
 		const struct usage_row *row = usage_row_of(u, c);
 

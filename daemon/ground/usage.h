@@ -1,7 +1,7 @@
 /*
- * What a command line takes, as one table: the parser (usage.c), --help (usage_print.c), the manual
- * pages and the completions of shells (daemon/cli/manual.c, completion.c) are all made from it, so
- * they cannot disagree.
+ * The options of a command as a table, from which the parser (usage.c), --help (usage_print.c), the
+ * manual pages and the completions of shells (daemon/cli/manual.c, completion.c) are all made, so
+ * that they cannot disagree.
  */
 #pragma once
 
@@ -13,24 +13,24 @@ enum usage_kind {
 	USAGE_END, /* closes a table */
 	USAGE_FLAG, /* sets a bool */
 	USAGE_TEXT, /* stores its argument in a const char * */
-	USAGE_FIXED, /* stores @fixed there: a short way to say another option */
+	USAGE_FIXED, /* stores @fixed, like a USAGE_TEXT option with that argument */
 	USAGE_HELP, /* --help */
 	USAGE_VERSION, /* --version */
-	USAGE_ELSEWHERE, /* is shown, and read by who calls usage_parse() before that */
-	USAGE_HIDDEN, /* as USAGE_TEXT, and is shown nowhere: our own programs give it */
+	USAGE_ELSEWHERE, /* only shown; the caller reads it before usage_parse() */
+	USAGE_HIDDEN, /* as USAGE_TEXT, but shown nowhere: for our own programs */
 	USAGE_WORD, /* not an option: an argument of the command, such as `check FILE` */
 };
 
 struct usage_row {
 	enum usage_kind kind;
-	char letter; /* -l; 0 = it has none */
+	char letter; /* -l; 0 = none */
 	const char *name; /* --last */
-	const char *argument; /* what --help calls it; NULL = it takes none. FILE and DIR are
-				 completed as such */
-	const char *choices; /* of the argument, between spaces; NULL = anything */
-	const char *fixed; /* of USAGE_FIXED */
-	size_t offset; /* in the struct that usage_parse() fills */
-	const char *help; /* `words` between backticks are what is typed */
+	const char *argument; /* its name in --help; NULL = it takes none. Shells complete FILE and
+				 DIR as such */
+	const char *choices; /* possible arguments, separated by spaces; NULL = anything */
+	const char *fixed; /* the argument of USAGE_FIXED */
+	size_t offset; /* in the struct that usage_parse() fills in */
+	const char *help; /* literal text that users type is between backticks */
 };
 
 #define USAGE_ROWS_MAX 40
@@ -97,8 +97,8 @@ struct usage {
 enum usage_result { USAGE_GO_ON, USAGE_SHOW_HELP, USAGE_SHOW_VERSION, USAGE_WRONG };
 
 /*
- * Reads options as getopt_long(3) does and says on stderr what is wrong. Then optind is the first
- * word that is not an option. If an option is given twice the last one counts.
+ * Reads options with getopt_long(3) and reports errors on stderr. Afterwards optind is the index of
+ * the first word that is not an option. If an option is given twice the last one counts.
  *
  * @into:     the struct that the rows' offsets refer to
  * @in_order: options end at the first word that is not an option
@@ -106,13 +106,14 @@ enum usage_result { USAGE_GO_ON, USAGE_SHOW_HELP, USAGE_SHOW_VERSION, USAGE_WRON
 enum usage_result usage_parse(const struct usage *u, int argc, char **argv, bool in_order,
 			      void *into);
 
-/* --help, on lines of at most @width columns (at least 60). */
+/* Prints the text of --help, on lines of at most @width columns (at least 60). */
 void usage_print(FILE *to, const struct usage *u, size_t width);
 /* Prints only the options and what is below them. */
 void usage_print_end(FILE *to, const struct usage *u, size_t width);
-/* "Usage: " and the first line of the synopsis. */
+/* Prints "Usage: " and the first line of the synopsis. */
 void usage_print_brief(FILE *to, const struct usage *u);
-/* "-l, --last DURATION"; of a word "check FILE". */
+/* Writes "-l, --last DURATION"; for a USAGE_WORD "check FILE". */
 void usage_row_text(const struct usage_row *row, char *buf, size_t size);
-/* @s from column @indent on, where the cursor is, on lines of @width; a newline at its end. */
+/* Prints @s and a newline, wrapped at @width columns. The cursor is at column @indent, where
+ * further lines begin. */
 void usage_wrap(FILE *to, const char *s, size_t indent, size_t width);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define INDENT_MAX 28 /* what is longer has its help on the next line */
+#define INDENT_MAX 28 /* the help of a longer option begins on the next line */
 #define WIDTH_MIN  60
 
 void usage_row_text(const struct usage_row *row, char *buf, size_t size)
@@ -39,7 +39,7 @@ void usage_wrap(FILE *to, const char *s, size_t indent, size_t width)
 	fputc('\n', to);
 }
 
-/* Each line of @s a paragraph. */
+/* Prints each line of @s as a paragraph. */
 static void usage_paragraphs(FILE *to, const char *s, size_t width)
 {
 	char line[2048];

@@ -37,8 +37,7 @@ size_t utf8_copy(char *dst, size_t dst_size, const char *src, size_t len)
 	for (size_t in = 0; in < len;) {
 		size_t n = utf8_character(src + in, len - in, &code);
 
-		/* a control character of two bytes shows as two, as any other byte that is refused
-		 */
+		/* each byte of a control character becomes a '?', like any other invalid byte */
 		if (n && utf8_is_control(code))
 			n = 0;
 		if (out + (n ? n : 1) >= dst_size)

@@ -13,7 +13,7 @@ struct unit {
 	uint64_t size;
 };
 
-/* ascending, so that the last one that divides is the largest */
+/* Ascending, so that the last unit that divides a value is the largest. */
 static const struct unit durations[] = {
 	{ "ns", 1 },
 	{ "us", 1000 },
@@ -30,7 +30,7 @@ static const struct unit sizes[] = {
 	{ "GiB", 1ull << 30 },
 	{ "TiB", 1ull << 40 },
 };
-/* as disks are sold: taken, never said */
+/* Decimal units, as disks are sold; accepted, but never printed. */
 static const struct unit decimal_sizes[] = {
 	{ "kB", 1000 },
 	{ "MB", 1000000 },
@@ -38,8 +38,8 @@ static const struct unit decimal_sizes[] = {
 	{ "TB", 1000000000000 },
 };
 
-/* Digits at *text, which is moved past them. */
-static int whole_number(const char **text, uint64_t *ret)
+/* Reads the digits at *text, which is moved past them. */
+static int value_whole_number(const char **text, uint64_t *ret)
 {
 	uint64_t value = 0;
 	const char *p = *text;
@@ -62,7 +62,7 @@ static int number_with_unit(const char *text, const struct unit *units, size_t n
 	uint64_t value;
 	int r;
 
-	r = whole_number(&text, &value);
+	r = value_whole_number(&text, &value);
 	if (r < 0)
 		return r;
 	while (*text == ' ')
@@ -79,7 +79,7 @@ static int number_with_unit(const char *text, const struct unit *units, size_t n
 }
 
 /* The unit that begins at *text, which is moved past it; NULL = none. */
-static const struct unit *unit_at(const char **text, const struct unit *units, size_t n_units)
+static const struct unit *value_unit_at(const char **text, const struct unit *units, size_t n_units)
 {
 	size_t len = strspn(*text, "abcdefghijklmnopqrstuvwxyz");
 
@@ -92,12 +92,12 @@ static const struct unit *unit_at(const char **text, const struct unit *units, s
 	return NULL;
 }
 
-/* "1.5h" at *text, which is moved past it. What a fraction has below one ns is cut off. */
-static int duration_part(const char **text, const struct unit **ret_unit, uint64_t *ret)
+/* Reads "1.5h" at *text, which is moved past it. Fractions of a ns are cut off. */
+static int value_duration_part(const char **text, const struct unit **ret_unit, uint64_t *ret)
 {
 	uint64_t whole, fraction = 0, scale = 1;
 	const struct unit *unit;
-	int r = whole_number(text, &whole);
+	int r = value_whole_number(text, &whole);
 
 	if (r < 0)
 		return r;
@@ -105,14 +105,14 @@ static int duration_part(const char **text, const struct unit **ret_unit, uint64
 		if (!strchr("0123456789", (*text)[1]) || !(*text)[1])
 			return -EINVAL;
 		while (*++*text >= '0' && **text <= '9') {
-			if (scale == NS_PER_S * NS_PER_S) /* more digits than any unit has ns */
+			if (scale == NS_PER_S * NS_PER_S) /* further digits are below one ns */
 				continue;
 			fraction = fraction * 10 + (uint64_t)(**text - '0');
 			scale *= 10;
 		}
 	}
 	*text += strspn(*text, " ");
-	unit = unit_at(text, durations, ARRAY_SIZE(durations));
+	unit = value_unit_at(text, durations, ARRAY_SIZE(durations));
 	if (!unit)
 		return -EINVAL;
 	fraction = (uint64_t)((unsigned __int128)fraction * unit->size / scale);
@@ -131,7 +131,7 @@ int value_duration_ns(const char *text, uint64_t *ret)
 	int r;
 
 	do { /* "2m30s": units become smaller */
-		r = duration_part(&text, &unit, &part);
+		r = value_duration_part(&text, &unit, &part);
 		if (r < 0)
 			return r;
 		if (larger && unit >= larger)
@@ -179,14 +179,14 @@ int value_permille(const char *text, uint64_t *ret)
 	uint64_t percent, tenth = 0;
 	int r;
 
-	r = whole_number(&text, &percent);
+	r = value_whole_number(&text, &percent);
 	if (r < 0)
 		return r;
 	if (percent > 100000)
 		return -ERANGE;
 	if (*text == '.') {
 		text++;
-		r = whole_number(&text, &tenth);
+		r = value_whole_number(&text, &tenth);
 		if (r < 0 || tenth > 9)
 			return -EINVAL;
 	}
@@ -199,7 +199,7 @@ int value_permille(const char *text, uint64_t *ret)
 int value_count(const char *text, uint64_t *ret)
 {
 	uint64_t value;
-	int r = whole_number(&text, &value);
+	int r = value_whole_number(&text, &value);
 
 	if (r < 0)
 		return r;

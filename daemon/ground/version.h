@@ -1,14 +1,14 @@
-/* Names of the folders below /tmp/kindling in a target: versions of the agent. The target can
- * create any names there: one that is not a version is neither followed nor printed. */
+/* The names of the directories below /tmp/kindling in a target, which are versions of the agent.
+ * The target can create any name there; one that is not a version is neither opened nor printed. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-#define VERSION_BYTES 32 /* with its NUL */
+#define VERSION_BYTES 32 /* including the NUL */
 
-/* @text need not end at @len. */
+/* Are the first @len bytes of @text a version? @text must be NUL-terminated, there or later. */
 static inline bool version_is(const char *text, size_t len)
 {
 	static const char allowed[] = "0123456789abcdefghijklmnopqrstuvwxyz.+-~";
