@@ -11,7 +11,7 @@
 #include "proto/wire.h"
 
 #define DEPTH_MAX  4096
-#define TEXT_BYTES 16400 /* longer ones are cut */
+#define TEXT_BYTES 16400 /* longer texts are cut */
 #define LABELS_MAX 256
 #define NO_STACK   "[stack not in ClickHouse]"
 
@@ -20,7 +20,7 @@ struct known_stack {
 	uint32_t node;
 };
 
-/* One row of stacks: arrays beside each other. */
+/* One row of the table of stacks: parallel arrays with an element for each frame. */
 struct stack_row {
 	size_t n;
 	struct rowbinary_string frames[DEPTH_MAX], signatures[DEPTH_MAX], files[DEPTH_MAX],
@@ -34,13 +34,13 @@ struct stack_row {
 struct answer {
 	struct profile *p;
 	struct rowbinary in;
-	struct known_stack *stacks; /* by number, resolved after all are read */
+	struct known_stack *stacks; /* sorted by number once all of them are read */
 	size_t n_stacks, cap_stacks;
 	struct clickhouse_answered *what;
 	struct stack_row *row;
 	struct labels labels;
 	bool has_node;
-	uint64_t first_node; /* its hash */
+	uint64_t first_node; /* hash of the first node's name */
 	char text[TEXT_BYTES], other[TEXT_BYTES];
 };
 
@@ -57,8 +57,8 @@ static uint32_t take_string(struct answer *a)
 
 /* ---- stacks --------------------------------------------------------------------------------- */
 
-/* The array's length must equal that of the row's first one. */
-static bool array_fits(struct answer *a, size_t least)
+/* Reads the length of an array, which must be that of the row's first array. */
+static bool answer_array_fits(struct answer *a, size_t least)
 {
 	size_t n = rowbinary_length(&a->in, least);
 
@@ -69,7 +69,7 @@ static bool array_fits(struct answer *a, size_t least)
 
 static void take_strings(struct answer *a, struct rowbinary_string *to)
 {
-	if (!array_fits(a, 1))
+	if (!answer_array_fits(a, 1))
 		return;
 	for (size_t i = 0; i < a->row->n; i++)
 		to[i] = rowbinary_string(&a->in);
@@ -86,20 +86,20 @@ static void take_stack_row(struct answer *a)
 	}
 	for (size_t i = 0; i < r->n; i++)
 		r->frames[i] = rowbinary_string(&a->in);
-	for (size_t i = 0, ok = array_fits(a, 1); ok && i < r->n; i++)
+	for (size_t i = 0, ok = answer_array_fits(a, 1); ok && i < r->n; i++)
 		r->kinds[i] = (uint8_t)rowbinary_number(&a->in, 1);
-	for (size_t i = 0, ok = array_fits(a, 4); ok && i < r->n; i++)
+	for (size_t i = 0, ok = answer_array_fits(a, 4); ok && i < r->n; i++)
 		r->lines[i] = (int32_t)(uint32_t)rowbinary_number(&a->in, 4);
-	for (size_t i = 0, ok = array_fits(a, 2); ok && i < r->n; i++)
+	for (size_t i = 0, ok = answer_array_fits(a, 2); ok && i < r->n; i++)
 		r->class_bytes[i] = (uint16_t)rowbinary_number(&a->in, 2);
 	take_strings(a, r->signatures);
 	take_strings(a, r->files);
 	take_strings(a, r->modules);
-	for (size_t i = 0, ok = array_fits(a, 8); ok && i < r->n; i++)
+	for (size_t i = 0, ok = answer_array_fits(a, 8); ok && i < r->n; i++)
 		r->offsets[i] = rowbinary_number(&a->in, 8);
 }
 
-/* "java.lang.Thread.run" with 16 bytes of class. */
+/* Does the frame's name begin with a class? "java.lang.Thread.run" does, with 16 bytes. */
 static bool has_class(const struct stack_row *r, size_t i)
 {
 	size_t n = r->class_bytes[i];
@@ -126,7 +126,7 @@ static uint32_t frame_of(struct answer *a, size_t i)
 		f.method = string_of(a, name);
 		return profile_intern_frame(a->p, &f);
 	}
-	/* the placeholder of a frame without a name is not a name */
+	/* a frame without a name was stored with a placeholder, which must not become its name */
 	(void)report_frame_name(a->p, &f, a->other, sizeof(a->other));
 	(void)utf8_copy(a->text, sizeof(a->text), name.p, name.len);
 	if (strcmp(a->text, a->other) != 0)
@@ -190,8 +190,9 @@ static uint64_t start_on_node(struct answer *a, uint64_t start_time, struct rowb
 	return start_time ^ hash ^ a->first_node;
 }
 
-/* The columns that samples and processes begin with: reads those that a profile has. */
-static struct profile_process take_owner(struct answer *a)
+/* Reads the columns with which rows of samples and of processes begin, and skips those that a
+ * profile does not need. */
+static struct profile_process answer_take_owner(struct answer *a)
 {
 	struct profile_process q = { 0 };
 	struct rowbinary_string node;
@@ -206,7 +207,7 @@ static struct profile_process take_owner(struct answer *a)
 	return q;
 }
 
-/* The index of a word, or -1. */
+/* The index of @s in @words; -1 = it is not there. */
 static int answer_word_of(const char *const *words, int n, struct rowbinary_string s)
 {
 	for (int i = 0; i < n; i++)
@@ -217,8 +218,8 @@ static int answer_word_of(const char *const *words, int n, struct rowbinary_stri
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
-/* Two arrays, of names and of values; invalid labels are left out. */
-static uint32_t take_labels(struct answer *a)
+/* Reads the labels, an array of names and one of values; invalid labels are left out. */
+static uint32_t answer_take_labels(struct answer *a)
 {
 	struct rowbinary_string names[LABELS_MAX];
 	char key[LABEL_KEY_SIZE];
@@ -241,8 +242,9 @@ static uint32_t take_labels(struct answer *a)
 	return profile_string(a->p, a->labels.text);
 }
 
-/* Numbers of events that this version does not know are skipped. */
-static void take_numbers(struct answer *a, const int *events, size_t n, uint64_t *to, size_t step)
+/* Reads an array with a number for each event; those of unknown events are skipped. */
+static void answer_take_numbers(struct answer *a, const int *events, size_t n, uint64_t *to,
+				size_t step)
 {
 	if (rowbinary_length(&a->in, 8) != n)
 		a->in.bad = true;
@@ -267,13 +269,13 @@ static void take_accounts(struct answer *a, uint64_t *intervals, struct profile_
 	for (size_t i = 0; i < n; i++)
 		events[i] = answer_word_of(wire_event_names, WIRE_EVENT_COUNT,
 					   rowbinary_string(&a->in));
-	take_numbers(a, events, n, intervals, 1);
-	take_numbers(a, events, n, &b->of[0].taken, step);
-	take_numbers(a, events, n, &b->of[0].taken_weight, step);
-	take_numbers(a, events, n, &b->of[0].delivered, step);
-	take_numbers(a, events, n, &b->of[0].delivered_weight, step);
-	take_numbers(a, events, n, &b->of[0].dropped, step);
-	take_numbers(a, events, n, &b->of[0].dropped_weight, step);
+	answer_take_numbers(a, events, n, intervals, 1);
+	answer_take_numbers(a, events, n, &b->of[0].taken, step);
+	answer_take_numbers(a, events, n, &b->of[0].taken_weight, step);
+	answer_take_numbers(a, events, n, &b->of[0].delivered, step);
+	answer_take_numbers(a, events, n, &b->of[0].delivered_weight, step);
+	answer_take_numbers(a, events, n, &b->of[0].dropped, step);
+	answer_take_numbers(a, events, n, &b->of[0].dropped_weight, step);
 	b->short_waits = rowbinary_number(&a->in, 8);
 	b->short_waits_ns = rowbinary_number(&a->in, 8);
 }
@@ -289,7 +291,7 @@ static void take_span(struct profile *p, uint64_t begin_ns, uint64_t end_ns)
 static int take_process(struct answer *a)
 {
 	uint64_t intervals[WIRE_EVENT_COUNT] = { 0 }, begin_ns, end_ns, cpu_ns;
-	struct profile_process q = take_owner(a);
+	struct profile_process q = answer_take_owner(a);
 	struct profile_accounts accounts = { 0 };
 	bool cpu_unknown, no_budget;
 	uint32_t process;
@@ -303,7 +305,7 @@ static int take_process(struct answer *a)
 	q.container_id = take_string(a);
 	q.jdk = take_string(a);
 	q.note = take_string(a);
-	q.labels = take_labels(a);
+	q.labels = answer_take_labels(a);
 	cpu_ns = rowbinary_number(&a->in, 8);
 	cpu_unknown = rowbinary_number(&a->in, 1);
 	no_budget = rowbinary_number(&a->in, 1);
@@ -343,7 +345,7 @@ static uint32_t answer_node_of(struct answer *a, uint64_t stack, uint64_t sample
 
 static int take_sample(struct answer *a)
 {
-	struct profile_process q = take_owner(a);
+	struct profile_process q = answer_take_owner(a);
 	struct profile_thread thread = { 0 };
 	struct profile_row row = { 0 };
 	struct rowbinary_string name;
@@ -361,7 +363,7 @@ static int take_sample(struct answer *a)
 	row.weight = rowbinary_number(&a->in, 8);
 	if (a->in.bad)
 		return -EBADMSG;
-	if (event < 0) /* from a newer version */
+	if (event < 0) /* an event of a newer version */
 		return 0;
 	row.event = (uint8_t)event;
 	row.wait = wait < 0 ? 0 : (uint8_t)wait;

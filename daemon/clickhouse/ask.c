@@ -5,7 +5,7 @@
 #include "daemon/ground/clock.h"
 #include "proto/wire.h"
 
-#define DAY_S 86400u /* no interval is longer */
+#define DAY_S 86400u /* no interval of a row is longer */
 
 const char *const clickhouse_selector_names[CLICKHOUSE_SELECTORS] = {
 	[CLICKHOUSE_NAMESPACE] = "namespace",
@@ -33,7 +33,8 @@ static unsigned long long seconds_of(uint64_t ns)
 	return ns / NS_PER_S;
 }
 
-/* Selects intervals that overlap the range. The second condition is for the index. */
+/* Selects intervals that overlap the range. The second condition only lets ClickHouse use the
+ * index. */
 static void put_range(struct text_out *t, const struct clickhouse_question *q)
 {
 	unsigned long long from = seconds_of(q->from_ns);

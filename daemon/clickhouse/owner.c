@@ -4,8 +4,8 @@
 #include <string.h>
 #include "daemon/ground/utf8.h"
 
-/* Windows of earlier versions have no labels. */
-static void owner_or(char value[LABEL_VALUE_SIZE], const char *other)
+/* Sets @value to @other if it is empty: windows of earlier versions have no labels. */
+static void owner_set_if_empty(char value[LABEL_VALUE_SIZE], const char *other)
 {
 	if (!*value)
 		(void)utf8_copy(value, LABEL_VALUE_SIZE, other, strlen(other));
@@ -25,10 +25,10 @@ void clickhouse_owner_of(const struct profile *p, uint32_t process, const char *
 	labels_get(labels, "pod", ret->pod);
 	labels_get(labels, "container", ret->container);
 	if (node)
-		owner_or(ret->node, node);
+		owner_set_if_empty(ret->node, node);
 	else
 		labels_get(labels, "node", ret->node);
-	owner_or(ret->service, p->strings[q->name]);
-	owner_or(ret->pod, p->strings[q->pod]);
-	owner_or(ret->container, p->strings[q->container]);
+	owner_set_if_empty(ret->service, p->strings[q->name]);
+	owner_set_if_empty(ret->pod, p->strings[q->pod]);
+	owner_set_if_empty(ret->container, p->strings[q->container]);
 }

@@ -1,4 +1,4 @@
-/* Identity columns of rows: the labels of a process that have columns of their own. Pure. */
+/* The labels of a process that have columns of their own in the tables. Pure. */
 #pragma once
 
 #include "daemon/core/labels.h"
@@ -10,6 +10,6 @@ struct clickhouse_owner {
 		node[LABEL_VALUE_SIZE];
 };
 
-/* @node: NULL = from the labels. */
+/* Fills in *ret for @process of @p. @node: the node's name; NULL = the label. */
 void clickhouse_owner_of(const struct profile *p, uint32_t process, const char *node,
 			 struct clickhouse_owner *ret);

@@ -1,7 +1,7 @@
 /*
  * RowBinary, ClickHouse's binary format for rows: columns one after the other, numbers
- * little-endian, strings and arrays after their length. Reading trusts nothing: incomplete data
- * sets `bad`, and everything after it is zero.
+ * little-endian, strings and arrays after their length. Reading accepts any bytes: at incomplete
+ * data it sets `bad`, and everything that is read afterwards is zero or empty.
  */
 #pragma once
 
@@ -11,8 +11,7 @@
 #include "daemon/report/text_out.h"
 
 void rowbinary_put_number(struct text_out *t, uint64_t value, size_t bytes);
-void rowbinary_put_length(struct text_out *t,
-			  uint64_t n); /* begins an array: its elements follow */
+void rowbinary_put_length(struct text_out *t, uint64_t n); /* begins an array of @n elements */
 void rowbinary_put_string(struct text_out *t, const char *s);
 
 struct rowbinary {
@@ -28,5 +27,6 @@ struct rowbinary_string {
 bool rowbinary_more(const struct rowbinary *in); /* is there another row? */
 uint64_t rowbinary_number(struct rowbinary *in, size_t bytes);
 struct rowbinary_string rowbinary_string(struct rowbinary *in);
-/* The number of following elements, each of @least bytes or more: never more than fit. */
+/* The number of an array's elements. @least: the bytes of an element, at least; `bad` is set if the
+ * rest of the data is too short for all of them. */
 size_t rowbinary_length(struct rowbinary *in, size_t least);

@@ -15,7 +15,7 @@
 #define NAME_BYTES 16384 /* the longest class and method of a profile */
 #define DAY_S	   86400
 
-/* A row of samples with the columns that distinguish it from others. */
+/* A row of the table of samples, with the columns that distinguish it from others. */
 struct sample {
 	struct profile_row row;
 	uint64_t stack;
@@ -25,9 +25,9 @@ struct maker {
 	const struct profile *p;
 	struct clickhouse_rows *rows;
 	struct clickhouse_owner *owners; /* by process */
-	uint64_t *stacks; /* by node: its number */
-	uint32_t *known; /* by node: its process + 1 */
-	struct text_out scratch; /* the columns of a stack's row from the namespace on */
+	uint64_t *stacks; /* by node: the number of the stack that ends in it */
+	uint32_t *known; /* by node: the process that `stacks` is for, + 1; 0 = none */
+	struct text_out scratch; /* a stack's row from the namespace on, which its number hashes */
 	char name[NAME_BYTES];
 };
 
@@ -61,9 +61,10 @@ static void rows_put_owner(struct text_out *t, const struct maker *m, uint32_t p
 
 /* ---- stacks --------------------------------------------------------------------------------- */
 
-/* Adds the frames, root first, and returns their number. Of a stack that is too deep the part at
- * the leaf is kept, as in every format. */
-static uint32_t chain_of(const struct profile *p, uint32_t leaf, const struct profile_frame **chain)
+/* Writes the frames into @chain, root first, and returns their number. Of a stack that is too deep
+ * the frames at the leaf are kept, as in every format. */
+static uint32_t rows_chain_of(const struct profile *p, uint32_t leaf,
+			      const struct profile_frame **chain)
 {
 	uint32_t n = 0;
 
@@ -78,8 +79,8 @@ static uint32_t chain_of(const struct profile *p, uint32_t leaf, const struct pr
 	return n;
 }
 
-/* Length of the class in a frame's name, 0 = the name has none. */
-static size_t class_bytes(const struct profile *p, const struct profile_frame *f)
+/* The length of the class in a frame's name; 0 = there is none. */
+static size_t rows_class_bytes(const struct profile *p, const struct profile_frame *f)
 {
 	size_t n = wire_kind_is_method(f->kind) ? strlen(p->strings[f->class_name]) : 0;
 
@@ -104,7 +105,7 @@ static void rows_put_frames(struct maker *m, const struct profile_frame *const *
 		rowbinary_put_number(t, (uint32_t)chain[i]->line, 4);
 	rowbinary_put_length(t, n);
 	for (uint32_t i = 0; i < n; i++)
-		rowbinary_put_number(t, class_bytes(p, chain[i]), 2);
+		rowbinary_put_number(t, rows_class_bytes(p, chain[i]), 2);
 	rowbinary_put_length(t, n);
 	for (uint32_t i = 0; i < n; i++)
 		rowbinary_put_string(t, p->strings[chain[i]->signature]);
@@ -119,8 +120,8 @@ static void rows_put_frames(struct maker *m, const struct profile_frame *const *
 		rowbinary_put_number(t, chain[i]->offset, 8);
 }
 
-/* The number of the stack that ends in @node, of @process; writes its row the first time. */
-static uint64_t stack_of(struct maker *m, uint32_t process, uint32_t node)
+/* The number of the stack of @process that ends in @node; writes its row the first time. */
+static uint64_t rows_stack_of(struct maker *m, uint32_t process, uint32_t node)
 {
 	const struct profile_frame *chain[DEPTH_MAX];
 	struct text_out *t = &m->rows->tables[CLICKHOUSE_STACKS];
@@ -132,7 +133,7 @@ static uint64_t stack_of(struct maker *m, uint32_t process, uint32_t node)
 	m->scratch.len = 0;
 	rowbinary_put_string(&m->scratch, m->owners[process].namespace);
 	rowbinary_put_string(&m->scratch, m->owners[process].service);
-	rows_put_frames(m, chain, chain_of(m->p, node, chain));
+	rows_put_frames(m, chain, rows_chain_of(m->p, node, chain));
 	m->known[node] = process + 1;
 	m->stacks[node] = m->scratch.failed ? 0 : siphash(m->scratch.p, m->scratch.len);
 	rowbinary_put_number(t, begin_s(m->p) / DAY_S, 2);
@@ -208,7 +209,7 @@ static int rows_put_samples(struct maker *m)
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		samples[i].row = p->rows[i];
 		samples[i].stack =
-			stack_of(m, p->threads[p->rows[i].thread].process, p->rows[i].node);
+			rows_stack_of(m, p->threads[p->rows[i].thread].process, p->rows[i].node);
 	}
 	qsort(samples, p->n_rows, sizeof(*samples), rows_by_key);
 	for (uint32_t i = 0; i < p->n_rows; i++) {
@@ -247,7 +248,7 @@ static void rows_put_labels(struct text_out *t, const char *labels)
 	}
 }
 
-/* Column by column, as parallel arrays. */
+/* Writes the accounts of all events as parallel arrays, an array for each column. */
 static void rows_put_accounts(struct text_out *t, const struct profile *p,
 			      const struct profile_accounts *b)
 {

@@ -1,7 +1,7 @@
 /*
- * A profile of an interval as rows of ClickHouse's tables: samples by process, thread and stack,
- * the stacks, and the labels of each process. Pure: profile in, bytes out. The same profile always
- * becomes the same rows, so that a delivery may be repeated.
+ * Converts the profile of an interval to rows of ClickHouse's tables: samples by process, thread
+ * and stack; stacks; and processes with their labels. The same profile always becomes the same
+ * rows, so that a delivery can be repeated. Pure.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 struct clickhouse_rows {
 	struct text_out tables[CLICKHOUSE_TABLES]; /* RowBinary */
 	uint64_t rows[CLICKHOUSE_TABLES];
-	uint64_t samples; /* samples in them, of all events */
+	uint64_t samples; /* samples in the rows, of all events */
 };
 
 /* @node: the node of the rows; NULL = from the labels. 0 or -ENOMEM; freed by

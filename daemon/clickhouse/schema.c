@@ -24,7 +24,7 @@ static const struct column stacks[] = {
 	{ "offsets", "Array(UInt64)" },
 };
 
-/* of both samples and processes */
+/* The first columns of both samples and processes. */
 #define OWNER_COLUMNS                                                                             \
 	{ "time", "DateTime('UTC')" }, { "until", "DateTime('UTC')" }, { "namespace", "String" }, \
 		{ "service", "String" }, { "version", "String" }, { "image", "String" },          \
@@ -69,8 +69,8 @@ static const struct column processes[] = {
 	{ "short_waits_ns", "UInt64" },
 };
 
-/* The sorting key defines which rows are equal (docs/decisions/0019); equal rows are on the same
- * shard, wherever they are inserted. */
+/* Rows with the same sorting key count as equal (docs/decisions/0019). The sharding key puts equal
+ * rows on the same shard, wherever they are inserted. */
 static const struct {
 	const struct column *columns;
 	size_t n;
@@ -111,7 +111,7 @@ void clickhouse_put_columns(struct text_out *t, enum clickhouse_table table)
 
 static void put_on_cluster(struct text_out *t, const struct clickhouse_schema *s)
 {
-	/* the servers coordinate through ZooKeeper, which exists if tables are replicated */
+	/* ON CLUSTER needs ZooKeeper or Keeper, which is there if tables are replicated */
 	if (s->cluster && s->replicated)
 		text_printf(t, " ON CLUSTER %s", s->cluster);
 }
@@ -181,7 +181,7 @@ void clickhouse_put_insert(struct text_out *t, const char *database, enum clickh
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Bytes of a number; 0 = a string */
+/* The size of a number of @type in bytes; 0 = it is a string. */
 static size_t schema_bytes_of(const char *type)
 {
 	static const struct {

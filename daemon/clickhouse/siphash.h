@@ -1,5 +1,5 @@
-/* SipHash-2-4 by Aumasson and Bernstein, with the same key everywhere: numbers for stacks that are
- * equal on all nodes. Pure. */
+/* SipHash-2-4 by Aumasson and Bernstein, always with the same key, so that equal stacks have the
+ * same number on all nodes. Pure. */
 #pragma once
 
 #include <stddef.h>

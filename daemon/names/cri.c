@@ -18,7 +18,8 @@ static void cri_copy(char *ret, size_t size, const char *text)
 	utf8_copy(ret, size, text ? text : "", text ? strlen(text) : 0);
 }
 
-/* An id is asked for with the next question. */
+/* Copies the id of the pod's sandbox, which the next question asks about. Anything but hex digits
+ * is left out. */
 static void cri_copy_id(char ret[WARDEN_NAMES_ID_SIZE], const char *text)
 {
 	size_t len = text ? strlen(text) : 0;
@@ -27,7 +28,7 @@ static void cri_copy_id(char ret[WARDEN_NAMES_ID_SIZE], const char *text)
 		memcpy(ret, text, len + 1);
 }
 
-/* "docker.io/library/x@sha256:...", "sha256:...", or the digits alone, as CRI-O has them. */
+/* Copies the digest of "docker.io/library/x@sha256:..." or "sha256:..."; CRI-O has only digits. */
 static void cri_copy_digest(char *ret, size_t size, const char *text)
 {
 	const char *at = text ? strstr(text, DIGEST) : NULL;
@@ -37,7 +38,7 @@ static void cri_copy_digest(char *ret, size_t size, const char *text)
 		snprintf(ret, size, DIGEST "%s", digits);
 }
 
-/* The name that a person gave it, not its id. */
+/* Copies the image's name, if there is one; an id is not a name. */
 static void cri_copy_image(char *ret, size_t size, const Kindling__Cri__ImageSpec *image)
 {
 	const char *name = image ? image->user_specified_image : NULL;

@@ -1,4 +1,5 @@
-/* See frames.h. Frames: RFC 9113, 4.1 and 6; before a message gRPC has a flag and its length. */
+/* See frames.h. HTTP/2 frames: RFC 9113, 4.1 and 6. A gRPC message has a flag and its length in
+ * front. */
 #include "daemon/names/frames.h"
 
 #include <arpa/inet.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 
 #define FRAME_HEAD_SIZE 9
-#define FRAME_SIZE_MAX	16384 /* unless we had asked for more */
+#define FRAME_SIZE_MAX	16384 /* the default, RFC 9113, 4.2; the request does not raise it */
 #define END_STREAM	1
 #define PADDED		8
 
@@ -34,7 +35,7 @@ static uint32_t frames_number(const uint8_t *p)
 	return ntohl(n);
 }
 
-/* 1, 0 = not whole yet, or -EPROTO. */
+/* Reads the frame at @data. 1 = it is complete, 0 = more bytes are needed, or -EPROTO. */
 static int frames_next(const uint8_t *data, size_t len, struct frame *ret)
 {
 	if (len < FRAME_HEAD_SIZE)
@@ -49,7 +50,7 @@ static int frames_next(const uint8_t *data, size_t len, struct frame *ret)
 	return len - FRAME_HEAD_SIZE >= ret->len;
 }
 
-/* The content of a DATA frame, without its padding; -EPROTO. */
+/* Appends the content of a DATA frame, without its padding, to @body. 0 or -EPROTO. */
 static int frames_content(const struct frame *f, uint8_t *body, size_t *body_len)
 {
 	size_t skip = f->flags & PADDED ? 1 : 0, padding;
@@ -64,12 +65,12 @@ static int frames_content(const struct frame *f, uint8_t *body, size_t *body_len
 	return 0;
 }
 
-/* Is the message whole? 1, 0, -EPROTO. */
+/* Is the gRPC message complete? 1 = yes, 0 = no, or -EPROTO. */
 static int frames_message(const uint8_t *body, size_t body_len, size_t *ret_len)
 {
 	if (body_len < FRAMES_HEAD)
 		return 0;
-	if (body[0]) /* compressed, which was not asked for */
+	if (body[0]) /* compressed, although the request did not allow that */
 		return -EPROTO;
 	*ret_len = frames_number(body + 1);
 	if (body_len - FRAMES_HEAD > *ret_len)
@@ -77,7 +78,7 @@ static int frames_message(const uint8_t *body, size_t body_len, size_t *ret_len)
 	return body_len - FRAMES_HEAD == *ret_len;
 }
 
-/* Of a frame that is whole: as frames_read(), 0 = go on. */
+/* Handles a complete frame. Returns as frames_read() does; 0 = continue with the next frame. */
 static int frames_take(const struct frame *f, uint8_t *body, size_t *body_len, size_t *ret_len)
 {
 	int r = 0;
@@ -104,7 +105,7 @@ int frames_read(const uint8_t *data, size_t len, uint8_t *body, size_t *ret_len)
 	int r;
 
 	while ((r = frames_next(data + at, len - at, &f)) == 1) {
-		/* a server begins with its settings; HTTP/1 begins with other bytes */
+		/* an HTTP/2 server sends SETTINGS first; anything else is not HTTP/2 */
 		if (at == 0 && (f.type != TYPE_SETTINGS || f.stream != 0))
 			return -EPROTO;
 		r = frames_take(&f, body, &body_len, ret_len);

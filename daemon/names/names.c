@@ -1,4 +1,4 @@
-/* See names.h: kindling-names, and who waits for its answers. */
+/* See names.h: runs kindling-names, and keeps the JVMs that wait for its answers. */
 #include "daemon/names/names.h"
 
 #include <errno.h>
@@ -14,16 +14,16 @@
 #include "daemon/ground/log.h"
 #include "daemon/names/names_message.h"
 
-/* While the runtime does not answer, JVMs do not wait for it, except for one question each time
- * that this has passed; it doubles. */
+/* After a failure no questions are asked during a pause, and JVMs go on without waiting. The pause
+ * doubles with each further failure. */
 #define PAUSE_FIRST_NS (NS_PER_S / 2)
 #define PAUSE_MAX_NS   (30 * NS_PER_S)
-#define WAIT_NS	       (10 * NS_PER_S) /* longest time of a JVM in here */
+#define WAIT_NS	       (10 * NS_PER_S) /* longest time that a JVM waits for its turn */
 
 struct waiting {
 	struct waiting *next;
 	uint64_t since_mono_ns, seen_mono_ns;
-	char sandbox[WARDEN_NAMES_ID_SIZE]; /* "" = the container is asked about */
+	char sandbox[WARDEN_NAMES_ID_SIZE]; /* the pod to ask about; "" = the container */
 	struct jvm jvm;
 };
 
@@ -36,18 +36,18 @@ struct names {
 	int pidfd, fd;
 	struct loop_source *source, *end_source;
 	bool killed;
-	uint64_t number; /* of the question under way, which is about the first that waits */
+	uint64_t number; /* of the current question, which is about `first` */
 	struct waiting *first, **end;
-	struct loop_timer *begin; /* the first question of several */
-	struct loop_timer *timer; /* for the answer */
-	uint64_t pause_ns, again_mono_ns; /* no question before that; 0 = at once */
+	struct loop_timer *begin; /* asks the first question, see names_ask() */
+	struct loop_timer *timer; /* deadline of the answer */
+	uint64_t pause_ns, again_mono_ns; /* the last pause, and its end; 0 = there is none */
 	struct names_status status;
 };
 
-/* ---- those that wait ------------------------------------------------------------------------- */
+/* ---- waiting JVMs ---------------------------------------------------------------------------- */
 
-/* The first goes on. */
-static void names_let_go(struct names *n)
+/* Takes the first JVM out of the queue and passes it on. */
+static void names_pass_on(struct names *n)
 {
 	struct waiting *w = n->first;
 
@@ -59,12 +59,12 @@ static void names_let_go(struct names *n)
 	free(w);
 }
 
-/* Nobody waits any longer; those that come meanwhile, by names_fn, are not put in line. */
-static void names_let_all_go(struct names *n)
+/* Passes on all JVMs without an answer. The pause has begun, so names_fn cannot queue more. */
+static void names_pass_on_all(struct names *n)
 {
 	while (n->first) {
 		n->status.unanswered++;
-		names_let_go(n);
+		names_pass_on(n);
 	}
 }
 
@@ -117,12 +117,12 @@ __attribute__((format(printf, 2, 3))) static void names_fail(struct names *n, co
 	if (strcmp(error, n->status.error) != 0 && log_allowed(&limit, "event=names.error"))
 		log_warn("names.error", "error=%s", log_str(error));
 	memcpy(n->status.error, error, sizeof(error));
-	names_let_all_go(n);
+	names_pass_on_all(n);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-/* Its end of the socket is closed, and SIGKILL comes: what it was asked is over. */
+/* Closes the socket of kindling-names and kills it; the current question has no answer then. */
 static void names_stop(struct names *n)
 {
 	n->source = loop_source_free(n->source);
@@ -178,7 +178,7 @@ static int names_start(struct names *n)
 
 /* ---- questions and answers ------------------------------------------------------------------- */
 
-/* Asks about the first. false: that failed, and nobody waits any more. */
+/* Asks about the first JVM. false: that failed, and names_fail() has passed on all JVMs. */
 static bool names_ask_next(struct names *n)
 {
 	const struct waiting *w = n->first;
@@ -199,19 +199,19 @@ static bool names_ask_next(struct names *n)
 	return true;
 }
 
-/* One after the other; those that waited too long for the others go on without. */
+/* Asks the next question. JVMs that have waited for too long are passed on without an answer. */
 static void names_go_on(struct names *n)
 {
 	loop_timer_set(n->timer, UINT64_MAX, 0);
 	while (n->first && clock_mono_ns() - n->first->since_mono_ns > WAIT_NS) {
 		n->status.unanswered++;
-		names_let_go(n);
+		names_pass_on(n);
 	}
 	if (n->first)
 		(void)names_ask_next(n);
 }
 
-/* kindling-names died of a hostile answer, or somebody stopped it. */
+/* kindling-names has not answered in time: it hangs, or was stopped. */
 static void names_on_timer(void *userdata)
 {
 	struct names *n = userdata;
@@ -234,12 +234,12 @@ static void names_take(struct names *n, struct names_answer *a)
 	} else {
 		n->status.named += a->result == 0 || w->sandbox[0];
 		n->status.unknown += a->result == -ENOENT && !w->sandbox[0];
-		names_let_go(n);
+		names_pass_on(n);
 	}
 	names_go_on(n);
 }
 
-/* It read what strangers chose, and may have been taken over. */
+/* An attacker may control kindling-names by the data it reads, so its answers are checked. */
 static void names_on_answer(void *userdata, uint32_t events)
 {
 	static struct names_answer a;
@@ -283,7 +283,7 @@ bool names_ask(struct names *n, const struct jvm *jvm, uint64_t seen_mono_ns)
 	w->jvm = *jvm;
 	*n->end = w;
 	n->end = &w->next;
-	/* the loop asks, so that nobody is called back from here */
+	/* asked from the loop, so that names_fn is not called before this function returns */
 	if (n->status.waiting++ == 0)
 		loop_timer_set(n->begin, 0, 0);
 	return true;
@@ -324,7 +324,7 @@ int names_new(struct loop *loop, const char *program, const char *path, names_fn
 		names_free(n);
 		return r;
 	}
-	r = names_start(n); /* a missing program is noticed at once */
+	r = names_start(n); /* so that a missing program is reported at once */
 	if (r < 0)
 		names_fail(n, "kindling-names cannot be started: %s", strerror(-r));
 	*ret = n;

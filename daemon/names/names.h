@@ -1,11 +1,11 @@
 /*
- * Names of pods and containers from the container runtime, by CRI's socket, where `names.cri` is
- * set: files of the host do not have all of them (containerd's have no labels). A JVM in a
- * container waits here for two short answers before it becomes a target; without an answer it goes
- * on with what the files say.
+ * Gets names and labels of pods and containers from the container runtime's CRI socket, if
+ * `names.cri` is set, because files of the host do not have all of them (containerd's files have no
+ * labels). A JVM in a container waits here for two short answers before it becomes a target;
+ * without an answer it becomes one with what the files contain.
  *
- * The warden puts the questions (warden_ask_names()) and kindling-names reads the answers, so this
- * process never has the runtime's connection. One question is under way at a time.
+ * The warden sends the questions (warden_ask_names()) and kindling-names reads the answers, so this
+ * process never has a connection to the runtime. There is one question at a time.
  */
 #pragma once
 
@@ -13,30 +13,34 @@
 #include "daemon/core/loop.h"
 #include "daemon/discovery/jvm.h"
 
-#define NAMES_WAITING_MAX 256 /* JVMs; the others go on without names */
+#define NAMES_WAITING_MAX 256 /* JVMs that wait; further ones go on without names */
 
 struct names;
-/* @jvm is borrowed. May ask again. */
+/* Called for each JVM that names_ask() accepted, with or without an answer. @jvm is borrowed. It
+ * may call names_ask(). */
 typedef void names_fn(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns);
 
-/* @program: kindling-names; @path: of the socket. Both are copied. 0 or -errno. */
+/* @program: the path of kindling-names; @path: that of the runtime's socket. Both are copied. 0 or
+ * -errno. */
 int names_new(struct loop *loop, const char *program, const char *path, names_fn *fn,
 	      void *userdata, struct names **ret);
-/* JVMs that still wait are forgotten. NULL is fine; returns NULL. */
+/* Drops JVMs that still wait. NULL is fine; returns NULL. */
 struct names *names_free(struct names *n);
-/* true: @jvm comes back by names_fn, never from within this call. false: nobody asks about it. */
+/* true: names_fn will be called with @jvm, but not before this returns. false: it is not asked
+ * about (no container, a pause after failures, or too many wait), and the caller goes on. */
 bool names_ask(struct names *n, const struct jvm *jvm, uint64_t seen_mono_ns);
 
 struct names_status {
 	const char *path;
-	char error[200]; /* why the last question had no answer, "" = it had one */
-	unsigned waiting; /* JVMs */
-	uint64_t named; /* JVMs that the runtime knew, since the start, */
-	uint64_t unknown; /* that it did not know, */
-	uint64_t unanswered; /* and that went on without an answer */
+	char error[200]; /* why the last question was not answered; "" = it was */
+	unsigned waiting; /* JVMs that wait now */
+	/* JVMs since the start: */
+	uint64_t named; /* the runtime knew them */
+	uint64_t unknown; /* the runtime did not know them */
+	uint64_t unanswered; /* went on without an answer */
 };
 void names_status(const struct names *n, struct names_status *ret);
 
-/* Adds what the runtime said of a container to what files said: those have precedence, and of the
- * owner's limits the stricter ones. @said may be anything with its texts ended. Pure. */
+/* Adds @said, the runtime's answer, to @jvm. What the files contained is kept, and of the owner's
+ * limits the stricter ones count. @said is not trusted; its texts must be NUL-terminated. Pure. */
 void names_add(struct jvm *jvm, const struct jvm *said);

@@ -31,6 +31,6 @@ void names_add(struct jvm *jvm, const struct jvm *said)
 	while (labels_next_text(&text, key, value))
 		notes_add(n, key, value);
 	allowed_add(&n->allowed,
-		    &jvm->allowed); /* they count where there was no room for the note */
+		    &jvm->allowed); /* these count even if there was no room for their notes */
 	notes_give(n, jvm);
 }

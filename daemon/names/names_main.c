@@ -1,6 +1,6 @@
 /*
- * kindling-names: reads what a container runtime answers, for kindlingd (names.h). The warden puts
- * each question and passes the connection on; this program can only read from it.
+ * kindling-names: reads the answers of a container runtime for kindlingd (names.h). The warden
+ * sends each question and passes the connection to this program, which can only read from it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,8 @@ struct names_bytes {
 	size_t len;
 };
 
-/* 0, -ETIMEDOUT, or the end of it: what ends a connection is no reason to wait longer. */
+/* Waits for more bytes and reads them. 0, -ETIMEDOUT, -EMSGSIZE, or -ECONNRESET: the connection has
+ * ended. */
 static int names_main_more(int fd, struct names_bytes *b, uint64_t until_mono_ns)
 {
 	uint64_t now = clock_mono_ns();
@@ -61,7 +62,8 @@ static void names_main_read(int fd, const struct warden_names_question *q, struc
 		cri_read(q->what, b->body + FRAMES_HEAD, len, ret);
 }
 
-/* The question and the connection; false: the warden has ended. */
+/* Receives a question and its connection, which the caller closes. false: the warden has ended, or
+ * the message is malformed. */
 static bool names_main_receive(struct warden_names_question *ret, int *ret_fd)
 {
 	union {
@@ -95,8 +97,8 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("kindling-names " KINDLING_VERSION) < 0;
-	/* it ends with the warden's end of the socket; signals to the process group are not meant
-	 * for it */
+	/* it ends when the warden's socket is closed; signals to the process group, as by Ctrl-C,
+	 * are not meant for it */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGTERM, SIG_IGN);
 	(void)signal(SIGPIPE, SIG_IGN);

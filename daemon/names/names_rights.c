@@ -12,8 +12,7 @@
 #include "daemon/ground/mem.h"
 #include "daemon/names/names_message.h"
 
-/* No call that makes a second number for a descriptor, opens one, or writes: sendto(2) alone does.
- */
+/* None of these opens or duplicates a descriptor; only sendto(2) writes. */
 static const int calls[] = {
 #ifdef SYS_poll
 	SYS_poll,
@@ -25,9 +24,9 @@ static const int calls[] = {
 };
 
 /*
- * Who could write to the runtime's connection could have any container started. The number of the
- * socket is the lower half of an argument; both machines are little-endian. The architecture is
- * checked by the filter that comes on top.
+ * Allows sendto(2) only to NAMES_FD, because a process that can write to the runtime's connection
+ * can start any container. The filter reads the lower half of the argument; both architectures are
+ * little-endian. confine_calls() adds the filter that checks the architecture.
  */
 static int names_send_only_answers(void)
 {
