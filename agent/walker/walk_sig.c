@@ -35,7 +35,8 @@ void walk_anchor_until_sig(struct walk *w, uint64_t java_thread, walk_enough_fn 
 		hotspot_walk_anchor_sig(w, java_thread, enough);
 	else
 		w->broken = "walker";
-	/* the code of the first virtual threads was generated after the last walker_refresh() */
+	/* the JVM generates the code of virtual threads with the first one, which may be after the
+	 * last walker_refresh(): it must be looked for now */
 	if (vm_sig.thread_vthread >= 0 && !code_places_sig.enter_special &&
 	    virtual_is_mounted_sig(java_thread ? java_thread : java_thread_address_sig()))
 		__atomic_store_n(&code_places_sig.wanted, true, __ATOMIC_RELAXED);
@@ -76,8 +77,8 @@ uint64_t walk_mark_hash_sig(const struct walk_mark *mark, uint64_t java_thread)
 	for (int i = 0; i < WALK_MARK_SLOTS && mark->slots[i]; i++) {
 		uint64_t address = mark->sp + 8ull * mark->slots[i];
 
-		/* the bound matters when the JVM puts a new thread where one with a larger stack
-		 * was */
+		/* a mark may be from an ended thread with a larger stack, whose memory the JVM has
+		 * reused for this one: nothing beyond this stack may be read */
 		hash = walk_mixed(hash, address < end ? walk_word_at(address) : 0);
 	}
 	return hash;

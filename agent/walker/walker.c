@@ -1,4 +1,5 @@
-/* See walker.h. Starts the parts, in the agent's thread, and chooses the walker. */
+/* See walker.h. Starts the parts of the walker in the agent's thread, and chooses between the two
+ * implementations. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,8 +28,8 @@
 static char note[256];
 static bool own; /* true = java/ walks, not asgct/ */
 
-/* A sentence about the cost of the fallback in JVMs with virtual threads (a preview in JDK 19,
- * final in 21). */
+/* Text about the cost of the fallback in JVMs that have virtual threads (a preview in JDK 19, final
+ * in 21). */
 static const char *walker_price(JNIEnv *env)
 {
 	jclass klass = (*env)->FindClass(env, "java/lang/VirtualThread");
@@ -75,8 +76,8 @@ int walker_init(JavaVM *vm, JNIEnv *env, const char **why)
 		*why = "the JVM's thread pointer was not found";
 		return r;
 	}
-	if (libjvm_image(&image)) /* libjvm.so has the largest table of all, and the agent's own
-				   * stacks begin in it */
+	if (libjvm_image(&image)) /* libjvm.so has the largest tables of all libraries, and is never
+				   * unloaded */
 		maps_stays(image.low, image.high);
 	r = maps_refresh();
 	if (r < 0) {
@@ -206,8 +207,8 @@ bool walker_resolve_pc(uint64_t pc, struct walk_mapping *ret)
 {
 	if (maps_find(pc, ret))
 		return true;
-	/* the library may have been loaded seconds ago; this reads nothing if the linker has loaded
-	 * none */
+	/* the library may have been loaded since the last refresh; this reads nothing if the
+	 * dynamic linker has loaded no library */
 	(void)maps_refresh();
 	return maps_find(pc, ret);
 }

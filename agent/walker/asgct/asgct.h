@@ -1,14 +1,14 @@
 /*
  * The fallback walker: AsyncGetCallTrace of the JVM for Java frames, and native frames from
- * unwind.h. It needs a JVMTI environment and a jmethodID of every method, and it loses the stacks
- * of samples in stubs, prologues and epilogues. walker.c uses it where java/ does not know the JVM.
+ * unwind.h. It needs a JVMTI environment and a jmethodID of every method, and gets no stack for
+ * many samples in stubs, prologues and epilogues. walker.c uses it if java/ does not know the JVM.
  */
 #pragma once
 
 #include <jni.h>
 #include "agent/base/walk.h"
 
-/* Agent's thread, attached. 0, or -errno with a sentence in *why. */
+/* Agent's thread, attached to the JVM. 0, or -errno with the reason, a static text, in *why. */
 int asgct_init(JavaVM *vm, JNIEnv *env, const char **why);
 void asgct_deinit(void);
 uint64_t asgct_bytes(void);

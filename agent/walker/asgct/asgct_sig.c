@@ -1,8 +1,9 @@
 /*
  * The walk with AsyncGetCallTrace. unwind.h supplies the native frames, AsyncGetCallTrace the Java
- * frames. It fails in stubs, in prologues and epilogues and at method entries of the interpreter,
- * because it expects the top frame to be complete. In these cases it is called again as if the top
- * frame had returned, and a label stands for the frame that was popped.
+ * frames. AsyncGetCallTrace fails in stubs, in prologues and epilogues and at method entries of the
+ * interpreter, because it expects a complete top frame. In these cases it is called again with the
+ * registers as they would be after the top frame's return, and a label takes the place of that
+ * frame.
  */
 #include "agent/walker/asgct/asgct.h"
 
@@ -52,8 +53,8 @@ static const char *cause_of(int32_t n)
 									    : "asgct_unknown";
 }
 
-/* Appends the frames of AsyncGetCallTrace; returns their number, or its error (<= 0, @w
- * unchanged). */
+/* Appends the frames that AsyncGetCallTrace finds. Returns their number, or its error (<= 0), and
+ * then @w is unchanged. */
 static int32_t java_frames_sig(struct walk *w, JNIEnv *env, ucontext_t *uc)
 {
 	int32_t room = (int32_t)(WALK_FRAMES_MAX - w->n);
@@ -76,11 +77,11 @@ static int32_t java_frames_sig(struct walk *w, JNIEnv *env, ucontext_t *uc)
 	if (trace.n > 0)
 		w->n += (uint32_t)trace.n;
 	if (trace.n == room)
-		w->broken = "too_deep"; /* the root side is cut */
+		w->broken = "too_deep"; /* frames at the root are missing */
 	return trace.n;
 }
 
-/* Calls it with other registers and restores the context afterwards. */
+/* The same with other registers than those of the context, which is restored afterwards. */
 static int32_t java_frames_at_sig(struct walk *w, JNIEnv *env, ucontext_t *uc, struct regs regs)
 {
 	struct regs saved = regs_get(uc);
@@ -94,7 +95,8 @@ static int32_t java_frames_at_sig(struct walk *w, JNIEnv *env, ucontext_t *uc, s
 	return n;
 }
 
-/* The possible places of the top frame's return address, the most likely first. */
+/* Tries the words that may be the top frame's return address, the most likely first, as the pc of
+ * its caller. */
 static int32_t popped_frames_sig(struct walk *w, JNIEnv *env, ucontext_t *uc,
 				 struct unwind_stack *stack, struct regs top)
 {
@@ -115,7 +117,8 @@ static int32_t popped_frames_sig(struct walk *w, JNIEnv *env, ucontext_t *uc,
 	return n;
 }
 
-/* The top Java frame has @regs: tries it as it is, then as if it had returned. */
+/* @regs: of the top Java frame. Tries these first, then registers as they would be if the frame had
+ * returned. */
 static int32_t recover_sig(struct walk *w, JNIEnv *env, ucontext_t *uc, struct unwind_stack *stack,
 			   struct regs regs)
 {
@@ -124,9 +127,9 @@ static int32_t recover_sig(struct walk *w, JNIEnv *env, ucontext_t *uc, struct u
 	int32_t first, n;
 
 	first = java_frames_at_sig(w, env, uc, regs);
-	/* compiled code may have pushed words inside its frame: C1's slow_subtype_check two, string
-	 * intrinsics one. At a method's entry [sp] holds a code address, and then these cases are
-	 * excluded */
+	/* compiled code may have pushed words inside its frame: C1's slow_subtype_check pushes two,
+	 * string intrinsics one. At a method's entry, where [sp] holds a code address, that cannot
+	 * be */
 	for (uint64_t i = 1; first <= 0 && i <= PUSHED_WORDS; i++) {
 		struct regs moved = { regs.pc, regs.sp + 8 * i, regs.fp };
 
@@ -167,7 +170,7 @@ void asgct_walk_sig(struct walk *w, void *ucontext)
 	if (!code_cache_has(top.pc)) {
 		end = unwind_native_sig(&stack, &top, w->frames, &w->n, true, NATIVE_FRAMES_MAX);
 		if (env && end != UNWIND_ROOT) {
-			/* the thread has left Java by a call: the JVM has recorded its last Java
+			/* the thread has left Java by a call, so the JVM has recorded its last Java
 			 * frame */
 			n = java_frames_sig(w, env, uc);
 			if (n > 0)

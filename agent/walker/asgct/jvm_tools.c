@@ -10,9 +10,10 @@
 #define LIVE_TRIES    250
 #define LIVE_PAUSE_NS 20000000
 
-static jvmtiEnv *tools; /* deinit keeps it: each new environment is another leak in the JVM */
+static jvmtiEnv *tools; /* kept by deinit, because the JVM never frees all of a disposed
+			 * environment */
 
-/* These events are enabled only for their effect: AsyncGetCallTrace fails with -1 while ClassLoad
+/* An empty callback: the event is enabled because AsyncGetCallTrace fails with -1 while ClassLoad
  * is disabled. */
 static void JNICALL on_class_load(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jclass klass)
 {
@@ -22,7 +23,8 @@ static void JNICALL on_class_load(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, 
 	(void)klass;
 }
 
-/* Methods that are compiled while this event is enabled get debug info at every instruction. */
+/* An empty callback: methods that are compiled while this event is enabled get debug information at
+ * every instruction. */
 static void JNICALL on_compiled(jvmtiEnv *jvmti, jmethodID method, jint size, const void *address,
 				jint length, const jvmtiAddrLocationMap *map, const void *info)
 {
@@ -67,7 +69,7 @@ static void make_all_method_ids(JNIEnv *env)
 	(*tools)->Deallocate(tools, (unsigned char *)classes);
 }
 
-/* An agent loaded at start-up runs before classes exist: waits for the live phase. */
+/* Waits for the live phase: an agent that is loaded at start-up runs before classes exist. */
 static bool wait_until_live(JavaVM *vm)
 {
 	struct timespec pause = { .tv_nsec = LIVE_PAUSE_NS };
@@ -84,7 +86,7 @@ static bool wait_until_live(JavaVM *vm)
 	return false;
 }
 
-/* Adds the capabilities one by one, so that a refused one does not cost the others. */
+/* Adds the capabilities one by one, so that the refusal of one does not affect the others. */
 static void add_capabilities(void)
 {
 	jvmtiCapabilities lines = { .can_get_line_numbers = 1 };
@@ -93,8 +95,8 @@ static void add_capabilities(void)
 
 	(void)(*tools)->AddCapabilities(tools, &lines);
 	(void)(*tools)->AddCapabilities(tools, &files);
-	if (!jdk_bug_affects(JDK_BUG_COMPILED, libjvm_version())) /* without the capability there is
-								   * no event either */
+	if (!jdk_bug_affects(JDK_BUG_COMPILED, libjvm_version())) /* without the capability the
+								   * event stays off, too */
 		(void)(*tools)->AddCapabilities(tools, &compiled);
 }
 
@@ -124,8 +126,7 @@ int jvm_tools_init(JavaVM *vm, JNIEnv *env)
 	callbacks.DynamicCodeGenerated = stubs_on_code;
 	if ((*tools)->SetEventCallbacks(tools, &callbacks, sizeof(callbacks)) != JVMTI_ERROR_NONE)
 		return -ENOTSUP;
-	set_events(JVMTI_ENABLE); /* before the pass over all classes, so that no class is missed in
-				   * between */
+	set_events(JVMTI_ENABLE); /* before the pass over all classes, so that no class is missed */
 	make_all_method_ids(env);
 	if (!jdk_bug_affects(JDK_BUG_STUBS, libjvm_version()))
 		stubs_load(tools);

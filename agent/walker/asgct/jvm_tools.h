@@ -7,6 +7,7 @@
 #include <jvmti.h>
 #include <stdint.h>
 
-/* 0, or -ETIMEDOUT when the JVM did not become live within 5 s, -ENOTSUP. May be called again. */
+/* Agent's thread. 0, or -ETIMEDOUT if the JVM did not reach the live phase within 5 s, or -ENOTSUP.
+ * May be called again. */
 int jvm_tools_init(JavaVM *vm, JNIEnv *env);
 void jvm_tools_deinit(void);

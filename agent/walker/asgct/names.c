@@ -109,7 +109,7 @@ int32_t asgct_resolve_line(uint64_t where, int32_t bci)
 	if (!tools || !where || bci < 0)
 		return -1;
 	l = lines_of(where);
-	/* the entry with the nearest start at or before it; the table need not be sorted */
+	/* finds the entry with the last start at or before @bci; the table need not be sorted */
 	for (jint i = 0; i < l->n; i++) {
 		if (l->table[i].start_location <= bci && l->table[i].start_location > best) {
 			best = l->table[i].start_location;

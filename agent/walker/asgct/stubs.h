@@ -1,5 +1,5 @@
 /*
- * Names of the code that the JVM generated at its start (interpreter, adapters, intrinsics): read
+ * Names of the code that the JVM generates when it starts (interpreter, adapters, intrinsics): read
  * once, sorted, constant afterwards. Code that is generated later has no name.
  */
 #pragma once
@@ -7,7 +7,7 @@
 #include <jvmti.h>
 #include <stdint.h>
 
-/* The callback of DynamicCodeGenerated while stubs_load() runs. */
+/* The callback of JVMTI's event DynamicCodeGenerated while stubs_load() runs. */
 void JNICALL stubs_on_code(jvmtiEnv *jvmti, const char *name, const void *address, jint length);
 void stubs_load(jvmtiEnv *jvmti);
 uint64_t stubs_bytes(void);

@@ -21,7 +21,7 @@ void JNICALL stubs_on_code(jvmtiEnv *jvmti, const char *name, const void *addres
 	uint32_t i;
 
 	(void)jvmti;
-	/* other threads generate code as well; each index is given out once */
+	/* other threads may generate code meanwhile and call this, so the index is atomic */
 	if (length <= 0 || __atomic_load_n(&n_stubs, __ATOMIC_ACQUIRE))
 		return;
 	i = __atomic_fetch_add(&n_loading, 1, __ATOMIC_RELAXED);
@@ -37,7 +37,7 @@ void JNICALL stubs_on_code(jvmtiEnv *jvmti, const char *name, const void *addres
 	s->end = s->start + (uint64_t)length;
 }
 
-/* Insertion sort: the some hundred entries come nearly sorted. */
+/* Insertion sort: there are some hundred entries, nearly in order. */
 static void stubs_sort(uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++) {

@@ -1,8 +1,8 @@
 /*
- * arm64. Frames of code that is not a method: adapters, vtable stubs, intrinsics, runtime stubs,
- * the blobs for safepoints and deoptimisation. Code that calls anything begins with a push of x29
- * and x30 and with mov x29, sp, and leaves x29 alone afterwards. Code that calls nothing keeps its
- * return address in x30.
+ * arm64: finds the caller of code that is not a method: adapters, vtable stubs, intrinsics, runtime
+ * stubs, the blobs for safepoints and deoptimisation. Code that makes calls begins with a push of
+ * x29 and x30 and mov x29, sp, and does not change x29 afterwards. Code that makes no calls keeps
+ * its return address in x30.
  */
 #include "agent/hotspot/continuation.h"
 #include "agent/walker/java/hotspot_priv.h"
@@ -14,16 +14,16 @@
 #define SAVED_LINK_MAX	48 /* bytes above sp */
 #define CALL_STUB_BYTES 512 /* before and behind its call */
 
-/* ---- by where the return address is ---------------------------------------------------------- */
+/* ---- by the position of the return address --------------------------------------------------- */
 
-/* C1 jumps to some runtime stubs and sets x30 to the place where it continues, so no call stands
- * before that place. */
+/* May @pc be the return address of this blob? C1 jumps to some runtime stubs with x30 set to the
+ * address at which it continues, so there need not be a call before @pc. */
 static bool blob_aarch64_fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_t fp,
 			      uint64_t sp)
 {
 	struct blob caller;
 
-	/* native code calls the call stub, and none of the others */
+	/* native code calls some code in StubRoutines, such as the call stub, and no other blobs */
 	if (b->kind == BLOB_STUBS ? return_fits_sig(h, pc, fp, sp)
 				  : return_fits_java_sig(h, pc, fp, sp))
 		return true;
@@ -32,7 +32,7 @@ static bool blob_aarch64_fits(const struct hot *h, const struct blob *b, uint64_
 	       caller.kind == BLOB_NMETHOD && pc >= caller.code;
 }
 
-/* x30 still holds the return address of a call that this code made earlier. */
+/* Does x30 still hold the return address of a call that this code has made? */
 static bool link_is_spent(const struct hot *h, const struct blob *b)
 {
 	if (h->link < b->code || h->link >= b->end)
@@ -46,7 +46,7 @@ static bool unwind_by_link(struct hot *h, const struct blob *b, uint64_t sp)
 	       hot_move(h, h->link, sp, h->at.fp);
 }
 
-/* A stub that has no frame but calls the VM has pushed x30 as the first of a pair. */
+/* A stub that has no frame but calls the VM has pushed x30 as the first register of a pair. */
 static bool unwind_by_saved_link(struct hot *h)
 {
 	for (uint64_t slot = h->at.sp; slot <= h->at.sp + SAVED_LINK_MAX; slot += 16)
@@ -75,7 +75,7 @@ static bool unwind_by_fp(struct hot *h, const struct blob *b)
 	return h->at.fp - h->at.sp <= FP_DISTANCE_MAX && unwind_by_pair(h, b, h->at.fp);
 }
 
-/* The instruction that pushes x29 and x30 comes soon, but has not run yet. */
+/* Will one of the next instructions push x29 and x30? */
 static bool is_before_frame(const struct hot *h)
 {
 	for (uint64_t p = h->at.pc; p < h->at.pc + 4 * ENTRY_STEPS; p += 4) {
@@ -89,7 +89,7 @@ static bool is_before_frame(const struct hot *h)
 	return false;
 }
 
-/* A word is certainly the return address if the call before it leads into this blob. */
+/* Does the call before @pc lead into this blob? Then @pc is certainly the return address. */
 static bool blob_aarch64_calls(const struct blob *b, uint64_t pc)
 {
 	uint64_t target;
@@ -103,8 +103,8 @@ static bool blob_aarch64_calls(const struct blob *b, uint64_t pc)
 
 /* ---- safepoint and deoptimisation ------------------------------------------------------------ */
 
-/* A poll has entered the safepoint blob. The poll's pc is in the thread until it is in the frame,
- * and no call stands before it. */
+/* The safepoint blob was entered by a poll, which is not a call. The poll's pc is in the JavaThread
+ * until the blob has stored it in its frame. */
 static bool blob_aarch64_unwind_safepoint(struct hot *h, const struct blob *b)
 {
 	uint64_t saved = load64_sig(h->thread + (uint32_t)vm_sig.thread_saved_pc);
@@ -119,7 +119,7 @@ static bool blob_aarch64_unwind_safepoint(struct hot *h, const struct blob *b)
 		h->w->n--;
 		return true;
 	}
-	if (h->at.pc == b->code + 4) { /* as above; the pushed words are not needed */
+	if (h->at.pc == b->code + 4) { /* as above, after the pair was pushed */
 		h->at = (struct regs){ saved, sp + 16, hot_word(h, sp) };
 		h->link = arch_code(hot_word(h, sp + 8));
 		h->w->n--;
@@ -128,13 +128,13 @@ static bool blob_aarch64_unwind_safepoint(struct hot *h, const struct blob *b)
 	if (!hot_on_stack(h, fp) || fp < sp || fp - sp > FP_DISTANCE_MAX)
 		return false;
 	if (return_fits_sig(h, hot_word(h, fp + 8), hot_word(h, fp), fp + 16))
-		return false; /* as any runtime stub */
+		return false; /* like any runtime stub */
 	return hot_move(h, saved, fp + 16, hot_word(h, fp));
 }
 
 /* ---- exceptions ------------------------------------------------------------------------------ */
 
-/* Exception stubs put the pc of the throw where their return address was. */
+/* Exception stubs replace their return address by the pc that threw. */
 static bool blob_aarch64_unwind_throw(struct hot *h, const struct blob *b)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
@@ -145,9 +145,9 @@ static bool blob_aarch64_unwind_throw(struct hot *h, const struct blob *b)
 	       hot_move(h, h->regs.x3, h->at.sp, h->at.fp);
 }
 
-/* ---- stubs on top of the stack --------------------------------------------------------------- */
+/* ---- interrupted stubs --------------------------------------------------------------- */
 
-/* x29 points to a frame of the interpreter. */
+/* Does x29 point to a frame of the interpreter? */
 static bool blob_aarch64_fp_is_interpreted(const struct hot *h)
 {
 	uint64_t fp = h->at.fp;
@@ -156,8 +156,8 @@ static bool blob_aarch64_fp_is_interpreted(const struct hot *h)
 	       hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
 }
 
-/* x29 belongs to this stub: the stub has pushed the value of x30, or was called by the code that
- * the frame returns to. */
+/* Does x29 point to this stub's own frame? Then the return address in it is equal to x30, or
+ * belongs to a call of this stub. */
 static bool has_frame(const struct hot *h, const struct blob *b)
 {
 	uint64_t fp = h->at.fp, pc = arch_code(hot_word(h, fp + 8));
@@ -168,8 +168,8 @@ static bool has_frame(const struct hot *h, const struct blob *b)
 	return pc == h->link || (blob_aarch64_calls(b, pc) && !blob_aarch64_calls(b, h->link));
 }
 
-/* c2i lowers sp for the arguments after it has saved it. i2c lowers sp below an interpreted frame,
- * for which its fp is enough. */
+/* The sp at entry. c2i saves it and then lowers sp for the arguments. i2c lowers sp below an
+ * interpreted frame, whose caller is found by its fp alone. */
 static uint64_t sp_before_arguments(const struct hot *h, const struct blob *b)
 {
 	for (uint64_t p = h->at.pc - 4; p >= b->code; p -= 4) {
@@ -185,7 +185,7 @@ static uint64_t sp_before_arguments(const struct hot *h, const struct blob *b)
 
 static bool blob_aarch64_unwind_adapter(struct hot *h, const struct blob *b)
 {
-	if (has_frame(h, b)) /* c2i is about to have the VM patch the call in its caller */
+	if (has_frame(h, b)) /* c2i is calling the VM, to have the call in its caller patched */
 		return unwind_by_fp(h, b);
 	return unwind_by_link(h, b, sp_before_arguments(h, b));
 }
@@ -215,7 +215,7 @@ static bool blob_aarch64_unwind_leaf_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (is_before_frame(h) || code_returns(load32_sig(h->at.pc)))
 		return unwind_by_link(h, b, sp);
-	/* the stub has just pushed x29 and x30, or is about to pop them */
+	/* the last instruction has pushed x29 and x30, or the next one pops them */
 	if (code_pushes_pair(before) || code_pops_pair(load32_sig(h->at.pc)))
 		return unwind_by_pair(h, b, sp);
 	if (blob_aarch64_is_call_stub(h->at.pc))
@@ -228,7 +228,7 @@ static bool blob_aarch64_unwind_leaf_stub(struct hot *h, const struct blob *b)
 	       unwind_by_link(h, b, sp) || unwind_by_saved_link(h);
 }
 
-/* ---- stubs that called ----------------------------------------------------------------------- */
+/* ---- stubs that made a call ------------------------------------------------------------------ */
 
 static bool blob_aarch64_unwind_stub(struct hot *h, const struct blob *b)
 {

@@ -1,7 +1,8 @@
 /*
- * x86-64. Frames of code that is not a method: adapters, vtable stubs, intrinsics, runtime stubs,
- * the blobs for safepoints and deoptimisation. Few of them have a frame of known size all the time,
- * so the places that may hold the return address are tried, the most certain first.
+ * x86-64: finds the caller of code that is not a method: adapters, vtable stubs, intrinsics,
+ * runtime stubs, the blobs for safepoints and deoptimisation. Few of them have a frame of known
+ * size all the time, so several words that may be the return address are tried, the most certain
+ * first.
  */
 #include "agent/hotspot/continuation.h"
 #include "agent/walker/java/hotspot_priv.h"
@@ -20,8 +21,8 @@
 
 /* ---- by the call that led here --------------------------------------------------------------- */
 
-/* By the lowest word on the stack that is the return address of an nmethod's call into this
- * blob. */
+/* Moves to the caller by the lowest word on the stack that is the return address of an nmethod's
+ * call into this blob. */
 static bool unwind_by_call(struct hot *h, const struct blob *b, uint64_t words)
 {
 	for (uint64_t at = h->at.sp; at < h->at.sp + 8 * words && hot_on_stack(h, at); at += 8) {
@@ -62,7 +63,7 @@ static bool blob_x86_64_unwind_by_size(struct hot *h, const struct blob *b, bool
 	return hot_move(h, pc, end, fp);
 }
 
-/* Does rbp belong to an interpreted caller rather than to this stub? */
+/* Is rbp the frame pointer of an interpreted caller rather than of this stub? */
 static bool blob_x86_64_fp_is_interpreted(const struct hot *h)
 {
 	uint64_t fp = h->at.fp, method, sender_sp;
@@ -76,10 +77,10 @@ static bool blob_x86_64_fp_is_interpreted(const struct hot *h)
 
 /* ---- safepoint and deoptimisation ---- */
 
-/* The safepoint blob while it saves registers: its size does not say where sp is, but rbp is set,
- * and above the word that it points to lies the pc. A blob for polls of a return has been entered
- * with that pc by the method's caller; the others begin with push rbx, a slot that the poll's pc
- * will replace. */
+/* The safepoint blob was interrupted while it saves registers. Its frame size is no help, because
+ * sp still changes, but rbp is set, and the word above the one that it points to is a pc. In the
+ * blob for polls before a return, that is the return address of the method that polled; the other
+ * blobs begin with push rbx, which makes a slot for the poll's pc. */
 static bool unwind_safepoint_by_fp(struct hot *h, const struct blob *b, uint64_t poll,
 				   const struct blob *polled)
 {
@@ -100,8 +101,8 @@ static bool unwind_safepoint_by_fp(struct hot *h, const struct blob *b, uint64_t
 	return true;
 }
 
-/* A poll has entered the safepoint blob. The poll's pc is in the thread until it is in the frame,
- * and no call stands before it. */
+/* The safepoint blob was entered by a poll, which is not a call. The poll's pc is in the JavaThread
+ * until the blob has stored it in its frame. */
 static bool blob_x86_64_unwind_safepoint(struct hot *h, const struct blob *b)
 {
 	uint64_t saved = load64_sig(h->thread + (uint32_t)vm_sig.thread_saved_pc);
@@ -121,7 +122,7 @@ static bool blob_x86_64_unwind_safepoint(struct hot *h, const struct blob *b)
 		return true;
 	if (b->frame_words > 0 &&
 	    return_fits_sig(h, hot_word(h, end - 8), hot_word(h, end - 16), end))
-		return false; /* as any runtime stub */
+		return false; /* like any runtime stub */
 	if (h->at.pc - b->code >= 16)
 		return hot_move(h, saved, end, hot_word(h, end - 16));
 	for (uint64_t i = 0; i < 4; i++)
@@ -139,7 +140,8 @@ static bool is_room_made(const struct instruction *i)
 	return instruction_computes(i, ARITHMETIC_SUB, GPR_RSP);
 }
 
-/* and rsp, -16; sub rsp, N; mov r11 or r13, rsp: an adapter moves the stack pointer or copies it */
+/* Is it and rsp, -16; sub rsp, N; or mov r11 or r13, rsp? By these an adapter moves or copies the
+ * stack pointer. */
 static bool is_adapter_step(const struct instruction *i)
 {
 	return is_room_made(i) ||
@@ -147,7 +149,7 @@ static bool is_adapter_step(const struct instruction *i)
 	       instruction_moves(i, GPR_R11, GPR_RSP) || instruction_moves(i, GPR_R13, GPR_RSP);
 }
 
-/* Bytes of such an instruction that ends at @pc; 0 = none does. */
+/* The length of such an instruction that ends at @pc; 0 = there is none. */
 static uint64_t adapter_step_before(uint64_t pc)
 {
 	static const uint8_t lengths[] = { 3, 4, 7 };
@@ -171,8 +173,9 @@ static bool is_top_loaded(const struct instruction *i)
 	       i->base == GPR_RSP;
 }
 
-/* Does the adapter hold its caller's pc in rax at @pc (pop rax; mov rax, [rsp]), and has it moved
- * the stack pointer since? Then the word on top is stale until rax is stored there. */
+/* Has the adapter loaded its return address into rax before @pc (pop rax; mov rax, [rsp]) and only
+ * moved the stack pointer since? Then the word on top is stale until the adapter stores rax
+ * there. */
 static bool adapter_holds_return(uint64_t pc)
 {
 	struct instruction before;
@@ -186,7 +189,7 @@ static bool adapter_holds_return(uint64_t pc)
 	return false;
 }
 
-/* By the pc in rax. r13 is the sender's sp, or will be soon. */
+/* Moves to the caller by the return address in rax. r13 is the sender's sp, or will be soon. */
 static bool unwind_held_adapter(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
@@ -199,8 +202,8 @@ static bool unwind_held_adapter(struct hot *h)
 	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, sender, fp);
 }
 
-/* Bytes that the instruction before @pc has reserved for registers, as a GC barrier does first; 0 =
- * none. */
+/* Bytes that the instruction before @pc has reserved on the stack, as a GC barrier does for
+ * registers; 0 = none. */
 static uint64_t adapter_room(uint64_t pc)
 {
 	struct instruction i;
@@ -210,8 +213,8 @@ static uint64_t adapter_room(uint64_t pc)
 	return instruction_before_sig(pc, 4, &i) && is_room_made(&i) ? (uint64_t)i.immediate : 0;
 }
 
-/* The return address is on top until the adapter pops it into rax and keeps the sender's sp in r13.
- * The adapter may push it again below the arguments. */
+/* The return address is on top of the stack until the adapter pops it into rax, and saves the
+ * sender's sp in r13. The adapter may push it again, below the arguments. */
 static bool blob_x86_64_unwind_adapter(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
@@ -227,9 +230,9 @@ static bool blob_x86_64_unwind_adapter(struct hot *h)
 	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, kept ? sender : sp, fp);
 }
 
-/* A c2i adapter that has the VM patch the call in its caller pushes all registers (push_CPU_state):
- * r13 among them, which is the sp the adapter was entered with, and rax, which is the return
- * address there. */
+/* A c2i adapter that calls the VM, to have the call in its caller patched, pushes all registers
+ * (push_CPU_state). Among them are r13, which is the sp with which the adapter was entered, and
+ * rax, which is the return address. */
 static bool unwind_patching_adapter(struct hot *h)
 {
 	for (uint64_t at = h->at.sp; at < h->at.sp + 8 * CPU_STATE_WORDS; at += 8) {
@@ -257,7 +260,7 @@ static bool unwind_jump_stub(struct hot *h, const struct blob *b)
 	       hot_move(h, hot_word(h, sp + 8), sp + 16, fp);
 }
 
-/* ---- stubs on top of the stack ---- */
+/* ---- interrupted stubs ---- */
 
 /* Compiled code has called a stub of StubRoutines, which may have saved rbp. */
 static bool unwind_called_stub(struct hot *h, const struct blob *b)
@@ -272,8 +275,8 @@ static bool unwind_called_stub(struct hot *h, const struct blob *b)
 	return true;
 }
 
-/* By the interrupted instruction: ret, jmp rax (a stub has resolved a call and goes to the method),
- * pop rbp or push rbp. */
+/* Moves to the caller by the interrupted instruction: ret, jmp rax (a stub has resolved a call and
+ * jumps to the method), pop rbp or push rbp. */
 static bool blob_unwind_stub_prologue(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, top = hot_word(h, sp);
@@ -315,8 +318,8 @@ static bool blob_x86_64_unwind_leaf_stub(struct hot *h, const struct blob *b)
 		if (blob_x86_64_unwind_by_size(h, b, true))
 			return true;
 	}
-	/* native code calls the call stub only. Its frame looks like an interpreted one, because
-	 * the Method and the address of the parameters are in the same slots */
+	/* of these stubs native code calls only the call stub. Its frame resembles an interpreted
+	 * one, because the Method and the address of the parameters are in the same slots */
 	if (blob_x86_64_is_call_stub(h->at.pc)
 		    ? return_by_fp_sig(h, FP_DISTANCE_MAX, false)
 		    : !blob_x86_64_fp_is_interpreted(h) &&
@@ -331,7 +334,7 @@ static bool blob_x86_64_unwind_leaf_stub(struct hot *h, const struct blob *b)
 	return false;
 }
 
-/* Exception stubs put the pc of the throw where their return address was. */
+/* Exception stubs replace their return address by the pc that threw. */
 static bool blob_x86_64_unwind_throw(struct hot *h, const struct blob *b)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
@@ -340,7 +343,8 @@ static bool blob_x86_64_unwind_throw(struct hot *h, const struct blob *b)
 	       hot_move(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
 }
 
-/* A stub without a frame: the words on top align the stack for a call. rbp is the caller's. */
+/* A stub without a frame: the words on top only align the stack for a call, and rbp is the
+ * caller's. */
 static bool unwind_frameless_blob(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp;
@@ -353,7 +357,7 @@ static bool unwind_frameless_blob(struct hot *h, const struct blob *b)
 	return false;
 }
 
-/* ---- stubs that called ---- */
+/* ---- stubs that made a call ---- */
 
 static bool blob_x86_64_unwind_stub(struct hot *h, const struct blob *b)
 {
@@ -377,7 +381,7 @@ static bool blob_x86_64_unwind_stub(struct hot *h, const struct blob *b)
 	       unwind_by_call(h, b, 160);
 }
 
-/* Is following the instructions more reliable here than reading the frame? */
+/* Is the caller found more reliably by emulation (emulate.h) than by reading the frame? */
 static bool blob_x86_64_is_emulated(const struct hot *h, const struct blob *b)
 {
 	switch (b->kind) {

@@ -1,4 +1,4 @@
-/* Calls on arm64: the four bytes before the return address. */
+/* Recognises calls on arm64 by the instruction before a return address. */
 #include "agent/walker/java/hotspot_priv.h"
 
 bool call_before_sig(uint64_t pc)
@@ -8,8 +8,8 @@ bool call_before_sig(uint64_t pc)
 	return pc % 4 == 0 && (code_calls_near(i) || code_calls_register(i));
 }
 
-/* bl reaches 128 MiB. A call further away goes through a trampoline in the same nmethod: ldr x8,
- * #8; br x8. */
+/* bl reaches 128 MiB. Farther calls go through a trampoline in the same nmethod: ldr x8, #8; br
+ * x8. */
 uint64_t call_target_sig(uint64_t pc)
 {
 	uint32_t i = load32_sig(pc - 4);
@@ -30,7 +30,7 @@ static uint64_t calls_aarch64_moved(uint32_t i, uint32_t op, uint32_t reg, unsig
 	return (uint64_t)(i >> 5 & 0xffff) << shift;
 }
 
-/* Besides bl, this knows mov xn, movk, movk; blr xn. */
+/* Knows mov xn, movk, movk; blr xn besides bl. */
 uint64_t call_far_target_sig(uint64_t pc)
 {
 	uint32_t call = load32_sig(pc - 4), reg = call >> 5 & 31;
@@ -46,7 +46,8 @@ uint64_t call_far_target_sig(uint64_t pc)
 	return low | middle | high;
 }
 
-/* From JDK 25 on the handler may begin with a call, near or far. */
+/* From JDK 25 on the handler may begin with a near or far call, whose return address is in the
+ * frame. */
 bool call_is_deopt_sig(uint64_t pc, uint64_t handler)
 {
 	return pc == handler || (vm_sig.version >= 25 && (pc == handler + 4 || pc == handler + 12));

@@ -1,5 +1,5 @@
-/* Calls on x86-64. Instructions differ in length and only their end is known, so a call is
- * recognised by its bytes, backwards from the return address. */
+/* Recognises calls on x86-64 by the bytes before a return address: the lengths of instructions
+ * vary, so their beginning is not known. */
 #include "agent/walker/java/hotspot_priv.h"
 #include "agent/walker/native/instruction.h"
 
@@ -7,7 +7,7 @@
 #define CALL_REGISTER_BYTES 3 /* with REX */
 #define MOV_BYTES	    10 /* mov r10, N */
 
-/* By the lengths that a call can have: e8 rel32, and ff /2 with register, memory, SIB and
+/* Tries each length that a call can have: e8 rel32, and ff /2 with register, memory, SIB and
  * displacement. */
 bool call_before_sig(uint64_t pc)
 {
@@ -29,7 +29,7 @@ uint64_t call_target_sig(uint64_t pc)
 	return pc + (uint64_t)(int64_t)(int32_t)load32_unaligned_sig(pc - 4);
 }
 
-/* Besides e8, this knows mov r10, imm64; call r10. */
+/* Knows mov r10, imm64; call r10 besides e8. */
 uint64_t call_far_target_sig(uint64_t pc)
 {
 	uint64_t target = call_target_sig(pc);
@@ -43,7 +43,7 @@ uint64_t call_far_target_sig(uint64_t pc)
 	return target;
 }
 
-/* From JDK 25 on the handler begins with a call, and the frame holds that call's return address. */
+/* From JDK 25 on the handler begins with a call, whose return address is in the frame. */
 bool call_is_deopt_sig(uint64_t pc, uint64_t handler)
 {
 	if (pc == handler)

@@ -1,9 +1,9 @@
 /*
- * arm64. How far compiled code has built its frame, or torn it down: the instructions around the
- * interrupted one tell. C1 and C2 build a frame in one of two ways (macroAssembler_aarch64,
+ * arm64: determines from the instructions around the interrupted one how much of its frame compiled
+ * code has built or removed. C1 and C2 build a frame in one of two ways (macroAssembler_aarch64,
  * build_frame): below 512 bytes by sub sp, sp, #n; stp x29, x30, [sp, #n - 16]. Larger frames and
  * native wrappers begin with stp x29, x30, [sp, #-16]!; sub sp, sp, #n - 16. The epilogue takes the
- * same steps backwards. Between the two x29 is a register like any other.
+ * same steps in reverse. In the method's body x29 is an ordinary register.
  */
 #include "agent/walker/java/hotspot_priv.h"
 
@@ -16,8 +16,8 @@
 
 enum frame_part {
 	PART_NONE, /* the frame is whole */
-	PART_LINK, /* nothing is on the stack: the return address is in x30 */
-	PART_ROOM, /* there is room for a frame; x29 and x30 are still the caller's */
+	PART_LINK, /* there is no frame: the return address is in x30 */
+	PART_ROOM, /* sp is lowered; x29 and x30 are still the caller's */
 	PART_PUSHED, /* x29 and x30 are on top of the stack */
 };
 
@@ -28,7 +28,8 @@ static uint64_t compiled_prologue_aarch64_verified_entry(const struct blob *b)
 	return b->code + load16_sig(b->base + (uint32_t)vm_sig.nm_verified_entry_offset);
 }
 
-/* Does the instruction at @p begin the frame? The instruction that completes it follows closely. */
+/* If the instruction at @p begins a frame: the address of the instruction that completes it, which
+ * follows closely; else 0. */
 static uint64_t frame_complete_at(uint64_t p)
 {
 	uint32_t first = load32_sig(p);
@@ -45,7 +46,7 @@ static uint64_t frame_complete_at(uint64_t p)
 	return 0;
 }
 
-/* The instructions from @p to @end build the frame. */
+/* How much of the frame, which the instructions from @p to @end build, is there at @pc? */
 static enum frame_part inside_prologue(uint64_t p, uint64_t end, uint64_t pc)
 {
 	if (pc <= p)
@@ -55,7 +56,7 @@ static enum frame_part inside_prologue(uint64_t p, uint64_t end, uint64_t pc)
 	return code_pushes_pair(load32_sig(p)) ? PART_PUSHED : PART_ROOM;
 }
 
-/* How far has the prologue come at @pc? */
+/* How much of the frame has the prologue built at @pc? */
 static enum frame_part compiled_prologue_at(const struct blob *b, uint64_t pc)
 {
 	uint64_t p = compiled_prologue_aarch64_verified_entry(b);
@@ -71,8 +72,8 @@ static enum frame_part compiled_prologue_at(const struct blob *b, uint64_t pc)
 	return pc < p ? PART_LINK : PART_NONE;
 }
 
-/* C1's code has a second prologue where it takes over a running loop (OSR). It is recognised from
- * close by. */
+/* The same for the second prologue of C1's code, where it takes over a running loop (OSR): it is
+ * recognised only if @pc is near it. */
 static enum frame_part second_prologue_at(uint64_t pc)
 {
 	for (uint64_t p = pc - 4 * BUILD_STEPS; p < pc + 4 * BUILD_STEPS; p += 4) {
@@ -87,10 +88,10 @@ static enum frame_part second_prologue_at(uint64_t pc)
 }
 
 /*
- * Methods that a stack overflow must not cut short (@ReservedStackAccess: the locks of
- * java.util.concurrent), and methods they are inlined into, check after the frame is gone whether
- * they used the stack's reserved zone: ldr x8, [x28, #n]; cmp sp, x8; b.lo over a call to the poll.
- * Returns where the check begins that ends at @poll; 0 = there is none.
+ * Methods that a stack overflow must not interrupt (@ReservedStackAccess, such as the locks of
+ * java.util.concurrent), and methods into which they are inlined, check after their epilogue
+ * whether they have used the stack's reserved zone: ldr x8, [x28, #n]; cmp sp, x8; b.lo to the
+ * poll, over a call. Returns the begin of the check that ends at @poll; 0 = there is none.
  */
 static uint64_t reserve_check_before(uint64_t poll)
 {
@@ -100,7 +101,7 @@ static uint64_t reserve_check_before(uint64_t poll)
 	return 0;
 }
 
-/* @pc; for a poll behind such a check, the check's beginning. */
+/* Returns @pc or, if that is in a poll after such a check, the beginning of the check. */
 static uint64_t before_reserve_check(uint64_t pc)
 {
 	for (uint64_t p = pc; p + 4 * POLL_STEPS > pc; p -= 4) {
@@ -115,7 +116,7 @@ static uint64_t before_reserve_check(uint64_t pc)
 	return pc;
 }
 
-/* Has the straight-line code before @pc removed the frame? */
+/* How much of the frame has the straight-line code before @pc removed? */
 static enum frame_part epilogue_at(uint64_t pc)
 {
 	bool raised = false;
@@ -137,8 +138,8 @@ static enum frame_part epilogue_at(uint64_t pc)
 	return PART_NONE;
 }
 
-/* The code that a poll before a return jumps to when it has fired: adr x8, poll; str x8, [x28, #n];
- * then it jumps away. */
+/* The same for the code to which a triggered poll before a return jumps: adr x8, poll; str x8,
+ * [x28, #n]; and a jump. */
 static enum frame_part poll_stub_at(const struct blob *b, uint64_t pc)
 {
 	for (uint64_t p = pc; p + 4 * POLL_STEPS > pc; p -= 4) {
@@ -194,7 +195,7 @@ bool compiled_stub_prologue_sig(struct hot *h, const struct blob *b)
 	return compiled_prologue_unwind(h, b, part == PART_NONE ? epilogue_at(h->at.pc) : part);
 }
 
-/* ldp xn, xm, [sp], #n and add sp, sp, #n, at the interrupted instruction or after its call. */
+/* Recognises ldp xn, xm, [sp], #n and add sp, sp, #n at @pc, or after a call at @pc. */
 uint64_t compiled_pops_sig(uint64_t pc)
 {
 	uint32_t i = load32_sig(pc);
@@ -213,5 +214,5 @@ bool compiled_call_stub_sig(struct hot *h, const struct blob *b)
 {
 	(void)h;
 	(void)b;
-	return false; /* not met */
+	return false; /* not found on arm64 so far */
 }

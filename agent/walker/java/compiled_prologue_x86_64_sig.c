@@ -1,5 +1,5 @@
-/* x86-64. How far compiled code has built its frame, or torn it down: the interrupted instruction
- * and those around it tell. */
+/* x86-64: determines from the interrupted instruction and those around it how much of its frame
+ * compiled code has built or removed. */
 #include "agent/walker/java/hotspot_priv.h"
 #include "agent/walker/native/instruction.h"
 
@@ -62,22 +62,22 @@ static bool stores_rbp(const struct instruction *i)
 
 /* ---- prologue -------------------------------------------------------------------------------- */
 
-/* mov [rsp - 0x14000], eax: touches the stack that the method may need, so that an overflow is
- * noticed early */
+/* Is it a stack bang, such as mov [rsp - 0x14000], eax? It touches the stack that the method may
+ * need, so that an overflow is noticed early. */
 static bool is_stack_bang(const struct instruction *i)
 {
 	return instruction_is(i, OP_MOV_TO) && !i->wide && i->reg == GPR_RAX && i->mod == 2 &&
 	       i->base == GPR_RSP;
 }
 
-/* Bytes of an instruction that may precede the frame and does not change it: the stack bang,
- * alignment nops, a jump over them. 0 = another instruction. */
+/* The length of an instruction that may be part of the prologue but does not change the stack: the
+ * stack bang, alignment nops, a jump over them. 0 = another instruction. */
 static uint64_t harmless_length(uint64_t pc, const struct instruction *i)
 {
 	if (is_stack_bang(i) || instruction_is_0f(i, OP_0F_NOP) || instruction_is(i, OP_NOP))
 		return i->length;
-	/* a method that is not entrant any more has a jump written over its bang, whose last byte
-	 * remains */
+	/* in a method that was made not entrant a jump overwrites the stack bang except for its
+	 * last byte */
 	if (instruction_is(i, OP_JMP) && byte_at(pc + BANG_BYTES - 1) == 0xff)
 		return BANG_BYTES;
 	if (instruction_is(i, OP_JMP_SHORT) && i->immediate == 5)
@@ -85,7 +85,8 @@ static uint64_t harmless_length(uint64_t pc, const struct instruction *i)
 	return 0;
 }
 
-/* sub rsp, N ends at @p. If the next instruction stores rbp (C2), rbp has not been pushed. */
+/* The state at @pc, after sub rsp, N, which ends at @p. In C2's code the next instruction stores
+ * rbp, which was not pushed. */
 static enum prologue after_subtract(uint64_t p, uint64_t pc)
 {
 	struct instruction i;
@@ -102,9 +103,9 @@ static uint64_t compiled_prologue_x86_64_verified_entry(const struct blob *b)
 		       : b->code + load16_sig(b->base + (uint32_t)vm_sig.nm_verified_entry_offset);
 }
 
-/* The first instruction of the prologue: the stack bang before push rbp. The wrapper of
- * Object.hashCode reads the object's header before it, and static methods may check that their
- * class is initialised. */
+/* The address of the prologue's first instruction: the stack bang before push rbp. Other code may
+ * come before it: the wrapper of Object.hashCode reads the object's header, and static methods may
+ * check that their class is initialised. */
 static uint64_t prologue_begin(const struct blob *b, uint64_t end)
 {
 	uint64_t entry = compiled_prologue_x86_64_verified_entry(b), p = entry;
@@ -184,13 +185,13 @@ static bool unwind_from_prologue(struct hot *h, const struct blob *b)
 		return hot_move(h, second, sp + 16, first);
 	if (!return_known_sig(h, pc))
 		return false;
-	if (stores_rbp(&here)) /* rbp still is the caller's */
+	if (stores_rbp(&here)) /* rbp is still the caller's */
 		return hot_move(h, pc, end, fp);
 	return hot_move(h, pc, end, hot_word(h, end - 16));
 }
 
-/* The interpreter enters compiled code in the middle of a loop (OSR): it has left its own frame,
- * and the method has a second prologue there, far behind the first. */
+/* The method has a second prologue, far behind the first, where the interpreter enters it in the
+ * middle of a loop (OSR), after it has removed its own frame. */
 static bool unwind_from_loop_entry(struct hot *h, const struct blob *b)
 {
 	uint64_t entry, sp = h->at.sp;
@@ -214,7 +215,8 @@ static bool unwind_from_loop_entry(struct hot *h, const struct blob *b)
 
 /* ---- epilogue -------------------------------------------------------------------------------- */
 
-/* test [..], eax of a poll: through rip, or the address that rcx (8) or r10 (17) was loaded with */
+/* Is it test [..], eax of a poll, with an address relative to rip, or in rcx (JDK 8) or r10
+ * (17)? */
 static bool is_poll_test(const struct instruction *i)
 {
 	if (!instruction_is(i, OP_TEST) || i->wide || i->reg != GPR_RAX || i->mod != 0)
@@ -222,8 +224,8 @@ static bool is_poll_test(const struct instruction *i)
 	return instruction_has_rip(i) || i->base == GPR_RCX || i->base == GPR_R10;
 }
 
-/* The poll between `pop rbp` and `ret`: cmp rsp, [r15 + x] or a load through a page, as C1 and C2
- * of JDK 8 to 28 emit it. @last: the byte before @here. */
+/* Is it a part of the poll between `pop rbp` and `ret`: cmp rsp, [r15 + x], or a load from the
+ * polling page, as emitted by C1 and C2 of JDK 8 to 28? @last: the byte before @here. */
 static bool is_return_poll(const struct instruction *here, uint64_t pc, uint8_t last)
 {
 	bool popped = last == (OP_POP | GPR_RBP) || last == OP_LEAVE;
@@ -257,8 +259,8 @@ static bool loads_poll_pc(const struct instruction *i)
 	       (instruction_has_reg(i, OP_MOV_IMMEDIATE, GPR_R10) && i->wide);
 }
 
-/* Does a load of a poll's pc end at @pc? Without this check a store of r10 into the thread means
- * nothing: allocations have one, too. */
+/* Does a load of a poll's pc end at @pc? A store of r10 into the thread alone does not show a poll,
+ * because allocations have one too. */
 static bool is_poll_pc_loaded(uint64_t pc)
 {
 	struct instruction i;
@@ -267,8 +269,8 @@ static bool is_poll_pc_loaded(uint64_t pc)
 	       (instruction_before_sig(pc, MOV_BYTES, &i) && loads_poll_pc(&i));
 }
 
-/* A poll that fired continues here: the code loads the poll's pc, stores it and jumps away. The
- * frame is gone. */
+/* Is it in the code to which a triggered poll before a return jumps? It loads the poll's pc, stores
+ * it in the thread and jumps away; the frame is already gone. */
 static bool is_poll_stub(const struct instruction *here, uint64_t pc)
 {
 	if (loads_poll_pc(here))
@@ -280,8 +282,8 @@ static bool is_poll_stub(const struct instruction *here, uint64_t pc)
 	return stores_poll_pc(pc) && is_poll_pc_loaded(pc);
 }
 
-/* May a native wrapper have this instruction between `leave` and its end? There are polls, the test
- * for an exception, and the jumps to their handlers. */
+/* May this instruction follow the `leave` of a native wrapper? There are polls, the test for an
+ * exception, and jumps to their handlers. */
 static bool is_wrapper_end(const struct instruction *i)
 {
 	if (instruction_has_base(i, GPR_THREAD))
@@ -293,8 +295,9 @@ static bool is_wrapper_end(const struct instruction *i)
 	       instruction_is(i, OP_JCC_SHORT | (i->op & 15));
 }
 
-/* Do only such instructions stand between `leave` at @from and @pc? After `ret` there is one jump
- * to the exception's handler, then code that still has the frame. */
+/* Are there only such instructions between the `leave` at @from and @pc? `ret` may only be the last
+ * of them: it is followed by the jump to the exception's handler, and the code behind that still
+ * has the frame. */
 static bool is_wrapper_end_between(uint64_t from, uint64_t pc)
 {
 	bool returned = false;
@@ -318,10 +321,10 @@ static bool is_past_leave(uint64_t pc)
 }
 
 /*
- * Methods that a stack overflow must not cut short (@ReservedStackAccess: the locks of
- * java.util.concurrent), and methods they are inlined into, check after `pop rbp` whether they used
- * the stack's reserved zone: cmp rsp, [r15 + x]; jb over a call. Returns the target of such a jb at
- * @pc; 0 = another instruction.
+ * Methods that a stack overflow must not interrupt (@ReservedStackAccess, such as the locks of
+ * java.util.concurrent), and methods into which they are inlined, check after `pop rbp` whether
+ * they have used the stack's reserved zone: cmp rsp, [r15 + x]; jb over a call. Returns the target
+ * of such a jb at @pc; 0 = another instruction.
  */
 static uint64_t reserve_check_end(uint64_t pc)
 {
@@ -336,7 +339,7 @@ static uint64_t reserve_check_end(uint64_t pc)
 	return 0;
 }
 
-/* At the jb, or at its target: the poll, or the jump to the stub that rethrows. */
+/* Is @pc at that jb or at its target, which is the poll or the jump to the stub that rethrows? */
 static bool is_past_reserve_check(const struct instruction *here, uint64_t pc)
 {
 	if (instruction_is_0f(here, OP_0F_JB))
@@ -387,7 +390,7 @@ bool compiled_prologue_sig(struct hot *h, const struct blob *b)
 	return unwind_from_loop_entry(h, b) || unwind_from_epilogue(h, b);
 }
 
-/* mov rbx, the Method; jmp to the adapter. */
+/* The stub is mov rbx, the Method; jmp to the adapter. */
 bool compiled_call_stub_sig(struct hot *h, const struct blob *b)
 {
 	uint64_t pc = h->at.pc, to = hot_word(h, h->at.sp);

@@ -1,8 +1,8 @@
 /*
- * Frames of compiled methods. The size of a frame is known, so its caller is found at its end, with
- * three exceptions. While the frame is being built or torn down, the interrupted instruction tells.
- * Where there is no exact debug information, the code may have pushed words. A deoptimised frame
- * keeps its real pc in a slot.
+ * Frames of compiled methods. The size of a frame is known, so the return address is at its end,
+ * with three exceptions. While the frame is being built or removed, its state follows from the
+ * interrupted instruction (compiled_prologue_*_sig.c). Where there is no exact debug information,
+ * the code may have pushed words. A deoptimised frame keeps its real pc in a slot.
  */
 #include "agent/hotspot/continuation.h"
 #include "agent/walker/java/hotspot_priv.h"
@@ -46,7 +46,7 @@ static void try_pops(const struct hot *h, const struct blob *b, uint64_t pc, str
 		*c = moved;
 }
 
-/* The intrinsic of String.indexOf copies short strings to the stack and leaves the old sp on
+/* The intrinsic of String.indexOf copies short strings to the stack and stores the former sp on
  * top. */
 static void try_saved_sp(const struct hot *h, const struct blob *b, struct caller *c)
 {
@@ -61,9 +61,10 @@ static void try_saved_sp(const struct hot *h, const struct blob *b, struct calle
 		*c = moved;
 }
 
-/* GC barriers stand behind the method's code; they pop what they push, then jump back. The room
- * that they make may hold stale return addresses, even of calls through stubs: following the code
- * decides against such a word if it finds one whose call leads to this method. */
+/* Emulates the code to the next jump to find out how much it has pushed: GC barriers are behind the
+ * method's code, pop what they have pushed and jump back. The space that they reserve may hold
+ * stale return addresses, even of calls through stubs; a word found by emulation is preferred if
+ * its call leads to this method, and inside a barrier if it is valid at all. */
 static void try_emulation(const struct hot *h, const struct blob *b, struct caller *c)
 {
 	bool sure = h->behind || !h->leaf;
@@ -81,8 +82,8 @@ static void try_emulation(const struct hot *h, const struct blob *b, struct call
 		*c = moved;
 }
 
-/* The frame is gone although no instruction shows it: the word on top is the return address of a
- * call to this method. */
+/* The frame may be gone although no instruction shows it: then the word on top is the return
+ * address of a call to this method. */
 static bool try_gone(const struct hot *h, const struct blob *b, struct caller *c)
 {
 	struct caller top = { arch_code(hot_word(h, h->at.sp)), h->at.sp + 8, h->at.fp,
@@ -94,9 +95,9 @@ static bool try_gone(const struct hot *h, const struct blob *b, struct caller *c
 	return true;
 }
 
-/* The slot at the frame's end does not hold the return address, so the words above it are searched.
- * A word whose call does not lead here is taken only if the slot at the end holds no return address
- * at all. */
+/* The slot at the frame's end does not seem to hold the return address, so the words above it are
+ * searched. A word whose call does not lead to this method is accepted only if that slot holds no
+ * return address at all. */
 static void search_above(const struct hot *h, const struct blob *b, struct caller *c)
 {
 	struct caller best = *c;
@@ -156,8 +157,9 @@ uint64_t compiled_real_pc_sig(const struct blob *b, uint64_t pc, uint64_t sp)
 	return original > b->base && original < b->end ? original : pc;
 }
 
-/* The root of a virtual thread. The JVM generates its code for the first virtual thread; until the
- * agent's thread has found that code, it is recognised by its name. */
+/* Is it Continuation.enterSpecial, the root of a virtual thread? The JVM may generate its code with
+ * the first virtual thread; until the agent's thread has found that code, it is recognised by
+ * name. */
 static bool is_enter_special(const struct hot *h, const struct blob *b)
 {
 	if (code_places_sig.enter_special)
@@ -172,7 +174,7 @@ static bool is_enter_special(const struct hot *h, const struct blob *b)
 
 static bool unwind_compiled_frame(struct hot *h, const struct blob *b, uint64_t pc)
 {
-	/* the dispatch of a method handle has no frame; it ends with a jump */
+	/* the dispatch code of a method handle has no frame and ends with a jump */
 	if (b->kind == BLOB_NATIVE_NMETHOD && b->frame_words <= 1 && emulate_dispatch_sig(h))
 		return true;
 	if (h->leaf && compiled_prologue_sig(h, b))
@@ -184,8 +186,8 @@ static bool unwind_compiled_frame(struct hot *h, const struct blob *b, uint64_t 
 	return find_caller(h, b, pc);
 }
 
-/* h->at is the caller of doYield. Chunks store its pc, even if it has been deoptimised since the
- * call. */
+/* h->at is the caller of doYield. Chunks store its original pc, even if the frame has been
+ * deoptimised since the call. */
 static void remember_yield(struct hot *h)
 {
 	struct blob b;
@@ -227,8 +229,9 @@ bool compiled_memo_sig(struct hot *h)
 		return false;
 	end = h->at.sp + 8 * (uint64_t)memo.frame_words;
 	pc = arch_code(hot_word(h, end - 8));
-	/* a pc that is in the memo has been a caller before, so its code need not be examined
-	 * again. scopes_memo_sig() writes behind the frames that are counted next */
+	/* a pc that is in the memo has been a return address before, so its code need not be
+	 * examined again. Counts the frames first, because the second scopes_memo_sig() writes
+	 * behind them */
 	h->w->n += memo.n;
 	if ((scopes_memo_sig(h, pc, &next) && next.exact) ||
 	    return_fits_java_sig(h, pc, hot_word(h, end - 16), end)) {

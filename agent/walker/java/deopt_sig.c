@@ -1,15 +1,15 @@
 /*
- * While the JVM replaces a compiled frame by interpreted ones (deoptimization.cpp), the new frames
- * are skeletons: their slots hold old contents of the stack, stale Methods among them. But the JVM
- * has recorded which frames it will build and who called them (vframeArray); it keeps the record
- * with the thread until the last frame is complete.
+ * Frames that are being deoptimised. While the JVM replaces a compiled frame by interpreted ones
+ * (deoptimization.cpp), the new frames are skeletons, whose slots hold old contents of the stack,
+ * such as stale Methods. The JVM has recorded the frames that it will build and their caller in a
+ * vframeArray, to which the JavaThread points until the last frame is complete.
  */
 #include "agent/walker/java/hotspot_priv.h"
 
-#define FRAMES_MAX 1024 /* the methods inlined in one compiled frame */
+#define FRAMES_MAX 1024 /* methods inlined in one compiled frame */
 
-/* The class frame begins with sp and pc and ends with fp and the sp before its callee extended it;
- * on arm64 a flag may follow. */
+/* The C++ class frame begins with sp and pc. It ends with fp and the sp from before the callee
+ * extended the frame; on arm64 a flag may follow. */
 static bool read_frame(const struct hot *h, uint64_t frame, struct regs *ret)
 {
 	uint32_t last = vm_sig.frame_bytes - 8;
@@ -49,8 +49,7 @@ bool deopt_frames_sig(struct hot *h)
 	}
 	h->java_seen = true;
 	hot_move(h, caller.pc, caller.sp, caller.fp);
-	/* the JVM records where the stack of a virtual thread ends, but its frames continue in the
-	 * chunks */
+	/* the caller is the end of a virtual thread's stack: its other frames are in chunks */
 	if (code_places_sig.enter_special && code_blob_sig(caller.pc, &b) &&
 	    b.base == code_places_sig.enter_special)
 		return continuation_cross_sig(h);

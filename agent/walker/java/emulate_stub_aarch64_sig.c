@@ -1,7 +1,7 @@
 /*
- * arm64. Finds the return address of an interrupted stub by following its instructions to the ret.
- * Only their effects on sp and on the pair x29, x30 are applied. Branches are not taken at first;
- * when a path leads nowhere, the branches on it are tried.
+ * arm64: finds the return address of an interrupted stub by emulating its instructions up to the
+ * ret. Only their effects on sp, x29 and x30 are applied. Branches are not taken at first; if a
+ * path leads nowhere, the branches on it are tried.
  */
 #include "agent/walker/java/hotspot_priv.h"
 
@@ -11,7 +11,7 @@
 
 struct path {
 	uint64_t pc, sp, fp, link;
-	bool link_known; /* false: a call on the path has overwritten it */
+	bool link_known; /* false = a call on the path has overwritten x30 */
 };
 
 enum step {
@@ -20,7 +20,8 @@ enum step {
 	STEP_LOST,
 };
 
-/* Bytes by which an instruction lowers sp (stp, str with writeback, sub) or raises it. */
+/* Bytes by which an instruction lowers sp (stp or str with writeback, sub); negative if it raises
+ * sp. */
 static int64_t bytes_pushed(uint32_t i)
 {
 	int64_t pair = (int64_t)(int32_t)(i << 10) >> 25; /* imm7, in registers */
@@ -41,8 +42,8 @@ static int64_t bytes_pushed(uint32_t i)
 	return 0;
 }
 
-/* Is x30 loaded by an ldp from sp, as the first or the second of the pair, with or without
- * writeback? */
+/* Applies a load of x30 from the stack: an ldp with x30 as its first or second register, with or
+ * without writeback, or an ldr. */
 static void load_link(const struct hot *h, struct path *w, uint32_t i)
 {
 	bool ldp = (i & 0xfe4003e0) == 0xa84003e0;
@@ -75,7 +76,8 @@ static uint64_t branch_target(uint64_t pc, uint32_t i)
 
 static enum step emulate_stub_aarch64_step(const struct hot *h, struct path *w, uint32_t i)
 {
-	if (code_returns(i) || code_pushes_pair(i)) /* or the frame is not built yet */
+	if (code_returns(i) || code_pushes_pair(i)) /* a push of the pair: the frame is not built
+						     * yet */
 		return w->link_known ? STEP_RETURNS : STEP_LOST;
 	if (code_jumps(i)) {
 		w->pc += (uint64_t)((int64_t)(int32_t)(i << 6) >> 4);
@@ -125,7 +127,7 @@ bool emulate_return_sig(const struct hot *h, bool link_known, struct regs *ret)
 	return false;
 }
 
-/* ---- what only x86-64 follows ---- */
+/* ---- emulated on x86-64 only ---- */
 
 bool emulate_interpreter_sig(struct hot *h)
 {

@@ -1,16 +1,17 @@
 /*
- * Finds the caller of a stub by following its instructions: exception stubs, which jump to a
- * handler with the pc of the throw in rdx; adapters that have saved all registers around a call;
- * intrinsics.
+ * Finds the caller of a stub by emulating its instructions (emulate.h). This is used for exception
+ * stubs, which jump to a handler with the pc that threw in rdx, for adapters that have saved all
+ * registers around a call, and for intrinsics.
  */
 #include "agent/walker/java/hotspot_priv.h"
 #include "agent/walker/native/emulate.h"
 
 #define JUMPS_MAX      4 /* jumps through registers inside one stub */
-#define ARGUMENT_WORDS 8 /* arguments of an intrinsic of the interpreter, and padding */
-#define STRAIGHT_STEPS 96 /* a barrier restores all vector registers, too */
+#define ARGUMENT_WORDS 8 /* arguments of an interpreter's intrinsic, and padding */
+#define STRAIGHT_STEPS 96 /* a GC barrier restores all vector registers */
 
-/* The registers that instructions number 0 to 15, by their index in the kernel's context. */
+/* The kernel context's index of each general register, in the order in which instructions number
+ * them. */
 static const uint8_t order[GPR_COUNT] = {
 	REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
 	REG_R8,	 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
@@ -33,8 +34,8 @@ static uint64_t fp_after(const struct hot *h, const struct emulation *f)
 	return emulation_knows(f, GPR_RBP) ? f->reg[GPR_RBP] : h->at.fp;
 }
 
-/* The method has its frame, so an exception handler in it may be the target; no call stands before
- * a handler. */
+/* Is @pc in an nmethod, behind its prologue? Then it may be an exception handler, which is not
+ * preceded by a call. */
 static bool is_in_method(uint64_t pc)
 {
 	struct blob b;
@@ -43,8 +44,8 @@ static bool is_in_method(uint64_t pc)
 	       (int64_t)(pc - b.code) > b.frame_complete;
 }
 
-/* Native code calls some stubs of StubRoutines and no other stubs. C1's exception stubs return to
- * the handler. */
+/* The stub returns to f->pc. Only stubs in StubRoutines may return to native code; C1's exception
+ * stubs return to an exception handler. */
 static bool emulate_stub_x86_64_returned(struct hot *h, const struct blob *b,
 					 const struct emulation *f)
 {
@@ -57,7 +58,8 @@ static bool emulate_stub_x86_64_returned(struct hot *h, const struct blob *b,
 	       hot_move(h, f->pc, sp, fp);
 }
 
-/* The adapter jumps to the method: the return address is on top, or in rax with the sp in r13. */
+/* The adapter jumps to a method: the return address is on top of the stack, or in rax with the
+ * caller's sp in r13. */
 static bool emulate_stub_x86_64_entered(struct hot *h, const struct emulation *f)
 {
 	uint64_t sp = f->reg[GPR_RSP], fp = fp_after(h, f), pc = hot_word(h, sp);
@@ -68,7 +70,7 @@ static bool emulate_stub_x86_64_entered(struct hot *h, const struct emulation *f
 	return return_fits_java_sig(h, pc, fp, sp + 8) && hot_move(h, pc, sp + 8, fp);
 }
 
-/* The stub jumps to an exception handler, in the frame that threw or in the one returned to. */
+/* The stub jumps to an exception handler, in the frame that threw or in its caller. */
 static bool emulate_stub_x86_64_threw(struct hot *h, const struct emulation *f)
 {
 	uint64_t sp = f->reg[GPR_RSP], fp = fp_after(h, f), pc = f->reg[GPR_RDX];
@@ -101,9 +103,9 @@ bool emulate_stub_sig(struct hot *h, const struct blob *b)
 }
 
 /*
- * When a poll before a return fires, the frame is already gone, and the blob returns to the caller
- * of the method that polled; the stack shows that method as about to return. The blob of any other
- * poll returns to the poll.
+ * If a poll before a return is triggered, the frame is already gone and the blob returns to the
+ * caller of the method that polled; the walk shows that method as about to return. After any other
+ * poll the blob returns to the poll.
  */
 bool emulate_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled)
 {
@@ -115,8 +117,8 @@ bool emulate_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *poll
 	switch (emulate_sig(&f, EMULATE_STEPS_STUB)) {
 	case EMULATE_RETURNED:
 		break;
-	case EMULATE_JUMPED: /* the path of a pending exception was followed: its stub has popped
-			      * the same pc into rdx */
+	case EMULATE_JUMPED: /* the path for a pending exception was followed, whose stub pops the
+			      * same pc into rdx */
 		f.pc = emulation_knows(&f, GPR_RDX) ? f.reg[GPR_RDX] : 0;
 		break;
 	default:
@@ -135,8 +137,9 @@ bool emulate_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *poll
 	return true;
 }
 
-/* An adapter leaves the return address where compiled code put it and pushes a copy below the
- * arguments. For an interpreted caller fp is enough. */
+/* The sp of the caller: an adapter leaves the return address where compiled code has put it, and
+ * pushes a copy below the arguments. For an interpreted caller any sp will do, because its frame is
+ * found by fp. */
 static uint64_t sender_sp(const struct hot *h, const struct emulation *f)
 {
 	uint64_t sp = f->reg[GPR_RSP];
@@ -159,7 +162,7 @@ bool emulate_interpreter_sig(struct hot *h)
 	fp = fp_after(h, &f);
 	if (return_fits_java_sig(h, f.pc, fp, sp))
 		return hot_move(h, f.pc, sp, fp);
-	/* an exception leaves the method: the code jumps to a handler with the pc of the call in
+	/* an exception leaves the method: the code jumps to a handler with the return address in
 	 * rdx */
 	return emulation_knows(&f, GPR_RDX) && return_fits_java_sig(h, f.reg[GPR_RDX], fp, sp) &&
 	       hot_move(h, f.reg[GPR_RDX], sp, fp);

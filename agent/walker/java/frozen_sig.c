@@ -1,9 +1,9 @@
 /*
  * Frames of virtual threads beyond the return barrier (continuationEntry.hpp, stackChunkOop.hpp,
- * frame_freeze_thaw). The lowest thawed frame returns into a stub of the JVM; its real callers lie
- * in the chunks. Below them is the frame of Continuation.enterSpecial, the virtual thread's root.
- * Frames in chunks are laid out as on a stack, but the frame pointers of interpreted frames are
- * relative.
+ * continuationFreezeThaw.cpp). The last thawed frame returns into a stub of the JVM, the barrier;
+ * its real callers are in the chunks. After them comes the frame of Continuation.enterSpecial, the
+ * virtual thread's root. Frames in chunks are laid out as on a stack, except that the frame
+ * pointers of interpreted frames are relative.
  */
 #include <stddef.h>
 #include "agent/hotspot/continuation.h"
@@ -11,22 +11,25 @@
 #include "agent/walker/java/hotspot_priv.h"
 #include "agent/walker/java/scopes.h"
 
-#define ENTRY_DISTANCE	  0x1000
-#define CHUNKS_MAX	  16
-#define CHUNK_WORDS_MAX	  (1 << 24)
-#define FRAME_WORDS_MAX	  100000
-#define SPARE_WORDS_MAX	  8 /* of the room: padding, and frames that return to the thawed ones */
-#define CALL_WORDS_MAX	  4 /* words that a call uses on the stack before any room is made */
-#define OPERAND_WORDS_MAX 1024 /* searched below an interpreted frame's fixed part */
-#define THREAD_SCAN_FROM  256 /* bytes of a JavaThread in which _cont_entry may lie */
+#define ENTRY_DISTANCE	0x1000
+#define CHUNKS_MAX	16
+#define CHUNK_WORDS_MAX (1 << 24)
+#define FRAME_WORDS_MAX 100000
+/* words of the space for thawed frames that hold padding, and frames of the code that thaws */
+#define SPARE_WORDS_MAX 8
+/* words that a call uses on the stack before space for thawed frames is reserved */
+#define CALL_WORDS_MAX	  4
+#define OPERAND_WORDS_MAX 1024 /* words that are searched for an interpreted frame's fixed part */
+#define THREAD_SCAN_FROM  256 /* range of offsets in a JavaThread in which _cont_entry may be */
 #define THREAD_SCAN_UPTO  2400
 
 /* ---- frames in a chunk ----------------------------------------------------------------------- */
 
 struct frozen {
 	uint64_t pc, sp, bottom, end;
-	uint64_t link; /* where the relative fp of an interpreted frame is stored */
-	bool link_is_gone; /* the frame that it called is being copied there */
+	uint64_t link; /* address at which the relative fp of the frame, if interpreted, is
+			* stored */
+	bool link_is_gone; /* the word at @link may be overwritten */
 };
 
 static bool frozen_compiled(struct hot *h, struct frozen *f, const struct blob *b)
@@ -54,13 +57,15 @@ static int32_t frozen_bci(uint64_t method, uint64_t fp)
 	uint64_t bcp = fixed_word(fp, vm_sig.bcp_words);
 	int32_t bci = method_bci_sig(method, bcp);
 
-	return bci < 0 && bcp < UINT16_MAX ? (int32_t)bcp : bci; /* relative in a chunk */
+	return bci < 0 && bcp < UINT16_MAX ? (int32_t)bcp : bci; /* in a chunk bcp may be stored as
+								  * the index */
 }
 
 /*
- * While the JVM copies the frame that @f called into the chunk below @f, the words of that frame
- * overwrite the place that linked to @f's fp. Above @f's sp come its operands, then the words that
- * only a frame has: the first such words found are @f's own. 0 = none.
+ * Finds the fp of the interpreted frame @f without its link: while the JVM freezes the frame that
+ * @f has called, it copies that into the chunk below @f and overwrites the link. Above @f's sp are
+ * its operands, then its fixed part, so the first words that look like the fixed part of a frame
+ * are @f's own. 0 = none found.
  */
 static uint64_t first_fp_above(const struct frozen *f)
 {
@@ -96,8 +101,8 @@ static bool frozen_interpreted(struct hot *h, struct frozen *f)
 	return true;
 }
 
-/* The pc of the chunk's first frame is a field hidden from Java: the only slot of the chunk's head
- * that points into the code cache. */
+/* The pc of the chunk's first frame: a field that is hidden from Java, recognised as the only word
+ * before the frames that points into the code cache. 0 = none. */
 static uint64_t chunk_pc(uint64_t chunk)
 {
 	for (uint64_t at = 8; at < (uint64_t)continuation_sig.chunk_stack; at += 8) {
@@ -109,7 +114,7 @@ static uint64_t chunk_pc(uint64_t chunk)
 	return 0;
 }
 
-/* The end of the last frame, in bytes from the chunk's first word. */
+/* The end of the last frame, in bytes from the first word of the frames. */
 static uint64_t chunk_bottom(uint64_t chunk)
 {
 	const struct continuation_layout *c = &continuation_sig;
@@ -126,8 +131,8 @@ static bool chunk_is_empty(uint64_t chunk)
 	       chunk_bottom(chunk);
 }
 
-/* @sp (in words), @pc: of the chunk's first frame. @link_is_gone: the word that links to it may be
- * overwritten. */
+/* Pushes the frames of a chunk. @sp (index of a word), @pc: of the first frame. @link_is_gone: the
+ * link to its fp may be overwritten. false = something is not plausible. */
 static bool walk_chunk(struct hot *h, uint64_t chunk, int32_t sp, uint64_t pc, bool link_is_gone)
 {
 	const struct continuation_layout *c = &continuation_sig;
@@ -163,11 +168,12 @@ static void push_unknown(struct hot *h)
 }
 
 /*
- * While a thread freezes its frames, they are on the stack and, as soon as the chunk's sp includes
- * them, in the chunk as well. Before that moment the chunk holds what follows the frames on the
- * stack; after it the chunk holds everything, and its first frame is the one that doYield returns
- * to. The return address of that frame is copied with the frames; the chunk's own field for it may
- * be written a moment later. An empty chunk keeps the field's last value.
+ * Does the chunk already contain the frames that the thread is freezing? While it does that, they
+ * are on the stack and, as soon as the chunk's sp includes them, also in the chunk. Before that
+ * moment the chunk has only the frames that follow those on the stack; after it the chunk has all,
+ * and its first frame is the one to which doYield returns. That frame's pc is copied with the
+ * frames, while the chunk's field for it may be written a moment later; an empty chunk keeps the
+ * field's last value.
  */
 static bool is_frozen_by_now(const struct hot *h, uint64_t chunk)
 {
@@ -181,9 +187,10 @@ static bool is_frozen_by_now(const struct hot *h, uint64_t chunk)
 }
 
 /*
- * The JVM thaws frames out of @chunk. It marks the chunk empty first, but the frames are still
- * there, and the size of the room on the stack gives their number of words, up to a few. The
- * chunk's pc belongs to them, and stands below them as well.
+ * Pushes the frames that the JVM is thawing from @chunk. The JVM marks the chunk as empty first,
+ * but the frames are still in it, and the size of the space that it has reserved on the stack
+ * (@room_words) gives their size, with a few words of uncertainty. The right one is found because
+ * the chunk's pc must also be the word below the frames.
  */
 static bool walk_thawed(struct hot *h, uint64_t chunk, uint64_t room_words)
 {
@@ -203,8 +210,8 @@ static bool walk_thawed(struct hot *h, uint64_t chunk, uint64_t room_words)
 	return false;
 }
 
-/* @room_words: room on the stack for frames that are being thawed out of the first chunk; 0 = none
- * are. */
+/* @room_words: words reserved on the stack for frames that are being thawed from the first chunk; 0
+ * = no frames are being thawed. */
 static bool walk_chunks(struct hot *h, uint64_t first, uint64_t room_words)
 {
 	const struct continuation_layout *c = &continuation_sig;
@@ -231,7 +238,8 @@ static bool walk_chunks(struct hot *h, uint64_t first, uint64_t room_words)
 	return true;
 }
 
-/* Pushes all frames that are still in chunks, or none: false = something changed meanwhile. */
+/* Pushes all frames that are still in chunks. false = it has pushed none, because something changed
+ * meanwhile or is unknown. */
 static bool walk_frozen(struct hot *h, uint64_t entry)
 {
 	const struct continuation_layout *c = &continuation_sig;
@@ -246,8 +254,8 @@ static bool walk_frozen(struct hot *h, uint64_t entry)
 	if (!first && oop_is_unreadable_sig(continuation + (uint32_t)c->tail))
 		return false;
 	sp = first ? load32_sig(first + (uint32_t)c->chunk_sp) : 0;
-	/* native code, called by the stub that thaws: the frames that return to it are already
-	 * gone */
+	/* no Java frame was met: this is native code, called by the stub that thaws frames, which
+	 * has reserved space for them below the entry */
 	room = !h->java_seen && entry > h->at.sp ? (entry - h->at.sp) / 8 : 0;
 	if (walk_chunks(h, first, room) && oop_calm_sig() == calm &&
 	    oop_load_sig(continuation + (uint32_t)c->tail) == first &&
@@ -259,8 +267,9 @@ static bool walk_frozen(struct hot *h, uint64_t entry)
 
 /* ---- the frame of enterSpecial --------------------------------------------------------------- */
 
-/* The ContinuationEntry is the frame of enterSpecial. Its address is in the thread, or follows from
- * the size of that frame and the frame pointer that the barrier's caller saved. */
+/* The address of the ContinuationEntry, which is a part of the frame of enterSpecial. The
+ * JavaThread holds it; otherwise it follows from the size of that frame and the frame pointer at
+ * the barrier. */
 static uint64_t find_entry(const struct hot *h)
 {
 	uint64_t entry = 0;
@@ -285,7 +294,7 @@ void continuation_learn_sig(const struct hot *h)
 		if (load64_sig(h->thread + (uint32_t)at) != h->at.sp)
 			continue;
 		if (found >= 0)
-			return; /* twice: not sure which */
+			return; /* found twice: ambiguous */
 		found = at;
 	}
 	if (found >= 0)
@@ -309,5 +318,5 @@ bool continuation_cross_sig(struct hot *h)
 		hot_push_method_sig(
 			h, load64_sig(code_places_sig.enter_special + (uint32_t)vm_sig.nm_method),
 			-1, WIRE_KIND_NATIVE_METHOD);
-	return false; /* the root of the virtual thread; the frames below belong to its carrier */
+	return false; /* the virtual thread's root; all further frames belong to the carrier */
 }

@@ -17,7 +17,8 @@ int hotspot_init(JNIEnv *env, const char **why)
 
 	if (r < 0)
 		return r;
-	/* -Xcheck:jni looks after the JVM's handlers and complains into the application's output */
+	/* under -Xcheck:jni the JVM checks whether its handlers are still set, and prints warnings
+	 * into the application's output */
 	r = guard_init(!layout_flag("CheckJNICalls", false));
 	if (r < 0) {
 		*why = "the handler for SIGSEGV cannot be set";

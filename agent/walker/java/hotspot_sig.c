@@ -6,7 +6,7 @@
 #include "agent/hotspot/java_thread.h"
 #include "agent/walker/java/hotspot_priv.h"
 
-#define STACK_MAX (1ull << 20) /* bytes, where a stack's end is unknown */
+#define STACK_MAX (1ull << 20) /* bytes that are walked if the end of the stack is unknown */
 
 void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t kind)
 {
@@ -20,7 +20,8 @@ void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t ki
 
 void hot_push_stub_sig(struct hot *h, const struct blob *b)
 {
-	uint64_t pc = h->at.pc - !h->leaf; /* a call may be the last instruction of a routine */
+	uint64_t pc = h->at.pc - !h->leaf; /* the return address of a routine's last call may be in
+					    * the next routine */
 
 	if (!hot_push(h, (uint64_t)(uintptr_t)code_label_sig(b, pc), -1, WIRE_KIND_STUB))
 		h->broken = "too_deep";
@@ -32,7 +33,7 @@ struct anchor {
 	uint64_t sp, pc, fp;
 };
 
-/* JavaFrameAnchor: the last Java frame before the thread went into native code or the VM. */
+/* Reads a JavaFrameAnchor: the last Java frame before the thread entered native code or the VM. */
 static bool read_anchor(const struct hot *h, uint64_t address, struct anchor *a)
 {
 	a->sp = load64_sig(address + (uint32_t)vm_sig.anchor_sp);
@@ -46,7 +47,8 @@ static bool read_anchor(const struct hot *h, uint64_t address, struct anchor *a)
 	return code_cache_has(a->pc);
 }
 
-/* A signal interrupted Java code there: ours, or one whose handler the walk has passed. */
+/* h->at was interrupted by a signal: the one of this walk, or one whose handler the walk has
+ * passed. Takes all its registers. */
 static void take_registers(struct hot *h, uint64_t context)
 {
 	h->context = context;
@@ -73,7 +75,7 @@ static enum unwind_end native_frames(struct hot *h)
 	return end;
 }
 
-/* Native code under the interrupted instruction. */
+/* Moves from native code to the Java code that called it. */
 static bool unwind_to_native(struct hot *h)
 {
 	static const char *const causes[] = {
@@ -86,7 +88,8 @@ static bool unwind_to_native(struct hot *h)
 
 	if (end == UNWIND_JAVA)
 		return true;
-	/* the thread's first function, or the unwind rows end: did the thread come from Java? */
+	/* the thread's first function is reached, or unwind rows are missing: the anchor shows
+	 * whether the thread came from Java */
 	if (end != UNWIND_TOO_DEEP && h->thread &&
 	    read_anchor(h, h->thread + (uint32_t)vm_sig.thread_anchor, &a) && a.sp >= h->at.sp) {
 		hot_move(h, a.pc, a.sp, a.fp);
@@ -97,8 +100,8 @@ static bool unwind_to_native(struct hot *h)
 }
 
 /* The frame of the call stub, by which the VM calls Java. Its JavaCallWrapper holds the anchor of
- * the Java frame before; if that is empty, this is the thread's first Java frame. false = the walk
- * is complete. */
+ * the previous Java frame; if that is empty, this is the thread's first call of Java. false = the
+ * walk is complete. */
 static bool unwind_call_stub(struct hot *h)
 {
 	uint64_t wrapper = hot_word(h, h->at.fp + 8 * (int64_t)vm_sig.wrapper_words);
@@ -116,7 +119,7 @@ static bool unwind_call_stub(struct hot *h)
 		h->broken = "call_stub_anchor";
 		return false;
 	}
-	/* push the native frames between the two if they lead to the same Java frame */
+	/* the native frames between the two are pushed only if they lead to the same Java frame */
 	hot_move(h, hot_word(h, h->at.fp + 8), h->at.fp + 16, hot_word(h, h->at.fp));
 	if (native_frames(h) != UNWIND_JAVA || h->at.sp != a.sp) {
 		h->w->n = n;
@@ -130,8 +133,8 @@ static bool unwind_call_stub(struct hot *h)
 static bool hotspot_interpreted(struct hot *h)
 {
 	if (h->leaf && interpreter_resumes_sig(h->at.pc))
-		h->leaf = false; /* the registers still belong to the callee and may look like an
-				  * entry */
+		h->leaf = false; /* the registers still hold the callee's values and might be
+				  * mistaken for those of an entry */
 	if (h->leaf && interpreter_prologue_sig(h)) {
 		h->java_seen = true;
 		return true;
@@ -169,8 +172,8 @@ static bool hotspot_generated(struct hot *h)
 	return code_is_nmethod(&b) ? compiled_frame_sig(h, &b) : blob_frame_sig(h, &b);
 }
 
-/* The frame's caller was not found. The thread's anchor helps only while no Java frame was pushed:
- * after that it may describe another place. */
+/* Continues at the thread's anchor after a frame whose caller was not found. Once a Java frame was
+ * pushed, the anchor may describe another part of the stack. */
 static bool hotspot_recover(struct hot *h)
 {
 	struct anchor a;
@@ -197,7 +200,7 @@ static void hotspot_walk(struct hot *h)
 		}
 		if (!moved || h->broken)
 			return;
-		/* the walk goes upwards only, so that it ends */
+		/* each step must raise sp, so that the walk ends */
 		if (!hot_on_stack(h, h->at.sp) || h->at.sp < sp ||
 		    (h->at.sp == sp && !leaf && !h->leaf)) {
 			h->broken = "outside_stack";
@@ -213,8 +216,8 @@ static void find_stack(struct hot *h)
 	uint64_t base = h->thread ? load64_sig(h->thread + (uint32_t)vm_sig.thread_stack_base) : 0;
 
 	h->low = h->at.sp - ARCH_RED_ZONE;
-	/* native code may run on a separate stack far below (Go's, in its heap): the Java frames
-	 * are on the thread's own stack, and the anchor leads to them */
+	/* native code may run on another stack far below, such as Go's in its heap; the Java frames
+	 * are on the thread's own stack, to which the anchor leads */
 	h->high = base > h->at.sp ? base : h->at.sp + STACK_MAX;
 }
 
@@ -234,8 +237,8 @@ void hotspot_walk_sig(struct walk *w, void *ucontext)
 	w->broken = h.broken;
 }
 
-/* An interrupted pc may be anywhere; this one is the return address of a call, recorded by the
- * thread itself. */
+/* Unlike an interrupted pc, the anchor's pc is the return address of a call, recorded by the thread
+ * itself. */
 void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread, walk_enough_fn *enough)
 {
 	static const sigset_t nothing_blocked;
@@ -254,7 +257,7 @@ void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread, walk_enough_fn *en
 		return;
 	}
 	hot_move(&h, a.pc, a.sp, a.fp);
-	/* a virtual thread resumes, and none of its frames is back on the stack yet */
+	/* a virtual thread resumes, and all of its frames are still in chunks */
 	if (code_places_sig.enter_special && code_blob_sig(a.pc, &b) &&
 	    b.base == code_places_sig.enter_special)
 		(void)continuation_cross_sig(&h);

@@ -1,8 +1,8 @@
 /*
- * Interpreted frames on arm64 while they are built or torn down
+ * Interpreted frames on arm64 while they are built or removed
  * (templateInterpreterGenerator_aarch64, generate_fixed_frame; interp_masm_aarch64,
- * remove_activation). The instructions ahead tell them apart: an entry still has to set x29; a
- * return has only ret left.
+ * remove_activation). The following instructions distinguish the cases: an entry still has to set
+ * x29; a return only has a ret ahead.
  */
 #include "agent/walker/java/hotspot_priv.h"
 
@@ -10,15 +10,15 @@
 #define ENTRY_STEPS   64 /* instructions of an entry before the one that sets x29 */
 #define RETURN_STEPS  8
 #define LAST_SP_WORDS (-2)
-#define SENDER_STEPS  24 /* instructions from there to the one that stores the sender's sp */
+#define SENDER_STEPS  24 /* instructions from there up to the one that stores the sender's sp */
 
-/* add x29, sp, #n. Stubs have mov x29, sp after their stp, which has no n. */
+/* Is it add x29, sp, #n? Stubs use mov x29, sp, which is the same instruction with n = 0. */
 static bool sets_fp(uint32_t i)
 {
 	return (i & 0xffc003ff) == 0x910003fd && (i >> 10 & 0xfff);
 }
 
-/* stp xn, x19, [sp, #n]: with x13 up to 19 */
+/* Is it stp xn, x19, [sp, #n]? (x13 up to JDK 19) */
 static bool stores_sender_sp(uint32_t i)
 {
 	return (i & 0xffc07fe0) == (0xa90003e0 | machine_sender_sp_number() << 10);
@@ -30,7 +30,7 @@ static bool is_sender_sp(const struct hot *h, uint64_t sender_sp)
 	       sender_sp - h->at.sp < PART_MAX;
 }
 
-/* The caller of a method that is being entered or left is found. */
+/* Pushes the method that is being entered or left, if it is valid, and moves to its caller. */
 static bool interpreter_prologue_aarch64_entered(struct hot *h, uint64_t method, uint64_t pc,
 						 uint64_t sp, uint64_t fp)
 {
@@ -39,7 +39,8 @@ static bool interpreter_prologue_aarch64_entered(struct hot *h, uint64_t method,
 	return hot_move(h, pc, sp, fp);
 }
 
-/* x29 is the frame of the method in x12, and the method is not in a call (its last_sp is 0). */
+/* Is the frame at x29 that of the method in x12, and is this method not in a call (its last_sp is
+ * 0)? */
 static bool has_own_frame(const struct hot *h)
 {
 	uint64_t fp = h->at.fp;
@@ -48,7 +49,7 @@ static bool has_own_frame(const struct hot *h)
 	       !hot_word(h, fp + 8 * LAST_SP_WORDS);
 }
 
-/* From the entry point until x29 is set: the return address is in x30. */
+/* From the entry point until x29 is set, the return address is in x30. */
 static bool interpreter_aarch64_entry(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, p = h->at.pc;
@@ -70,7 +71,7 @@ static bool interpreter_aarch64_entry(struct hot *h)
 	return false;
 }
 
-/* From there until the slot of the sender's sp is written. */
+/* From then until the slot of the sender's sp is written. */
 static bool interpreter_aarch64_entry_late(struct hot *h)
 {
 	uint64_t fp = h->at.fp, method = h->regs.method, p = h->at.pc, pc;
@@ -93,7 +94,7 @@ static bool interpreter_aarch64_entry_late(struct hot *h)
 	return false;
 }
 
-/* The register from which the code up to @end sets sp to the sender's sp: 0 = sp is already set. */
+/* The value to which the code up to @end will set sp, the sender's sp; 0 = sp is already set. */
 static uint64_t sender_sp_ahead(const struct hot *h, uint64_t end)
 {
 	uint64_t x20 = h->regs.x20;
@@ -111,7 +112,7 @@ static uint64_t sender_sp_ahead(const struct hot *h, uint64_t end)
 	return 0;
 }
 
-/* The address of the ret or br x30 if nothing else is ahead of @p; 0 = there is more. */
+/* The address of a ret or br x30 to which straight-line code leads from @p; 0 = there is none. */
 static uint64_t return_ahead(uint64_t p)
 {
 	for (int step = 0; step < RETURN_STEPS; step++, p += 4) {
@@ -125,7 +126,7 @@ static uint64_t return_ahead(uint64_t p)
 	return 0;
 }
 
-/* A return: x29 and x30 are the caller's, or on top of the stack. */
+/* A return: the caller's x29 and x30 are in the registers or on top of the stack. */
 static bool interpreter_aarch64_return(struct hot *h)
 {
 	uint64_t pc = h->link, fp = h->at.fp, sp = h->at.sp, sender_sp;
@@ -155,14 +156,14 @@ static bool interpreter_prologue_aarch64_is_ordinary(const struct hot *h)
 	       return_known_java_sig(h, hot_word(h, fp + 8));
 }
 
-/* Entries of intrinsics (Math, CRC32, Reference.get) build no frame. */
+/* Entries of intrinsics (Math, CRC32, Reference.get), which build no frame. */
 static bool interpreter_aarch64_frameless(struct hot *h)
 {
 	uint64_t sp = is_sender_sp(h, h->regs.sender_sp) ? h->regs.sender_sp : h->at.sp;
 	uint64_t fp = h->at.fp;
 
-	if (arch_code(hot_word(h, fp + 8)) == h->link) /* except a small one to call the
-							* collector */
+	if (arch_code(hot_word(h, fp + 8)) == h->link) /* except for a pair of words around a call
+							* of the collector */
 		fp = hot_word(h, fp);
 	return return_fits_java_sig(h, h->link, fp, sp) &&
 	       interpreter_prologue_aarch64_entered(h, h->regs.method, h->link, sp, fp);

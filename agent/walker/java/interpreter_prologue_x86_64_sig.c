@@ -1,7 +1,7 @@
 /*
- * Interpreted frames on x86-64 while they are built or torn down: under -Xint one sample in twenty
- * (templateInterpreterGenerator_x86, remove_activation of the macro assembler). The contents of the
- * registers tell which case it is.
+ * Interpreted frames on x86-64 while they are built or removed (templateInterpreterGenerator_x86,
+ * remove_activation of the macro assembler): under -Xint one sample in twenty. The contents of the
+ * registers distinguish the cases.
  */
 #include "agent/walker/java/hotspot_priv.h"
 #include "agent/walker/native/instruction.h"
@@ -9,7 +9,8 @@
 #define PART_MAX	0x10000ull /* bytes from sp to the sender's sp at entry and return */
 #define ENTRY_FRAME_MAX 0x60ull /* bytes of the fixed part that an entry pushes */
 
-/* The caller of the method that is being entered is found. @method: 0 = do not push it. */
+/* Pushes the method that is being entered or left and moves to its caller. @method: 0 = do not push
+ * it. */
 static bool interpreter_prologue_x86_64_entered(struct hot *h, uint64_t method, uint64_t pc,
 						uint64_t sp, uint64_t fp)
 {
@@ -19,7 +20,7 @@ static bool interpreter_prologue_x86_64_entered(struct hot *h, uint64_t method, 
 	return true;
 }
 
-/* From the entry point until the bytecode pointer is set: rbx is the Method, r13 the sender's
+/* From the entry point until the bytecode pointer is set, rbx is the Method and r13 the sender's
  * sp. */
 static bool interpreter_x86_64_entry(struct hot *h)
 {
@@ -28,7 +29,7 @@ static bool interpreter_x86_64_entry(struct hot *h)
 	if (!method_check_sig(h->regs.rbx) || !hot_on_stack(h, r13) || r13 < sp ||
 	    r13 - sp >= PART_MAX)
 		return false;
-	if (hot_on_stack(h, fp) && fp >= sp && fp < r13) { /* fp is already its own */
+	if (hot_on_stack(h, fp) && fp >= sp && fp < r13) { /* fp is already that of the new frame */
 		pc = hot_word(h, fp + 8);
 		return return_known_java_sig(h, pc) &&
 		       interpreter_prologue_x86_64_entered(h, h->regs.rbx, pc, r13,
@@ -40,14 +41,15 @@ static bool interpreter_x86_64_entry(struct hot *h)
 		return interpreter_prologue_x86_64_entered(h, h->regs.rbx, top, r13, fp);
 	if (top == fp && return_fits_java_sig(h, second, fp, sp))
 		return interpreter_prologue_x86_64_entered(h, h->regs.rbx, second, r13, fp);
-	if (return_fits_java_sig(h, h->regs.rax, fp, sp)) /* the entry has popped the return address
-							   * to make room for the locals */
+	if (return_fits_java_sig(h, h->regs.rax, fp, sp)) /* the entry has popped the return
+							   * address, to reserve space for the
+							   * locals */
 		return interpreter_prologue_x86_64_entered(h, h->regs.rbx, h->regs.rax, r13, fp);
 	return false;
 }
 
-/* r13 already points to the ConstMethod or the bytecodes (a native method has none), but the Method
- * is not pushed yet. */
+/* Later in an entry: r13 already points to the ConstMethod or to the bytecodes (a native method has
+ * none), but the Method is not pushed yet. */
 static bool interpreter_x86_64_entry_late(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, method = h->regs.rbx, sender_sp, pc, code;
@@ -68,13 +70,13 @@ static bool interpreter_x86_64_entry_late(struct hot *h)
 	return interpreter_prologue_x86_64_entered(h, method, pc, sender_sp, hot_word(h, fp));
 }
 
-/* mov byte [r8 to r15 + x], N: JDK 25 clears a flag of the thread after `leave` */
+/* Is it mov byte [r8 to r15 + x], N, by which JDK 25 clears a flag of the thread after `leave`? */
 static bool interpreter_x86_64_sets_flag(const struct instruction *i)
 {
 	return instruction_is(i, OP_MOV_BYTE) && i->rm >= GPR_R8;
 }
 
-/* mov rsp, rbx or a similar register; jmp rdi: the return address is in rdi */
+/* Is it mov rsp, rbx (or another register) or jmp rdi? The return address is then in rdi. */
 static bool interpreter_x86_64_is_in_rdi(const struct instruction *i)
 {
 	return (instruction_is(i, OP_MOV_FROM) && i->wide && i->mod == 3 && i->reg == GPR_RSP) ||
@@ -82,7 +84,7 @@ static bool interpreter_x86_64_is_in_rdi(const struct instruction *i)
 }
 
 /* leave; (JDK 25: movb) pop r13; mov rsp, rbx; jmp r13: rbx is the sender's sp. Native methods use
- * rdi in place of r13, and their rbx may hold anything. */
+ * rdi instead of r13, and their rbx may hold anything. */
 static bool interpreter_x86_64_return(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, rbx = h->regs.rbx;
@@ -116,7 +118,7 @@ static bool interpreter_prologue_x86_64_is_ordinary(const struct hot *h)
 	       return_known_java_sig(h, hot_word(h, fp + 8));
 }
 
-/* Entries of intrinsics (Math, CRC32, Reference.get) build no frame. */
+/* Entries of intrinsics (Math, CRC32, Reference.get), which build no frame. */
 static bool interpreter_x86_64_frameless(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, r13 = h->regs.r13;
@@ -136,8 +138,8 @@ static bool interpreter_x86_64_frameless(struct hot *h)
 
 bool interpreter_prologue_sig(struct hot *h)
 {
-	/* the end of a native method also looks like a late entry, so its instructions are checked
-	 * first */
+	/* the end of a native method resembles a late entry, so returns are checked before late
+	 * entries */
 	if (interpreter_x86_64_entry(h) || interpreter_x86_64_return(h) ||
 	    interpreter_x86_64_entry_late(h))
 		return true;

@@ -1,11 +1,12 @@
 /*
  * Interpreted frames (frame_x86.hpp, frame_aarch64.hpp): the return address is at fp + 8, the
  * sender's sp at fp - 8, the Method at fp - 24. The bytecode pointer is in a register while the
- * frame is on top. interpreter_prologue_*_sig.c handles frames that are being built or torn down.
+ * frame is on top of the stack. interpreter_prologue_*_sig.c handles frames that are being built or
+ * removed.
  */
 #include "agent/walker/java/hotspot_priv.h"
 
-#define FRAME_MAX (1u << 20) /* the largest interpreted frame that is believed, in bytes */
+#define FRAME_MAX (1u << 20) /* the largest plausible interpreted frame, in bytes */
 
 bool interpreter_frame_sig(struct hot *h)
 {
@@ -19,7 +20,8 @@ bool interpreter_frame_sig(struct hot *h)
 		return false;
 	if (h->leaf)
 		bci = method_bci_sig(method, machine_bcp(&h->regs));
-	if (bci < 0) /* the slot is stale while the frame is on top */
+	if (bci < 0) /* the frame is not on top, or the register does not fit: the slot holds the
+		      * pointer */
 		bci = method_bci_sig(method, hot_word(h, fp + 8 * (int64_t)vm_sig.bcp_words));
 	pc = hot_word(h, fp + 8);
 	sender_sp = machine_sender_sp(fp, hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words));

@@ -1,8 +1,8 @@
 /*
- * Which words of the stack are return addresses. Nearly every wrong stack comes from a mistake
- * here: if the code has pushed words, the expected slot holds a stale return address that looks as
- * valid as the right one. So each candidate gets a score: does the call that ends there lead to the
- * callee?
+ * Decides which words of the stack are return addresses. Nearly every wrong stack comes from a
+ * mistake here: if the code has pushed words, the expected slot may hold a stale return address
+ * that looks as valid as the right one. So each candidate gets a score, by whether the call before
+ * it leads to the callee.
  */
 #include "agent/hotspot/continuation.h"
 #include "agent/walker/java/hotspot_priv.h"
@@ -24,8 +24,8 @@ bool return_is_deopt_sig(const struct blob *b, uint64_t pc)
 	return pc == mh || call_is_deopt_sig(pc, handler);
 }
 
-/* Is @pc, in the code cache, valid whatever the frame holds? Addresses in the interpreter are
- * not. */
+/* Is @pc, in the code cache, a valid return address whatever its frame holds? False for the
+ * interpreter's, where the frame must be checked. */
 static bool is_valid_java(uint64_t pc)
 {
 	struct blob b;

@@ -1,7 +1,7 @@
 /*
  * Reads an nmethod's debug information for a pc: the methods inlined there and their bytecode
  * indexes (debugInfo.hpp, pcDesc.hpp). A memo keeps decoded scopes by pc, because hot stacks
- * repeat. An entry is valid while the same compilation lies at the same place.
+ * repeat. An entry is valid as long as the same compilation is at the same address.
  */
 #include <stddef.h>
 #include "agent/hotspot/method_priv.h"
@@ -10,7 +10,7 @@
 
 #define PC_DESC_BYTES 16
 #define PC_DESCS_MAX  1000000
-#define SCOPES_MAX    128 /* inlined into each other */
+#define SCOPES_MAX    128 /* depth of inlining */
 #define MEMO_SLOTS    1024
 #define MEMO_FRAMES   6
 
@@ -69,9 +69,10 @@ static uint64_t metadata_at(const struct blob *b, uint32_t index)
 	return load64_sig(table + 8 * (uint64_t)(index - 1));
 }
 
-/* Finds the first PcDesc at or behind the pc; debug information belongs to the address after an
- * instruction. Returns the distance: 0 = exactly there; below 0 = it is the last one before the pc,
- * or there is none, as in a method that calls only GC barriers and has the two sentinels only. */
+/* Finds the first PcDesc at or behind the pc, because debug information is for the address after an
+ * instruction. Returns its address, 0 = none. @ret_distance: 0 = it is exactly at the pc; below 0 =
+ * it is the last one, before the pc, or there are only the two sentinels, as in a method that calls
+ * only GC barriers. */
 static uint64_t find_pc_desc(const struct debug_info *d, int32_t offset, int32_t *ret_distance)
 {
 	uint64_t n = (d->pcs_end - d->pcs) / PC_DESC_BYTES, low = 0, high;
@@ -89,8 +90,8 @@ static uint64_t find_pc_desc(const struct debug_info *d, int32_t offset, int32_t
 			low = middle + 1;
 	}
 	found = (int32_t)load32_sig(d->pcs + PC_DESC_BYTES * low);
-	if (found == INT32_MAX && low > 1) /* this is the sentinel at the end: take the PcDesc
-					    * before it */
+	if (found == INT32_MAX && low > 1) /* the sentinel at the end: the PcDesc before it is
+					    * used */
 		found = (int32_t)load32_sig(d->pcs + PC_DESC_BYTES * --low);
 	*ret_distance = found - offset;
 	return d->pcs + PC_DESC_BYTES * low;
@@ -123,7 +124,7 @@ static uint32_t push_scopes(struct hot *h, const struct blob *b, uint64_t pc)
 		hot_push_method_sig(h, method, bci < 0 ? 0 : bci, WIRE_KIND_INLINED);
 		n++;
 		if (sender >= at)
-			break; /* a scope's caller was written before it */
+			break; /* the scope of a caller is always at a lower offset */
 		at = sender;
 	}
 	return n;
@@ -159,7 +160,8 @@ bool scopes_memo_sig(struct hot *h, uint64_t pc, struct scopes_memo *ret)
 
 	if (sequence & 1 || m->pc != pc || n > MEMO_FRAMES || w->n + n > WALK_FRAMES_MAX)
 		return false;
-	/* a freed block keeps its words when the JVM splits it and reuses its end */
+	/* the id alone is not enough, because the start of a freed block keeps its words if the JVM
+	 * reuses only its end */
 	if (m->epoch != __atomic_load_n(&scopes_epoch_sig, __ATOMIC_RELAXED) ||
 	    !code_is_used_sig(m->base) || compile_id(m->base) != m->compile_id)
 		return false;
@@ -179,7 +181,7 @@ static void scopes_remember(const struct hot *h, const struct blob *b, uint64_t 
 		return;
 	for (uint32_t i = first; i < h->w->n; i++)
 		if (!wire_kind_is_method(h->w->frames[i].kind))
-			return; /* a name did not fit */
+			return; /* a method's name could not be stored */
 	sequence = __atomic_load_n(&m->sequence, __ATOMIC_RELAXED);
 	if (sequence & 1 || !__atomic_compare_exchange_n(&m->sequence, &sequence, sequence + 1,
 							 false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -197,7 +199,7 @@ static void scopes_remember(const struct hot *h, const struct blob *b, uint64_t 
 	__atomic_store_n(&m->sequence, sequence + 2, __ATOMIC_RELEASE);
 }
 
-/* ---- names of a compiled frame --------------------------------------------------------------- */
+/* ---- methods of a compiled frame ------------------------------------------------------------- */
 
 static uint8_t tier_of(const struct blob *b)
 {

@@ -1,7 +1,7 @@
 /*
  * Runs the call frame programs of .eh_frame (DWARF 4, section 6.4; LSB core, "Exception Frames")
- * and keeps the rules that a walk needs: those of the CFA, the return address and fp. FDEs are
- * visited through the sorted table of .eh_frame_hdr, so that the rows come out sorted.
+ * and keeps the rules that a walk needs: for the CFA, the return address and fp. FDEs are visited
+ * in the order of the sorted table of .eh_frame_hdr, so that the rows are sorted too.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -18,11 +18,11 @@
 struct cursor {
 	const uint8_t *p, *end;
 	uint64_t shift; /* address in the library = p + shift */
-	bool bad; /* after a failure nothing is left to be read */
+	bool bad; /* a read has failed; then p = end */
 };
 
-/* Offsets from the CFA; 0 = not saved. ODD stands for a rule that cannot be packed; no compiler
- * emits this offset. */
+/* Offsets from the CFA in bytes; 0 = not saved. ODD, an offset that no compiler emits, stands for a
+ * rule that cannot be packed. */
 #define ODD 1
 struct rules {
 	int32_t cfa_offset, fp_offset, ra_offset;
@@ -32,15 +32,16 @@ struct rules {
 
 struct output {
 	uint64_t base;
-	struct cfi_row last; /* may still change: the next row may begin at the same pc */
-	uint32_t packed_rule; /* of the row before it */
+	struct cfi_row last; /* not packed yet, because the next row may begin at the same pc and
+			      * replace it */
+	uint32_t packed_rule; /* the rule that was packed last */
 	bool any, full;
 	bool ended; /* the last row marks the end of a function */
 };
 
-/* What FDEs inherit from their CIE. */
+/* The part of a CIE that its FDEs inherit. */
 struct cie {
-	uint64_t address; /* 0 = nothing was read yet */
+	uint64_t address; /* 0 = no CIE was read yet */
 	uint64_t code_align;
 	int64_t data_align;
 	uint8_t pointer_encoding;
@@ -87,7 +88,7 @@ static uint64_t take_long_uleb(struct cursor *c)
 
 static inline uint64_t take_uleb(struct cursor *c)
 {
-	if (c->p < c->end && *c->p < 128) /* nearly all */
+	if (c->p < c->end && *c->p < 128) /* nearly all numbers have one byte */
 		return *c->p++;
 	return take_long_uleb(c);
 }
@@ -176,8 +177,9 @@ static inline void cfi_emit(struct output *out, uint64_t pc, uint32_t rule)
 	uint64_t offset = pc - out->base;
 
 	if (offset > UINT32_MAX || (out->any && offset < out->last.pc))
-		return; /* the function overlaps an earlier one, whose rows stay */
-	/* no code runs in the padding between two functions, so it gets no row */
+		return; /* the function overlaps an earlier one, whose rows are kept */
+	/* a new row replaces the last one if that has no bytes, or is only the padding after a
+	 * function's end, which is never executed */
 	if (out->any && offset - out->last.pc >= (out->ended ? FUNCTION_ALIGN : 1)) {
 		if (out->last.rule == rule)
 			return;
@@ -215,7 +217,7 @@ static inline void cfi_restore(struct rules *r, const struct rules *initial, uin
 		r->ra_offset = initial->ra_offset;
 }
 
-/* Operands are in the CIE's alignment factors. */
+/* Operands count in units of the CIE's data alignment factor. */
 static inline int64_t cfi_scaled(const struct cie *cie, uint64_t n)
 {
 	return (int64_t)(n * (uint64_t)cie->data_align);
@@ -228,14 +230,15 @@ static void set_cfa(struct rules *r, uint64_t reg, int64_t offset)
 	r->expression = r->plt = false;
 }
 
-/* CFA = sp + 8 + ((pc & 15) >= 11) * 8: what linkers write for the PLT, always as these bytes */
+/* Is it CFA = sp + 8 + ((pc & 15) >= 11) * 8? Linkers emit this expression for the PLT, always as
+ * the same 11 bytes. */
 static bool is_plt_expression(const struct cursor *c, uint64_t len)
 {
 	return len == 11 && (size_t)(c->end - c->p) >= 11 && c->p[0] == 0x77;
 }
 
-/* Applies an instruction that sets rules; the most frequent ones have their cases in the loop
- * below. Returns false on an unknown one. */
+/* Applies one instruction that sets rules; cfi_run() handles the most frequent ones itself. false =
+ * the instruction is unknown. */
 static bool run_one(struct cursor *c, uint8_t op, const struct cie *cie,
 		    const struct rules *initial, struct rules *r)
 {
@@ -301,8 +304,8 @@ static bool run_one(struct cursor *c, uint8_t op, const struct cie *cie,
 	case 0x13: /* def_cfa_offset_sf */
 		r->cfa_offset = offset_of(cfi_scaled(cie, (uint64_t)take_sleb(c)));
 		break;
-	case 0x2d: /* AARCH64_negate_ra_state: the return address is signed, and is stripped anyway
-		    */
+	case 0x2d: /* AARCH64_negate_ra_state: the return address is signed; the walker strips
+		    * signatures anyway */
 		break;
 	case 0x2e: /* GNU_args_size */
 		take_uleb(c);
@@ -327,9 +330,9 @@ static inline bool is_short(const struct cursor *c)
 }
 
 /*
- * Runs a program with the initial rules @r and returns the rules at its end; @out is NULL for the
- * program of a CIE, which has no rows. The cases here make up nearly all of a library: @c and @r
- * stay in registers for them, and other functions get copies.
+ * Runs a program with the initial rules @r and returns the rules at its end. @out: gets the rows;
+ * NULL for the program of a CIE, which has none. Nearly all instructions are handled here, where @c
+ * and @r stay in registers; the functions for the rest get copies.
  */
 static inline struct rules cfi_run(struct cursor c, const struct cie *cie, uint64_t pc,
 				   struct rules r, struct output *out)
@@ -380,7 +383,7 @@ static inline struct rules cfi_run(struct cursor c, const struct cie *cie, uint6
 
 			c = rest;
 			r = then;
-			r.expression |= !known; /* better no rule than a wrong one */
+			r.expression |= !known; /* no rule is better than a wrong one */
 			if (!known)
 				break;
 		}
@@ -462,7 +465,7 @@ static bool read_cie(const struct cfi_bytes *frame, uint64_t address, struct cie
 	} while (letters[n++]);
 	ret->code_align = take_uleb(&c);
 	ret->data_align = take_sleb(&c);
-	take_uleb(&c); /* number of the return address register */
+	take_uleb(&c); /* skip the number of the return address register */
 	if (c.bad || !read_augmentation(&c, letters, ret))
 		return false;
 	ret->initial = cfi_run(c, ret, 0, ret->initial, NULL);
@@ -470,7 +473,7 @@ static bool read_cie(const struct cfi_bytes *frame, uint64_t address, struct cie
 	return true;
 }
 
-/* @cie: of the previous FDE; most often this FDE has the same one. */
+/* @cie: that of the previous FDE, which most often is also that of this one. */
 static void read_fde(const struct cfi_bytes *frame, uint64_t address, struct cie *cie,
 		     struct output *out)
 {
@@ -507,7 +510,7 @@ static bool read_header(const struct cfi_bytes *header, struct cursor *ret, uint
 	*ret_frame = take_pointer(&c, frame, header->address);
 	*ret_count = take_pointer(&c, count, header->address);
 	*ret = c;
-	/* linkers write only pairs of 32-bit offsets from the header */
+	/* linkers emit only tables of pairs of 32-bit offsets from the header */
 	return !c.bad && table == 0x3b;
 }
 

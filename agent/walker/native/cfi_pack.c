@@ -1,4 +1,4 @@
-/* See cfi.h. Only the agent's thread makes tables, so one is made at a time. */
+/* See cfi.h. Only the agent's thread makes tables, so there is one packer. */
 #include <errno.h>
 #include <string.h>
 #include "agent/walker/native/cfi.h"
@@ -8,15 +8,16 @@
 
 static struct {
 	struct cfi_table *to;
-	uint32_t words_max; /* number of to->words, which hold only rows until the end */
+	uint32_t words_max; /* number of to->words, which hold only rows until cfi_pack_end() */
 	uint32_t n_rows, n_blocks, n_rules;
 	uint32_t first_block;
 	uint32_t rules[CFI_RULES_MAX];
-	uint32_t blocks[CFI_BLOCKS_MAX]; /* the first row of each */
-	uint16_t slots[HASH_SLOTS]; /* number of a rule, by the rule's hash */
+	uint32_t blocks[CFI_BLOCKS_MAX]; /* index of the first row of each block */
+	uint16_t slots[HASH_SLOTS]; /* hash table: the numbers of rules; 0 = free */
 } packer;
 
-/* The rule's number; a new rule gets one. 0 (CFI_NONE) = there are too many. */
+/* The number of a rule, which is assigned if the rule is new. 0 (CFI_NONE) = there are too many
+ * rules. */
 static uint32_t rule_number(uint32_t rule)
 {
 	uint32_t at = rule * 2654435761u >> (32 - HASH_BITS);
@@ -59,7 +60,7 @@ bool cfi_pack_row(const struct cfi_row *row)
 	return true;
 }
 
-/* Writes what follows the rows: the first row of each block, and the rules. */
+/* Writes the blocks and the rules, which follow the rows. */
 long cfi_pack_end(void)
 {
 	struct cfi_table *t = packer.to;

@@ -1,5 +1,6 @@
-/* A rule of arm64. Bits 3-16: the CFA's offset / 8. Bits 17-30: how many words below the CFA x30 is
- * saved (0 = it is still in x30). Bit 31: x29 is saved below x30, as the pair that stp stores. */
+/* A rule on arm64. Bits 3-16: the CFA's offset / 8. Bits 17-30: number of words below the CFA at
+ * which x30 is saved (0 = it is still in x30). Bit 31: x29 is saved in the word below x30, as stp
+ * stores the pair. */
 #pragma once
 
 #define CFI_RULE_FIELD 0x3fffu

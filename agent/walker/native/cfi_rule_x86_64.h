@@ -1,5 +1,6 @@
-/* A rule of x86-64. Bits 3-18: the CFA's offset / 8. Bits 19-31: how many words below the CFA fp is
- * saved. The return address is always the word below the CFA. */
+/* A rule on x86-64. Bits 3-18: the CFA's offset / 8. Bits 19-31: number of words below the CFA at
+ * which fp is saved (0 = it is still in rbp). The return address is always in the word below the
+ * CFA. */
 #pragma once
 
 static inline uint64_t cfi_rule_offset(uint32_t rule)

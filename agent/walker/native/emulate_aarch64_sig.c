@@ -1,5 +1,5 @@
-/* arm64: unwind_sig.c finds the caller of native code without rows by x30 or x29,
- * emulate_stub_aarch64_sig.c that of stubs. */
+/* Not needed on arm64: unwind_sig.c finds the caller of native code without rows by x30 or x29, and
+ * emulate_stub_aarch64_sig.c finds that of stubs. */
 #include "agent/walker/native/emulate.h"
 
 enum emulation_end emulate_sig(struct emulation *f, uint32_t steps_max)

@@ -89,7 +89,7 @@ static void pop_into(struct emulation *f, unsigned reg)
 
 /* ---- what an instruction does ---------------------------------------------------------------- */
 
-/* The address of a memory operand, if it is relative to rsp or rbp. */
+/* The address of a memory operand; false = it is not relative to rsp or rbp. */
 static bool emulate_x86_64_operand(const struct emulation *f, const struct instruction *i,
 				   uint64_t *ret)
 {
@@ -104,8 +104,8 @@ static void move_from(struct emulation *f, const struct instruction *i)
 {
 	uint64_t at, value;
 
-	/* HotSpot's exception stubs save the pc of the throw in the thread and load it into rdx
-	 * again */
+	/* HotSpot's exception stubs save the pc that threw in the thread and load it into rdx
+	 * again, so rdx keeps its value */
 	if (i->mod != 3 && i->base == GPR_THREAD && i->reg == GPR_RDX)
 		return;
 	if (i->wide && i->mod == 3 && emulation_knows(f, i->rm))
@@ -172,11 +172,11 @@ static enum step group_five(struct emulation *f, const struct instruction *i)
 	case 2:
 	case 3:
 		f->known &= 1u << GPR_RSP | 1u << GPR_RBP | 1u << 3 |
-			    0xf000u; /* what a function keeps */
+			    0xf000u; /* callee-saved registers keep their values */
 		return STEP_ON;
 	case 4:
 		if (i->mod != 3 && i->base == INSTRUCTION_NO_BASE)
-			return STEP_LOST; /* a table of a switch */
+			return STEP_LOST; /* the jump table of a switch */
 		f->pc = i->mod == 3 ? emulate_x86_64_get(f, i->rm) : 0;
 		return STEP_JUMPED;
 	case 5:
@@ -191,8 +191,8 @@ static enum step group_five(struct emulation *f, const struct instruction *i)
 	}
 }
 
-/* Handles the rest of the one-byte map: a general register that the instruction writes is unknown
- * afterwards. */
+/* Handles the other opcodes of the one-byte map: a general register that the instruction writes
+ * becomes unknown. */
 static void forget_written(struct emulation *f, const struct instruction *i)
 {
 	uint8_t op = i->op;
@@ -209,7 +209,7 @@ static void forget_written(struct emulation *f, const struct instruction *i)
 		emulate_x86_64_forget(f, GPR_RAX);
 	} else if (!i->has_modrm || op == 0x84 || op == 0x85 || (op >= 0x38 && op <= 0x3b) ||
 		   (op >= 0xd8 && op <= 0xdf)) {
-		return; /* compares and tests write flags alone */
+		return; /* compares and tests write only flags */
 	} else if (op == 0x63 || op == 0x69 || op == 0x6b || (op < 0x40 && (op & 2))) {
 		emulate_x86_64_forget(f, i->reg);
 	} else if (op == 0x86 || op == 0x87) {
@@ -327,8 +327,8 @@ static bool is_branch(const struct instruction *i)
 	       (i->map == MAP_0F && !i->vector && i->op >= 0x80 && i->op <= 0x8f);
 }
 
-/* pop rdi; mov rsp, r13; jmp rdi: the end of the interpreter's intrinsics, which preserve r13 in
- * calls. */
+/* Is it the mov of pop rdi; mov rsp, r13; jmp rdi, while r13 is unknown? So end the interpreter's
+ * intrinsics, which keep the sender's sp in r13. */
 static bool is_lost_sender(struct emulation *f, const struct instruction *i)
 {
 	bool moves = !i->vector && i->map == MAP_ONE && i->mod == 3 && i->wide &&
@@ -353,7 +353,8 @@ static enum step emulate_x86_64_step(struct emulation *f, const struct instructi
 	else if (!i->vector && i->map == MAP_0F)
 		s = step_0f(f, i);
 	else if (i->vector && i->map != MAP_0F)
-		emulate_x86_64_forget(f, i->reg); /* BMI: some of these write a general register */
+		emulate_x86_64_forget(f, i->reg); /* BMI instructions: some of them write a general
+						   * register */
 	/* rsp must be known and point into the stack */
 	if (s != STEP_LOST && (!emulation_knows(f, GPR_RSP) || f->reg[GPR_RSP] % 8 ||
 			       f->reg[GPR_RSP] < f->low - 4096 || f->reg[GPR_RSP] > f->high))
@@ -361,8 +362,8 @@ static enum step emulate_x86_64_step(struct emulation *f, const struct instructi
 	return s;
 }
 
-/* What is needed to try another path. The height of the stack at an instruction is the same on each
- * path, so trying each place once loses nothing. */
+/* The state at a branch, from which another path is tried. The depth of the stack at an instruction
+ * is the same on each path, so it is enough to try each target once. */
 struct path {
 	uint64_t pc, rax, rdx, rsp, rbp, r13;
 	uint32_t known, n_stored;
@@ -375,7 +376,7 @@ struct paths {
 	uint32_t n_seen;
 };
 
-/* Records @pc. False if it was recorded before, or there is no room. */
+/* Records @pc; false = it was recorded before, or there is no room. */
 static bool is_new(struct paths *w, uint64_t pc)
 {
 	uint32_t i = (uint32_t)(pc ^ pc >> 6) % SEEN_MAX;
@@ -444,8 +445,7 @@ enum emulation_end emulate_sig(struct emulation *f, uint32_t steps_max)
 			return EMULATE_RETURNED;
 		if (s == STEP_JUMPED && steps_max <= EMULATE_STEPS_STUB)
 			return EMULATE_JUMPED;
-		if (s == STEP_JUMPED) { /* compiled code has such a jump in a switch, whose cases
-					 * follow */
+		if (s == STEP_JUMPED) { /* a switch in compiled code: its cases follow the jump */
 			f->pc = next;
 			s = STEP_ON;
 		}

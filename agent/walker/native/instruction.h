@@ -1,4 +1,4 @@
-/* One instruction of x86-64: its length, its opcode and its operands. */
+/* Decodes one x86-64 instruction: its length, its opcode and its operands. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,7 +38,7 @@ enum opcode {
 	OP_POP = 0x58, /* + register */
 	OP_JCC_SHORT = 0x70, /* + condition */
 	OP_JNE_SHORT = 0x75,
-	OP_ARITHMETIC_32 = 0x81, /* the operation is in the ModRM byte, the immediate has 32 bits */
+	OP_ARITHMETIC_32 = 0x81, /* operation in the ModRM byte, 32-bit immediate */
 	OP_ARITHMETIC_8 = 0x83,
 	OP_TEST = 0x85,
 	OP_MOV_TO = 0x89, /* mov operand, register */
@@ -54,7 +54,7 @@ enum opcode {
 	OP_JMP = 0xe9,
 	OP_JMP_SHORT = 0xeb,
 	OP_TEST_BYTE = 0xf6,
-	OP_GROUP_5 = 0xff, /* call, jmp and push through an operand, by the ModRM byte */
+	OP_GROUP_5 = 0xff, /* operation (call, jmp, push) in the ModRM byte */
 };
 
 enum { /* of the two-byte map */
@@ -71,15 +71,16 @@ enum { ARITHMETIC_AND = 4, ARITHMETIC_SUB = 5, ARITHMETIC_CMP = 7 };
 enum { GROUP_5_CALL = 2, GROUP_5_JMP = 4 };
 
 struct instruction {
-	uint8_t length; /* bytes; 0 = none that is known */
+	uint8_t length; /* in bytes; 0 = unknown instruction */
 	uint8_t map; /* enum instruction_map */
 	uint8_t op;
 	bool wide; /* REX.W */
 	bool vector; /* VEX or EVEX: no general register is written */
 	bool has_modrm;
-	uint8_t mod, reg, rm; /* reg and rm with their REX bits */
-	uint8_t op_reg; /* of opcodes that carry a register in their low bits */
-	/* memory operand [base + displacement], without an index; 0xff = another kind */
+	uint8_t mod, reg, rm; /* reg and rm include their REX bits */
+	uint8_t op_reg; /* the register in the opcode's low bits, of opcodes that have one */
+	/* of a memory operand [base + displacement] without an index; INSTRUCTION_NO_BASE = another
+	 * kind */
 	uint8_t base;
 	int32_t displacement;
 	int64_t immediate; /* sign-extended */
@@ -87,7 +88,7 @@ struct instruction {
 
 #define INSTRUCTION_NO_BASE 0xff
 
-/* Decodes one instruction. @bytes: INSTRUCTION_BYTES_MAX + 1 of them. false = an unknown
+/* Decodes one instruction. @bytes: INSTRUCTION_BYTES_MAX + 1 bytes. false = an unknown
  * instruction. */
 bool instruction_decode_sig(const uint8_t *bytes, struct instruction *ret);
 /* Decodes the instruction at @pc. Call it between guard_begin_sig() and the end of the walk. Bytes
@@ -140,7 +141,7 @@ static inline bool instruction_computes(const struct instruction *i, uint8_t ope
 	       (instruction_is(i, OP_ARITHMETIC_8) || instruction_is(i, OP_ARITHMETIC_32));
 }
 
-/* Is it @how (GROUP_5_CALL or GROUP_5_JMP) to the address in @reg? */
+/* Is it a call or jump (@how: GROUP_5_CALL or GROUP_5_JMP) to the address in @reg? */
 static inline bool instruction_goes_to(const struct instruction *i, uint8_t how, uint8_t reg)
 {
 	return instruction_is(i, OP_GROUP_5) && i->mod == 3 && i->reg == how && i->rm == reg;

@@ -7,7 +7,7 @@
 struct decoder {
 	const uint8_t *bytes;
 	uint32_t at;
-	bool narrow; /* prefix 66: immediates of 16 bits */
+	bool narrow; /* prefix 66: immediates have 16 bits */
 	uint8_t rex_r, rex_x, rex_b; /* 8 or 0 */
 };
 
@@ -50,7 +50,8 @@ static bool has_modrm_0f(uint8_t op)
 	}
 }
 
-/* Bytes of the immediate operand in the one-byte map; @four: 4, or 2 with prefix 66. */
+/* Bytes of the immediate operand of an opcode in the one-byte map; @four: 4, or 2 with prefix
+ * 66. */
 static uint32_t immediate_one(const struct instruction *i, uint32_t four)
 {
 	uint8_t op = i->op;
@@ -208,7 +209,7 @@ static void take_modrm(struct decoder *d, struct instruction *i)
 		if ((sib >> 3 & 7) != 4 || d->rex_x)
 			base = INSTRUCTION_NO_BASE;
 	}
-	if (i->mod == 0 && rm == 5) { /* relative to rip, or without a base */
+	if (i->mod == 0 && rm == 5) { /* relative to rip, or an absolute address */
 		i->displacement = (int32_t)instruction_x86_64_take(d, 4);
 		return;
 	}

@@ -1,7 +1,7 @@
 /*
- * See maps.h. A mapping is identified by (start, end, file, offset). One that is still there keeps
- * its rows and its generation. One that is gone is kept until its slot is needed and no handler can
- * be reading it.
+ * See maps.h. A mapping is identified by start, end, file and offset. A mapping that is still there
+ * in the next pass keeps its rows and its generation. One that is gone is freed in a later pass,
+ * when no handler can be reading it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,11 +21,11 @@
 struct mapping {
 	struct walk_mapping shown; /* shown.path is owned */
 	uint64_t device, inode;
-	uint64_t base; /* of the ELF header */
+	uint64_t base; /* address of the ELF header */
 	struct cfi_table *rows; /* owned; NULL = none */
 	bool musl;
-	bool no_room; /* for its rows */
-	bool seen; /* in the current pass */
+	bool no_room; /* there was no room for its rows */
+	bool seen; /* found in the current pass */
 	struct mapping *next; /* next in the list of retired mappings */
 };
 
@@ -175,7 +175,8 @@ static bool maps_is_permanent(uint64_t from, uint64_t to)
 	return from >= maps.stays_low && to > from && to <= maps.stays_high;
 }
 
-/* Bytes to be read and released: a copy, or the original where nothing unmaps it. */
+/* Bytes to read, to be given back by return_range(): a copy, or the original if it is never
+ * unmapped. */
 static const uint8_t *borrow_range(struct safe_copy *copy, uint64_t from, uint64_t to)
 {
 	return maps_is_permanent(from, to) ? (const uint8_t *)(uintptr_t)from
@@ -212,7 +213,7 @@ static size_t whole_pages(size_t bytes)
 	return (bytes + page - 1) & ~(page - 1);
 }
 
-/* Builds the rows in more memory than they need, then returns the rest. */
+/* Builds the rows in as much memory as they may need, then unmaps the rest. */
 static int build_rows(struct mapping *m, const struct cfi_bytes *header,
 		      const struct cfi_bytes *frame)
 {
@@ -258,8 +259,8 @@ static int load_rows(struct safe_copy *copy, const struct elf_image *image, stru
 	return r;
 }
 
-/* Reads the build-id and the rows of a new mapping. A file with several executable segments has the
- * same tables for each; this is rare enough to keep them twice. */
+/* Reads the build-id and the rows of a new mapping. A file with several executable segments gets
+ * the same rows for each, which is rare enough to be acceptable. */
 static void load_image(struct safe_copy *copy, struct mapping *m)
 {
 	struct elf_image image;
@@ -283,7 +284,7 @@ static bool maps_same(const struct mapping *m, const struct maps_line *line)
 struct pass {
 	struct mapping *found[MAPS_MAX];
 	uint32_t n, fresh, left_out;
-	uint64_t base, device, inode; /* the file whose first page was seen last */
+	uint64_t base, device, inode; /* the last file whose first page was found */
 };
 
 static struct mapping *find_known(const struct maps_line *line)
@@ -299,8 +300,8 @@ static bool mapping_stays(const struct mapping *m)
 	return maps_is_permanent(m->shown.start, m->shown.end);
 }
 
-/* With too many mappings the lowest addresses are dropped: usually those were loaded last, and
- * libjvm is not among them. */
+/* Leaves out the mapping with the lowest address, unless that is permanent: usually it was loaded
+ * last. */
 static void maps_make_room(struct pass *pass)
 {
 	uint32_t at = mapping_stays(pass->found[0]) ? 1 : 0;
@@ -409,7 +410,7 @@ static void free_retired(void)
 	maps.retired_table = NULL;
 }
 
-/* Changes the handler's table last; mappings that it no longer names are retired. */
+/* Publishes the new table after all else is set; mappings that are not in it are retired. */
 static int maps_adopt(struct pass *pass)
 {
 	struct unwind_table *table;
@@ -431,8 +432,8 @@ static int maps_adopt(struct pass *pass)
 	maps.generation++;
 	table = maps_make_table();
 	if (!table)
-		table = calloc(1, sizeof(*table)); /* better no native unwinding than reading freed
-						    * rows */
+		table = calloc(1, sizeof(*table)); /* without memory the table is empty: no native
+						    * unwinding is better than reading freed rows */
 	maps.retired_table = unwind_publish(table);
 	return table ? 0 : -ENOMEM;
 }
@@ -454,8 +455,9 @@ static void load_fresh(struct pass *pass)
 
 	if (!pass->fresh || safe_copy_open(&copy) < 0)
 		return;
-	/* in this order, because the memory may not suffice for all: libjvm matters most, and
-	 * libraries that were loaded early, like libc, usually have the highest addresses */
+	/* permanent ones first, then by falling address, because there may not be room for all:
+	 * libjvm is the most important, and libraries that were loaded early, like libc, usually
+	 * have the highest addresses */
 	for (int first = 1; first >= 0; first--)
 		for (uint32_t i = pass->n; i-- > 0;)
 			if (!pass->found[i]->seen && mapping_stays(pass->found[i]) == first)
@@ -465,14 +467,15 @@ static void load_fresh(struct pass *pass)
 
 int maps_refresh(void)
 {
-	static struct pass pass; /* 8 KiB are too much for the agent's small stack */
+	static struct pass pass; /* static, because 8 KiB are too much for the agent's small
+				  * stack */
 	uint64_t counters[2] = { 0, 0 };
 	int r;
 
 	if (maps.retired || maps.retired_table) {
 		if (!guard_is_quiescent())
-			return 0; /* the next pass does it: at most one set of retired tables
-				   * exists */
+			return 0; /* the next call does it, so that there is at most one set of
+				   * retired tables */
 		free_retired();
 	}
 	dl_iterate_phdr(maps_on_object, counters);
@@ -518,7 +521,7 @@ void maps_free(void)
 	if ((maps.retired || maps.retired_table) && guard_is_quiescent())
 		free_retired();
 	if (maps.retired || maps.retired_table)
-		return; /* a handler is running: the tables stay and serve the next session */
+		return; /* a handler is running: the tables stay, for the next session */
 	(void)maps_adopt(&nothing);
 	if (guard_is_quiescent())
 		free_retired();

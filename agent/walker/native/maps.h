@@ -1,7 +1,7 @@
 /*
  * The executable file mappings of the process. The agent's thread reads them from /proc/self/maps
- * and publishes them to the handler as unwind ranges (unwind.h); the writer asks which mapping a pc
- * lies in.
+ * and publishes them to the handler as unwind ranges (unwind.h); the writer looks up the mapping of
+ * a pc.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include "agent/base/walk.h"
 
-#define MAPS_MAX      1024 /* executable mappings; further ones are counted and left out */
+#define MAPS_MAX      1024 /* executable mappings; any further ones are left out, and counted */
 #define MAPS_ROWS_MAX (4u << 20) /* bytes of all unwind rows */
 
 /* One line of /proc/PID/maps. */
@@ -25,14 +25,16 @@ struct maps_line {
 /* Parses one line (without its newline); false if it is malformed. Pure. */
 bool maps_parse_line(const char *line, size_t len, struct maps_line *ret);
 
-/* Tells that the library in [low, high) is never unloaded, so that its tables are read in place. */
+/* Declares that the library in [low, high) is never unloaded, so that its tables can be read
+ * without a copy. */
 void maps_stays(uint64_t low, uint64_t high);
-/* Reads what has changed and publishes it. 0, or -errno (the old state remains). */
+/* Reads changes and publishes them. 0, or -errno, and then the old state remains. */
 int maps_refresh(void);
 bool maps_find(uint64_t pc, struct walk_mapping *ret);
-/* Drops everything; rows that a handler may be reading stay until the next refresh. */
+/* Frees everything, except for rows that a handler may be reading: these stay until the next
+ * refresh. */
 void maps_free(void);
 uint64_t maps_bytes(void);
-/* Number of libraries without rows for lack of memory, and of mappings beyond MAPS_MAX: native
- * stacks end in them. */
+/* Number of mappings whose rows did not fit into MAPS_ROWS_MAX, and of mappings beyond MAPS_MAX:
+ * native stacks end in them. */
 uint32_t maps_left_out(void);

@@ -4,12 +4,12 @@
 #include <unistd.h>
 #include "agent/walker/native/safe_copy.h"
 
-#define PIPE_BYTES 65536 /* a pipe's capacity; smaller where the kernel grants one page */
+#define PIPE_BYTES 65536 /* a pipe's capacity */
 
 int safe_copy_open(struct safe_copy *ret)
 {
-	/* O_NONBLOCK: the pipe has only one page when its user has exceeded the limit of pipe
-	 * memory, pipe(7) */
+	/* O_NONBLOCK, so that a write is cut instead of blocking: a pipe has only one page if its
+	 * user has exceeded the limit of pipe memory, pipe(7) */
 	return syscall(SYS_pipe2, ret->fd, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : 0;
 }
 

@@ -1,6 +1,7 @@
 /*
- * Copies memory that another thread may unmap at any moment (dlclose): writing it to a pipe gives
- * EFAULT where a load would raise SIGSEGV, and no seccomp profile forbids writing to a pipe.
+ * Copies memory that another thread may unmap at any moment (dlclose), by writing it to a pipe: if
+ * the memory is gone, write() fails with EFAULT where a load would raise SIGSEGV. No seccomp
+ * profile forbids writing to a pipe.
  */
 #pragma once
 
@@ -13,5 +14,5 @@ struct safe_copy {
 
 int safe_copy_open(struct safe_copy *ret);
 void safe_copy_close(struct safe_copy *copy);
-/* 0, or -EFAULT when any of the bytes cannot be read. */
+/* 0, or -EFAULT if any of the bytes cannot be read. */
 int safe_copy(struct safe_copy *copy, void *to, uint64_t address, size_t len);

@@ -1,7 +1,7 @@
 /*
  * The unwinder of native code in the signal handler, and the table that the agent's thread prepares
- * for it: executable mappings, sorted, with their unwind rows. A published table never changes; a
- * replaced one is freed when no handler can be reading it any more.
+ * for it: executable mappings, sorted, with their unwind rows. A published table never changes;
+ * after its replacement it is freed when no handler can be reading it any more.
  */
 #pragma once
 
@@ -14,10 +14,10 @@
 #define NATIVE_FRAMES_MAX 256
 
 struct unwind_range {
-	uint64_t start, end; /* executable bytes */
-	uint64_t base; /* the pc of a row is relative to this */
+	uint64_t start, end; /* addresses of the executable bytes */
+	uint64_t base; /* address from which the pc of a row counts */
 	const struct cfi_table *rows; /* NULL = none */
-	bool musl; /* libc without useful rows (musl): threads begin in its code */
+	bool musl; /* it is musl's libc, which has no useful rows, and in which threads begin */
 };
 
 struct unwind_table {
@@ -26,18 +26,19 @@ struct unwind_table {
 	struct unwind_range ranges[];
 };
 
-/* Agent's thread. Publishes a table and returns the one it replaces (NULL at first). */
+/* Agent's thread. Publishes a table and returns the one that it replaces (NULL at first), which the
+ * caller owns. */
 struct unwind_table *unwind_publish(struct unwind_table *table);
 uint64_t unwind_cache_bytes(void);
 
-/* The stack of the interrupted thread, from sp upwards, as far as its pages are readable. */
+/* The stack of the interrupted thread, from sp upwards, as far as its pages can be read. */
 struct unwind_stack {
 	uint64_t sp; /* of the interrupted instruction */
 	uint64_t low, high; /* known to be readable */
-	uint64_t link; /* return address of the interrupted code if it is in a register; set by the
-			* caller, which has the context. 0 = it is on the stack */
-	uint64_t context; /* address of the ucontext_t of the signal handler that the walk passed
-			   * last: the frame after it was interrupted, too; 0 = none */
+	uint64_t link; /* return address of the interrupted code if it is in a register, set by the
+			* caller; 0 = it is on the stack */
+	uint64_t context; /* address of the ucontext_t if the walk has just passed the frame of a
+			   * signal handler, whose caller was interrupted too; 0 = it has not */
 };
 
 enum unwind_end {
@@ -47,14 +48,15 @@ enum unwind_end {
 	UNWIND_TOO_DEEP,
 };
 
-bool unwind_is_code_sig(uint64_t pc); /* in an executable mapping of the table */
+bool unwind_is_code_sig(uint64_t pc); /* is it in an executable mapping of the table? */
 void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp);
 /* Loads a word of the stack; false = it is not part of the stack or not readable. */
 bool unwind_load_sig(struct unwind_stack *stack, uint64_t address, uint64_t *ret);
 /*
- * Writes native frames from @regs upwards, leaf first, into frames[*n...max). Call it between
- * guard_enter_sig() and guard_leave_sig(). @leaf: @regs are those of an interrupted instruction,
- * not of a call. On UNWIND_JAVA @regs are the registers of the calling Java frame.
+ * Writes native frames, beginning with the one of @regs, into frames[*n...max), and counts them in
+ * @n. Call it between guard_enter_sig() and guard_leave_sig(). @leaf: @regs are those of an
+ * interrupted instruction, not of a call. On UNWIND_JAVA @regs are the registers of the calling
+ * Java frame.
  */
 enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
 				  struct walk_frame *frames, uint32_t *n, bool leaf, uint32_t max);

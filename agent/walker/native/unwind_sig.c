@@ -1,6 +1,6 @@
 /*
- * See unwind.h. Rules come from the rows of the published table, through a cache keyed by pc.
- * Memory is read only where the kernel has confirmed that it is readable.
+ * See unwind.h. Rules come from the rows of the published table, through a cache by pc. A page of
+ * the stack is read only after the kernel has confirmed that it is readable.
  */
 #include <errno.h>
 #include <sys/syscall.h>
@@ -14,7 +14,8 @@
 #define STACK_SPAN_MAX (1ull << 20)
 #define CACHE_SLOTS    8192
 
-/* Two words: key ^ value, and value. A torn pair does not match its key, so no lock is needed. */
+/* Two words, key ^ value and value. No lock is needed: if two writers mix their words, the result
+ * matches no key. */
 struct cache_slot {
 	uint64_t mixed, value;
 };
@@ -40,7 +41,7 @@ void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp)
 	stack->context = 0;
 }
 
-/* Reads of another function's frame look like overflows to a sanitizer. */
+/* Not checked by sanitizers, to which a read of another function's frame is an overflow. */
 __attribute__((no_sanitize("address", "undefined"))) static uint64_t unwind_load(uint64_t address)
 {
 	return *(const volatile uint64_t *)address;
@@ -87,7 +88,7 @@ bool unwind_is_code_sig(uint64_t pc)
 	return find_range(__atomic_load_n(&table_now, __ATOMIC_SEQ_CST), pc) != NULL;
 }
 
-/* The rule of a pc; a pc outside all ranges is not cached. */
+/* The rule for a pc; for a pc outside all ranges CFI_NONE, which is not cached. */
 static uint32_t find_rule(const struct unwind_table *t, uint64_t pc)
 {
 	uint64_t key = pc ^ (uint64_t)t->generation << 48;
@@ -107,7 +108,8 @@ static uint32_t find_rule(const struct unwind_table *t, uint64_t pc)
 	return (uint32_t)value;
 }
 
-/* Without a rule: rbp or x29 may still point to a frame, if its return address is in known code. */
+/* For code without a rule: rbp or x29 is taken for a frame pointer if the frame's return address is
+ * in known code. */
 static bool step_frame_pointer(const struct unwind_table *t, struct unwind_stack *stack,
 			       struct regs *regs)
 {
@@ -142,8 +144,8 @@ static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t ru
 	default:
 		return false;
 	}
-	/* the function has a frame, or its return address is still in the register, in the first
-	 * frame only */
+	/* either the function has a frame, or its return address is still in the register, which is
+	 * possible only in interrupted code */
 	if (cfa < regs->sp || (ra ? cfa == regs->sp : !pc))
 		return false;
 	if (ra && !unwind_load_sig(stack, cfa - ra, &pc))
@@ -156,7 +158,8 @@ static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t ru
 	return true;
 }
 
-/* Interrupted code without rows, a PLT stub for example: it has stored nothing yet. */
+/* For interrupted code without rows, such as a PLT stub: the return address is taken from the
+ * register. */
 static bool step_link(const struct unwind_table *t, const struct unwind_stack *stack,
 		      struct regs *regs)
 {
@@ -168,7 +171,7 @@ static bool step_link(const struct unwind_table *t, const struct unwind_stack *s
 	return true;
 }
 
-/* musl has neither rows nor frame pointers: follows the instructions. */
+/* For code of musl, which has neither rows nor frame pointers: emulates the instructions. */
 static bool step_emulated(const struct unwind_table *t, struct unwind_stack *stack,
 			  struct regs *regs)
 {
@@ -196,8 +199,8 @@ static bool step_emulated(const struct unwind_table *t, struct unwind_stack *sta
 	return true;
 }
 
-/* Has the walk reached the code that a thread begins with? musl has no rows that would tell; the
- * first frame of a goroutine has the frame pointer 0, as the ABI requires of an outermost one. */
+/* Has the walk reached the code with which a thread begins? musl has no rows to mark it. The first
+ * frame of a goroutine has the frame pointer 0, as the ABI requires of an outermost frame. */
 static bool is_thread_start(const struct unwind_table *t, const struct regs *regs, bool leaf)
 {
 	const struct unwind_range *range;
@@ -210,8 +213,8 @@ static bool is_thread_start(const struct unwind_table *t, const struct regs *reg
 	return range && (range->musl || !regs->fp);
 }
 
-/* The frame below a signal handler: the kernel has pushed a context with the interrupted
- * registers. */
+/* Moves from the return code of a signal handler to the interrupted code, whose registers are in
+ * the context that the kernel has pushed. */
 static bool step_signal(struct unwind_stack *stack, struct regs *regs, bool leaf)
 {
 	uint64_t context = regs->sp + ARCH_SIGRETURN_CONTEXT;
@@ -249,13 +252,13 @@ enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
 		if (!t)
 			return UNWIND_BROKEN;
 		stack->context = 0;
-		if (step_signal(stack, regs, leaf)) { /* another signal may have interrupted the
-						       * code at the same place */
+		if (step_signal(stack, regs, leaf)) { /* the next frame was interrupted as well: its
+						       * pc is no return address */
 			interrupted = true;
 			continue;
 		}
-		/* a return address may be the first byte of the next function, so the lookup uses
-		 * the call itself */
+		/* a return address may be the first byte of the next function, so the address of
+		 * the call is looked up */
 		rule = find_rule(t, leaf ? regs->pc : regs->pc - 1);
 		if (cfi_rule_kind(rule) == CFI_END)
 			return UNWIND_ROOT;
