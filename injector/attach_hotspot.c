@@ -95,8 +95,8 @@ static int connect_socket(const struct inject *in, int *ret)
 	s = connect_as(file, in->uid, in->gid);
 	if (s < 0)
 		return s;
-	/* another process may listen under that name, because /tmp is shared or on purpose.
-	 * SO_PEERCRED gives the pid that called listen(2), or 0 if that process has ended. */
+	/* another process may listen under that name: /tmp may be shared, or it may be a trap.
+	 * SO_PEERCRED gives the pid that called listen(2), or 0 if that process has ended */
 	if (getsockopt(s, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid != in->pid)
 		return -EPROTO;
 	*ret = TAKE_FD(s);
@@ -260,7 +260,7 @@ int attach_send_signal(struct inject *in)
 static int no_socket(struct inject *in, int last)
 {
 	if (!inject_alive(in)) {
-		attach_file_forget(in); /* no thread of the JVM looks for the file any more */
+		attach_file_forget(in); /* no thread of the JVM can look for the file now */
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	}
 	if (!attach_file_give_up(in))

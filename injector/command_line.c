@@ -18,7 +18,8 @@ static const struct usage_row rows[] = {
 		     "kill the JVM. It listens at SOCKET, or on the socket that systemd passes"),
 	OPTION_TEXT(0, "deadline", "DURATION", struct command_line, deadline,
 		    "give up after this time (default 10s)"),
-	OPTION_HIDDEN("result-fd", struct command_line, result_fd), /* of kindlingd: result.h */
+	OPTION_HIDDEN("result-fd", struct command_line, result_fd), /* used by kindlingd:
+								     * result.h */
 	OPTION_VERSION,
 	OPTION_HELP,
 	USAGE_ROWS_END,

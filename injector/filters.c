@@ -16,7 +16,7 @@
 #include "injector/inject.h"
 #include "injector/seccomp.h"
 
-#define ASK_S		2 /* an attach has ten seconds */
+#define ASK_S		2 /* seconds; the whole attach has ten by default */
 #define ANSWER_S	5 /* SIGALRM ends this process when a question takes longer */
 #define IDLE_MS		30000
 #define LISTEN_FD	3 /* the first descriptor that a service manager passes, sd_listen_fds(3) */

@@ -30,7 +30,7 @@ struct arguments {
 	int result_fd; /* -1 = a user started this program */
 	int pipes_fd; /* socket to the receiver that gets the pipes; -1 = the pipes go with the
 		       * answer */
-	uid_t uid; /* of the target; for `reattach`, which runs no preflight */
+	uid_t uid; /* uid of the target; for `reattach`, which runs no preflight */
 	uint64_t deadline_ms;
 	size_t pipe_bytes;
 	bool quiet;

@@ -16,7 +16,7 @@
 #include "proto/wire.h"
 
 #define FDS_MAX	     65536 /* descriptors of a target that are examined */
-#define VERSIONS_MAX 8 /* of agents in one target */
+#define VERSIONS_MAX 8 /* different versions of agents in one target */
 #define READER_NS    NS_PER_S /* a killed daemon's receiver ends within this time */
 
 /*

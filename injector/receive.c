@@ -82,9 +82,9 @@ static void receive_drain(struct receiver *r)
 }
 
 /*
- * Has the agent given up, because the pipe was full for too long? It does that when nobody reads: a
- * stopped daemon causes no POLLERR in the agent. A full pipe may hold only half of its size,
- * because a frame that does not fit into the rest of a page begins a new one.
+ * Has the agent stopped sampling, because the pipe was full for too long? That is how an agent
+ * notices that nobody reads, because a stopped daemon causes no POLLERR. A full pipe may hold only
+ * half of its size, because a frame that does not fit into the rest of a page begins a new one.
  */
 static bool lease_is_lost(struct receiver *r)
 {

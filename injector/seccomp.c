@@ -306,8 +306,7 @@ int seccomp_check(struct inject *in)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
 				 "the JVM has a seccomp filter that cannot be read (%s)",
 				 strerror(-r));
-	if (r < 0) /* the JVM is attached to all the same; the log shows why the filters were not
-		      read */
+	if (r < 0) /* the attach continues; the log shows why the filters were not read */
 		log_warn("seccomp.unread", "pid=%d error=%s", (int)in->pid, log_str(strerror(-r)));
 	if (!name[0])
 		return 0;

@@ -11,7 +11,7 @@
 #include "injector/inject.h"
 
 #define VMMEMORY_PAGE  4096
-#define VMMEMORY_PAGES 1024 /* libjvm's tables and their names lie in some 3 MB */
+#define VMMEMORY_PAGES 1024 /* libjvm's tables and their names take some 3 MB */
 
 struct vmmemory {
 	int fd;

@@ -33,7 +33,7 @@ struct event_counters {
 
 struct counters {
 	struct event_counters of[WIRE_EVENT_COUNT];
-	uint64_t broken, exited; /* of CPU samples */
+	uint64_t broken, exited; /* CPU samples only */
 	uint64_t short_waits, short_waits_ns, unpaired_waits;
 	uint64_t idle_waits, idle_waits_ns;
 	uint64_t handled; /* samples taken by handlers */
@@ -50,7 +50,7 @@ enum writer_idle {
 
 struct agent {
 	JavaVM *vm;
-	JNIEnv *env; /* of the agent's thread */
+	JNIEnv *env; /* the JNIEnv of the agent's thread */
 	struct counters counters;
 	/* CPU time of the agent's thread that does not depend on the interval */
 	uint64_t housekeeping_ns;

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#define LEAVE_TRIES 5000 /* of 100 us */
+#define LEAVE_TRIES 5000 /* tries, each after 100 us */
 
 struct events events;
 

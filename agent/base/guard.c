@@ -15,8 +15,9 @@ static bool guard_is_ours(int signo)
 	       now.sa_sigaction == guard_hook_sig;
 }
 
-/* Installs the hook, but never twice: a handler in front that passes faults on to ours would get
- * them back from it. Mask and flags stay those of the JVM's handler, which ours stands in for. */
+/* Installs the hook, but never twice: if another handler has been installed in front of ours and
+ * passes faults on to it, a second hook would pass them back. Mask and flags stay those of the
+ * JVM's handler, which ours replaces. */
 static int guard_hook(int signo, struct sigaction *previous, bool *installed)
 {
 	struct sigaction action, old;

@@ -8,8 +8,8 @@ static void producer_add_sig(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_SEQ_CST);
 }
 
-/* The number goes first: a copy of the counters made in between then shows that they are not
- * settled. */
+/* The number is counted first, so that a copy of the counters made in between shows that they are
+ * not consistent. */
 void producer_take_sig(const struct ring_sample *s)
 {
 	struct event_counters *counters = &agent.counters.of[s->event];

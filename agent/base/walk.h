@@ -7,7 +7,7 @@
 
 #define WALK_FRAMES_MAX 2048
 #define WALK_NAME_BYTES 40
-/* a cut name has at least so many bytes, as it is cut between characters */
+/* smallest length of a name that was cut: names are cut between characters */
 #define WALK_NAME_WHOLE (WALK_NAME_BYTES - 3)
 
 /* One raw frame as the handler can get it: 16 bytes. */

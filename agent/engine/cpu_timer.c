@@ -424,7 +424,7 @@ int engine_start(uint64_t interval_ns, bool host, const char **why)
 
 	if (r < 0)
 		return r;
-	/* so that each session begins at another phase */
+	/* each session begins at another phase */
 	phase = mono_ns() * 0x9e3779b97f4a7c15ull;
 	engine.host = host;
 	engine.host_ever |= host;

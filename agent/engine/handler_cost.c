@@ -3,7 +3,7 @@
 
 #include "agent/base/agent.h"
 
-#define LONGEST 16u /* the longest one in so many is capped */
+#define LONGEST 16u /* the longest 1/16 of the times is capped */
 
 /* Sorts the recent times into @sorted by insertion: they are few, and this runs at most once a
  * second. */

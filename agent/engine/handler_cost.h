@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HANDLER_TIMED	   64u /* one sample in so many is timed, */
-#define HANDLER_TIMED_SOON 8u /* ... and one in so many of the first HANDLER_FIRST */
+#define HANDLER_TIMED	   64u /* one sample in 64 is timed */
+#define HANDLER_TIMED_SOON 8u /* one in 8 of the first HANDLER_FIRST samples */
 #define HANDLER_FIRST	   512u
 #define HANDLER_RECENT	   64u /* timed samples that are kept; power of two */
 

@@ -12,7 +12,7 @@
  * time. Beyond this limit it is unknown which stack the time belongs to. */
 #define LAG_NS_MAX	  (250 * NS_PER_MS)
 #define LAG_INTERVALS_MAX 16
-#define WINDOW		  16 /* a difference is made up for over about so many samples */
+#define WINDOW		  16 /* samples over which a difference is corrected */
 
 uint64_t host_lag_max_ns_sig(void)
 {

@@ -7,11 +7,11 @@
 
 struct pauses {
 	uint32_t on;
-	uint32_t busy; /* somebody notes one down; nobody waits for that */
-	uint64_t seen_ns; /* end of the last one */
-	uint64_t number; /* and its number */
-	uint64_t skipped; /* numbers that were never seen, all in all */
-	uint64_t head, tail; /* of the ring; only the agent's thread moves tail */
+	uint32_t busy; /* a thread is recording a safepoint; other threads do not wait for it */
+	uint64_t seen_ns; /* end of the last recorded safepoint */
+	uint64_t number; /* its number */
+	uint64_t skipped; /* number of safepoints that were missed */
+	uint64_t head, tail; /* positions in ring[]; only the agent's thread moves tail */
 	struct safepoint ring[PAUSES_KEPT];
 };
 extern struct pauses pauses_sig;

@@ -3,11 +3,11 @@
 
 #include "agent/engine/cpu_timer.h"
 
-/* places where the slot of a tid may be: 64 in each of three parts of the table */
+/* slots that a tid may use: 64 in each of three parts of the table */
 #define SLOT_PROBES 192u
 
-struct slot *slot_probe_sig(uint32_t tid, uint32_t i); /* the @i-th of those places */
-struct slot *slot_claim(uint32_t tid); /* NULL = none of its places is free */
+struct slot *slot_probe_sig(uint32_t tid, uint32_t i); /* the @i-th of these slots */
+struct slot *slot_claim(uint32_t tid); /* NULL = none of these slots is free */
 uint32_t slots_end(void); /* slots from this one on have never been used */
 /* Gives a claimed slot its timer, or marks it as the host engine's. If the kernel refuses a timer,
  * returns -errno and marks the slot as SLOT_UNTIMED. @used_ns: the thread's CPU time, which needs

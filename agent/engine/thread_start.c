@@ -38,7 +38,7 @@ static void *thread_start_trampoline(void *p)
 	free(p);
 	engine_thread_begin();
 	result = s.start(s.arg);
-	/* of the session that is on now, perhaps not the one in which the thread began */
+	/* the current session may be another one than that in which the thread began */
 	engine_thread_end();
 	return result;
 }

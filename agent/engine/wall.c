@@ -32,7 +32,7 @@ static struct {
 	uint64_t next_ns; /* time of the next poll */
 	uint64_t search_ns; /* time of the next search for new threads */
 	uint16_t order[WALL_THREADS_MAX]; /* indices into the table, shuffled */
-	uint32_t n, at; /* of order[]: its length, and the index of the next one */
+	uint32_t n, at; /* length of order[]; index in it of the next thread to poll */
 	uint32_t used; /* slots of the table that have ever been used */
 	uint32_t left_out; /* threads for which the table had no room */
 	uint64_t n_tasks; /* threads of the process at the last search */

@@ -24,10 +24,10 @@
 /* to the next scan, if this one left something undone */
 #define RESCAN_NS	(250 * NS_PER_MS)
 #define SCAN_GAP_MAX_NS (8 * NS_PER_S)
-#define LONG_NS		NS_PER_S /* a wait is reported once it has lasted so long, */
-#define LONG_MINS	10 /* ... and at least so many thresholds */
+#define LONG_NS		NS_PER_S /* a wait is long after this time and LONG_MINS thresholds */
+#define LONG_MINS	10 /* see LONG_NS */
 #define EACH_MAX	256u /* waits reported in one scan */
-#define EARLY_MAX	8u /* ... of them before they are long */
+#define EARLY_MAX	8u /* of these, waits that are not long yet */
 
 enum report {
 	REPORTED_NONE,
@@ -265,7 +265,7 @@ static void open_report_one(uint32_t slot, struct next *next, const struct wait_
 		open_not_later(next, next->now_ns + RESCAN_NS);
 }
 
-/* Parks to be reported. One pass over all threads tells what all of them wait for. */
+/* Parks to be reported. One pass over all threads finds out what each of them waits for. */
 static struct {
 	uint32_t n;
 	uint32_t slots[EACH_MAX];
@@ -285,7 +285,7 @@ static void open_report_parks(struct next *next)
 static struct {
 	uint32_t n, parks;
 	uint32_t slots[EARLY_MAX];
-	struct park_query queries[EARLY_MAX]; /* of parks; java_thread is 0 for other waits */
+	struct park_query queries[EARLY_MAX]; /* for parks; java_thread = 0 for other waits */
 } early;
 
 static void open_add_early(uint32_t slot, const struct wait *w)

@@ -9,12 +9,12 @@
 
 /* a wait is checked once it has lasted this long, and the threshold */
 #define RIPE_NS	    (10 * NS_PER_MS)
-#define GAP_NS	    (40 * NS_PER_MS) /* between two scans, as long as some find waits to report, */
-#define GAP_MAX_NS  (400 * NS_PER_MS) /* ... and at most, while they find none */
+#define GAP_NS	    (40 * NS_PER_MS) /* between two scans, while scans find waits to report */
+#define GAP_MAX_NS  (400 * NS_PER_MS) /* largest gap, while scans find none */
 #define IN_VAIN_MAX 4 /* scans that find none before the gap grows */
-#define SLOTS_EACH  1024u /* the gap grows by GAP_NS for so many slots in use */
-#define SHARE	    250 /* such scans may take 1/250 of the time, */
-#define SAVED_NS    (5 * NS_PER_MS) /* and at most this much at once after a pause */
+#define SLOTS_EACH  1024u /* slots in use for which the gap grows by GAP_NS */
+#define SHARE	    250 /* scans may take 1/250 of the time */
+#define SAVED_NS    (5 * NS_PER_MS) /* scans may take this much at once after a pause */
 
 static uint32_t armed = 1; /* 1 = the next wait for an owner wakes the agent's thread */
 

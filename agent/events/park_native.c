@@ -17,7 +17,7 @@
 #include "agent/hotspot/method.h"
 #include "agent/walker/walker.h"
 
-#define METHODS_MAX   4096 /* of one class; Unsafe has some 900 */
+#define METHODS_MAX   4096 /* methods of one class; Unsafe has some 900 */
 #define MODULES_TRIES 400
 #define MODULES_PAUSE 5000000 /* ns */
 
@@ -35,7 +35,7 @@ static const char hook_name[] = "kindling/Park";
 
 /* final synthetic class kindling.Park { private static native void put(); static void run() { put(); } } */
 static const uint8_t hook_class[] = {
-	0xca, 0xfe, 0xba, 0xbe, U2(0), U2(50), /* of Java 6: every JDK reads it */
+	0xca, 0xfe, 0xba, 0xbe, U2(0), U2(50), /* version of Java 6, which every JDK can load */
 	U2(11), /* constants, from 1 */
 	/* 1 */ UTF8(13), 'k', 'i', 'n', 'd', 'l', 'i', 'n', 'g', '/', 'P', 'a', 'r', 'k',
 	/* 2 */ CLASS(1),
@@ -54,7 +54,7 @@ static const uint8_t hook_class[] = {
 	U2(8), U4(16), U2(0), U2(0), /* Code of 16 bytes; no stack, no locals */
 	U4(4), 0xb8, U2(10), 0xb1, /* invokestatic put, return */
 	U2(0), U2(0), /* no handlers, no attributes */
-	U2(0), /* of the class: none */
+	U2(0), /* no attributes of the class */
 };
 /* clang-format on */
 
@@ -64,7 +64,7 @@ static struct {
 	jobject self; /* local: the agent's thread */
 	jmethodID get_long, park, unpark;
 	void **slot; /* where the JVM keeps the native method of Unsafe.park, behind its Method */
-	park_fn *wanted; /* what park_native_put_method() registers */
+	park_fn *wanted; /* the function that park_native_put_method() registers */
 	bool registered;
 } at;
 

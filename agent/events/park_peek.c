@@ -17,7 +17,7 @@
 #include "agent/hotspot/thread_name.h"
 
 #define HANDLE_TAGS 3ull
-#define SUPER_DEPTH 1 /* of AbstractOwnableSynchronizer below Object */
+#define SUPER_DEPTH 1 /* levels from Object down to AbstractOwnableSynchronizer */
 #define TRIES	    3
 
 static struct {

@@ -14,13 +14,13 @@
 
 #define ROUNDS	       4
 #define THREAD_MAX     8192 /* bytes of a JavaThread that are searched */
-#define PARKER_MAX     512 /* ... and of what a pointer in it points to */
+#define PARKER_MAX     512 /* bytes that are searched behind a pointer in it */
 #define CANDIDATES_MAX 4096
 #define NOT_POINTER    0xffffu
 
 struct permit_location {
 	uint16_t in_thread; /* the word's offset, or the pointer's */
-	uint16_t behind; /* offset behind the pointer; NOT_POINTER = the word lies in the thread */
+	uint16_t behind; /* offset behind the pointer; NOT_POINTER = the word is in the thread */
 };
 
 static struct {

@@ -60,12 +60,12 @@ uint32_t park_owner(const struct park_self *self);
 /* ---- park_peek.c ---- */
 
 struct park_fields {
-	int32_t blocker, eetop; /* of a Thread */
-	int32_t owner; /* of an AbstractOwnableSynchronizer */
+	int32_t blocker, eetop; /* offsets in a Thread */
+	int32_t owner; /* offset in an AbstractOwnableSynchronizer */
 };
 
-/* Agent's thread: tries the reads on its own Thread, which lies behind the slot @thread. If they
- * fail, nothing is ever read. */
+/* Agent's thread: tries the reads on its own Thread, to which the slot @thread refers. If they
+ * fail, park_peek_owner() always returns false. */
 void park_peek_init(JNIEnv *env, jobject thread, jclass synchronizer, jfieldID blocker,
 		    const struct park_fields *fields);
 /* As park_owner(), for a thread given by the slot of its Thread. false = the JVM must be asked. */

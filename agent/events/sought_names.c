@@ -7,7 +7,7 @@
 #include "agent/hotspot/thread_name.h"
 #include "agent/hotspot/virtual_price.h"
 
-#define SHARE 500 /* passes over virtual threads may take one part in so many of the time */
+#define SHARE 500 /* passes over virtual threads may take 1/500 of the time */
 
 static uint64_t next_ns; /* time of the next pass, at the earliest */
 

@@ -18,9 +18,9 @@
 
 #define SINCE	 24 /* the first JDK in which an owner may have no carrier */
 #define SLOTS	 64u /* power of two */
-#define TAG	 (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
-#define SHARE	 400 /* searches of either kind may take 1/400 of the time, */
-#define SAVED_NS (20 * NS_PER_MS) /* and at most this much at once after a pause */
+#define TAG	 (1u << 30) /* bit of a mark; no thread's number on the wire has it */
+#define SHARE	 400 /* searches of each kind may take 1/400 of the time */
+#define SAVED_NS (20 * NS_PER_MS) /* searches may take this much at once after a pause */
 #define SOON_NS	 NS_PER_MS
 #define LATE_NS	 (250 * NS_PER_MS)
 #define SLOWER	 4 /* for a wait that has lasted n ms the owner is sought every n/4 ms */
@@ -31,7 +31,7 @@
 static struct slot {
 	uint64_t answer; /* number << 32 | mark; 0 = free, 1 = being filled in */
 	uint64_t monitor, since_ns;
-	uint32_t given_up; /* agent's thread: a mark whose owner cannot be found any more */
+	uint32_t given_up; /* agent's thread: a mark whose owner can no longer be found */
 } slots[SLOTS];
 
 static uint32_t generation;

@@ -35,7 +35,7 @@ static uint32_t used; /* end of the parts that have been in use */
 static uint32_t n_in_progress; /* parks in the table that waits_add() added */
 
 static struct {
-	uint64_t short_waits, short_ns; /* of slots that were cleared */
+	uint64_t short_waits, short_ns; /* totals from slots that were cleared */
 	uint64_t unpaired;
 } counts;
 

@@ -39,7 +39,8 @@ void thread_name_seek(uint64_t id, uint32_t number);
 
 /* ---- the agent's thread ---- */
 
-/* Records that the name was sent, or that it was lost and must be sent again. */
+/* Record that a thread's name was sent (mark), or that it was lost and must be sent again
+ * (forget). */
 void thread_name_mark_sent(uint32_t number, uint64_t id);
 void thread_name_forget(uint32_t number);
 void thread_name_forget_all(void);

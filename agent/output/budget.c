@@ -138,7 +138,7 @@ static uint64_t budget_spacing(uint64_t interval_ns)
 }
 
 struct cost {
-	uint64_t sample_ns; /* of one */
+	uint64_t sample_ns; /* CPU time of one sample */
 	uint64_t samples; /* at the current interval */
 	uint64_t others_ns; /* costs that the interval does not change */
 	uint64_t allowed_ns; /* for all costs together */

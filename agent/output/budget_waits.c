@@ -22,7 +22,7 @@ static struct {
 	struct clocks past[MEASURE_SECONDS]; /* a ring */
 	struct clocks checked; /* at the last budget_check_waits() */
 	uint32_t measurements; /* since the start or the last change */
-	uint32_t lengths[LENGTHS]; /* of the waits recorded since then */
+	uint32_t lengths[LENGTHS]; /* histogram of the lengths of waits since then */
 	bool noted; /* the reader knows a threshold other than START's */
 } waits;
 

@@ -14,8 +14,8 @@
 struct root_frame {
 	uint64_t where;
 	uint8_t kind;
-	uint32_t have; /* samples with the same frames up to here that have it */
-	uint32_t other; /* such samples that have another one */
+	uint32_t have; /* samples with the same previous frames that have this frame */
+	uint32_t other; /* such samples that have another frame here */
 };
 
 struct root {

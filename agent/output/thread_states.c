@@ -16,7 +16,7 @@
 #define PROBE_MAX 64u
 #define GONE	  UINT32_MAX /* a slot that may be reused, but does not end a search */
 #define PERIOD_NS (5 * NS_PER_S)
-/* time to the second pass, from which the reader learns the present use of CPU time */
+/* time between the first and the second pass: the reader needs two of them to compute CPU usage */
 #define FIRST_NS NS_PER_S
 
 struct reported {

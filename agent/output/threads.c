@@ -30,15 +30,15 @@ struct known {
 	uint8_t ended; /* 1 = the thread was gone at the last sweep */
 	uint8_t whole; /* 1 = a virtual thread's name was sent uncut */
 	uint16_t pass; /* the last pass over Java threads that found it */
-	uint64_t name_hash; /* of the name sent */
-	uint64_t comm_hash; /* of the kernel's name */
+	uint64_t name_hash; /* hash of the name that was sent */
+	uint64_t comm_hash; /* hash of the kernel's name */
 };
 
 #define IN_PAGE	    (4096 / sizeof(struct known))
 #define PENDING_MAX 1024u /* no frame has more records */
 
 static struct known *table;
-/* pages of the table in use; the others are skipped */
+/* pages of the table that are in use; passes skip all others */
 static bool page_used[TABLE_MAX / IN_PAGE + 1];
 static uint16_t last_pass; /* number of the last pass over Java threads */
 static bool names_missing; /* the Java name of some thread is not known yet */

@@ -13,7 +13,7 @@ void threads_seen(uint32_t tid, const char *name);
 void threads_owner(uint32_t tid);
 /* A sample of a virtual thread is about to be written. Returns its number on the wire. */
 uint32_t threads_virtual(uint64_t id, const char *name);
-/* The full name of a thread, read by itself or by a thread that waits for it. */
+/* Records the full name of a thread, which was read by that thread or by one that waits for it. */
 void threads_named(uint32_t tid, uint64_t java_id, const char *name);
 /* The pending names were written; or they were dropped, and will be sent again. */
 void threads_written(void);

@@ -41,7 +41,7 @@ void writer_state(const struct wire_state *state);
 /* Queues a group of virtual threads; fills in its ids. @container, @class_name: "" = none. */
 void writer_virtual(struct wire_virtual *group, const char *container, const char *class_name);
 /* Queues a safepoint; fills in its id. @operation: "" = unknown. If it is dropped, the gap in the
- * numbers tells. */
+ * numbers shows that. */
 void writer_pause(struct wire_pause *pause, const char *operation);
 /* There is no reader: drops everything pending and in the ring as drop.no_reader. */
 void writer_discard(void);

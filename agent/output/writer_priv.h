@@ -32,8 +32,8 @@ extern const enum pending writer_pending_of[WIRE_EVENT_COUNT];
 
 struct writer {
 	int fd;
-	/* of the FIFO, to notice when the application closes our descriptor and reuses its
-	 * number */
+	/* identify the FIFO, to notice when the application closes our descriptor and its number is
+	 * reused */
 	uint64_t inode, device;
 	uint64_t sequence;
 	struct dict strings, methods, mappings, nodes;
@@ -42,7 +42,7 @@ struct writer {
 	struct {
 		uint64_t n, weight;
 	} waiting[WIRE_EVENT_COUNT]; /* events in the pending frames */
-	uint32_t epoch; /* of ids; never starts again, not even with a new session */
+	uint32_t epoch; /* epoch of dictionary ids; counts on in a new session */
 	uint32_t batch; /* changes when the pending frames are emptied */
 	bool begun; /* frames[] are initialised */
 	bool torn; /* a definition was lost: no sample may be sent before a RESET */

@@ -45,11 +45,12 @@
 #define WAITS_CHECK_NS (NS_PER_S / 4)
 #define SCAN_NS	       (2 * NS_PER_S)
 #define SCAN_SHARE     200 /* a scan may take 1/200 of the time between two scans */
-/* CPU time of the process that makes a scan worth its cost, ... */
+/* CPU time that the process must have used since the last scan or pass over names for another one,
+ * unless LATE_NS has passed */
 #define SCAN_CPU_NS  (20 * NS_PER_MS)
 #define NAMES_NS     (5 * NS_PER_S)
 #define NAMES_CPU_NS (50 * NS_PER_MS)
-#define LATE_NS	     (30 * NS_PER_S) /* ... unless this time has passed */
+#define LATE_NS	     (30 * NS_PER_S) /* time after which one is made in any case */
 #define LEASE_NS     (10 * NS_PER_S)
 #define INSIST_TIMES 200 /* batches to wait for room for a frame that the session depends on */
 

@@ -18,10 +18,12 @@
 
 /* time between two searches, while no tracer is known */
 #define SEARCH_NS (NS_PER_S / 2)
-/* ... and later, as another class loader may bring another tracer */
-#define AGAIN_NS     (10 * NS_PER_S)
-#define WANTED_NS    (NS_PER_S / 10) /* ... at least, when a handler has met an unknown class */
-#define SHARE	     1000u /* searches may take 1/1000 of the time, */
+/* time between two searches when one is known, because another class loader may bring another
+ * tracer */
+#define AGAIN_NS (10 * NS_PER_S)
+/* at least, before a search for an unknown class that a handler has met */
+#define WANTED_NS    (NS_PER_S / 10)
+#define SHARE	     1000u /* searches may take 1/1000 of the time */
 #define WANTED_SHARE 100u
 #define VIRTUAL_MAX  64u /* virtual threads in one search */
 #define LOCAL_REFS   64
@@ -32,7 +34,7 @@ static struct {
 	uint32_t checked; /* virtual threads in this search so far */
 	char note[256]; /* the last NOTE */
 	uint64_t kinds; /* bits that START asks for */
-	char keys[TRACE_MDC_KEYS * TRACE_KEY_BYTES]; /* ... and keys of MDCs */
+	char keys[TRACE_MDC_KEYS * TRACE_KEY_BYTES]; /* keys of MDCs that START names */
 } trace;
 
 /* ---- one search ---- */

@@ -63,7 +63,8 @@ void trace_jdk_class_name(uint64_t klass, char *ret, size_t size)
 	ret[n] = '\0';
 }
 
-/* One field to find: where its offset goes, and its id if the agent's searches need it. */
+/* A field to find: the variables for its offset and, if searches in the agent's thread need it, for
+ * its id. */
 struct trace_jdk_field_spec {
 	const char *of, *name, *type;
 	int32_t *at;

@@ -14,7 +14,7 @@
 #include "agent/trace/trace_priv.h"
 
 #define CODER_LATIN1  0
-#define ENTRIES_MAX   64u /* of an OpenTelemetry context */
+#define ENTRIES_MAX   64u /* entries of an OpenTelemetry context */
 #define CHAIN_MAX     16u
 #define OTEL_TRACE    32u
 #define OTEL_SPAN     16u

@@ -60,7 +60,8 @@ struct trace_layout {
 	} mdc_keys[TRACE_MDC_KEYS];
 	uint32_t n_mdc_keys;
 
-	/* of the JDK: Thread, ThreadLocalMap, its Entry, Reference, ThreadLocal ... */
+	/* offsets in classes of the JDK: Thread, ThreadLocalMap, its Entry, Reference, ThreadLocal
+	 * ... */
 	int32_t thread_object; /* in a JavaThread */
 	bool slot_is_object; /* the field holds the object itself, not a handle: before JDK 16 */
 	int32_t thread_locals, table, value, referent, local_hash;
@@ -71,7 +72,7 @@ struct trace_layout {
 	/* a Continuation's task, and its virtual thread; klass 0 = this JDK has none */
 	int32_t task, task_thread;
 	uint64_t task_klass;
-	/* of an array of references: offset of the first element, size of each */
+	/* an array of references: offset of the first element, size of each */
 	uint32_t elements, element_bytes;
 };
 extern struct trace_layout trace_sig;

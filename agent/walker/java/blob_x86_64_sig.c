@@ -318,8 +318,9 @@ static bool blob_x86_64_unwind_leaf_stub(struct hot *h, const struct blob *b)
 		if (blob_x86_64_unwind_by_size(h, b, true))
 			return true;
 	}
-	/* of these stubs native code calls only the call stub. Its frame resembles an interpreted
-	 * one, because the Method and the address of the parameters are in the same slots */
+	/* the call stub is the only one of these stubs that native code calls. Its frame resembles
+	 * an interpreted one, because the Method and the address of the parameters are in the same
+	 * slots */
 	if (blob_x86_64_is_call_stub(h->at.pc)
 		    ? return_by_fp_sig(h, FP_DISTANCE_MAX, false)
 		    : !blob_x86_64_fp_is_interpreted(h) &&

@@ -29,9 +29,9 @@ static int64_t bytes_pushed(uint32_t i)
 
 	if ((i & 0xbe0003e0) == 0xa80003e0 && (i >> 23 & 1)) /* stp, ldp of x with writeback */
 		return -8 * pair;
-	if ((i & 0xfe0003e0) == 0x6c0003e0 && (i >> 23 & 1)) /* of d */
+	if ((i & 0xfe0003e0) == 0x6c0003e0 && (i >> 23 & 1)) /* the same of d registers */
 		return -8 * pair;
-	if ((i & 0xfe0003e0) == 0xac0003e0 && (i >> 23 & 1)) /* of q */
+	if ((i & 0xfe0003e0) == 0xac0003e0 && (i >> 23 & 1)) /* the same of q registers */
 		return -16 * pair;
 	if ((i & 0xffa007e0) == 0xf80007e0) /* str, ldr */
 		return -single;

@@ -106,7 +106,7 @@ static uint64_t sender_sp_ahead(const struct hot *h, uint64_t end)
 			x20 = h->regs.x9;
 		else if (i == 0x9100029f || i == 0x927cee9f) /* mov sp, x20; and sp, x20, #-16 */
 			return x20;
-		else if (i == 0x9100027f || i == 0x927cee7f) /* the same from x19 */
+		else if (i == 0x9100027f || i == 0x927cee7f) /* mov sp, x19; and sp, x19, #-16 */
 			return h->regs.sender_sp;
 	}
 	return 0;

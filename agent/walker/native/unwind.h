@@ -33,7 +33,7 @@ uint64_t unwind_cache_bytes(void);
 
 /* The stack of the interrupted thread, from sp upwards, as far as its pages can be read. */
 struct unwind_stack {
-	uint64_t sp; /* of the interrupted instruction */
+	uint64_t sp; /* at the interrupted instruction */
 	uint64_t low, high; /* known to be readable */
 	uint64_t link; /* return address of the interrupted code if it is in a register, set by the
 			* caller; 0 = it is on the stack */
@@ -44,7 +44,7 @@ struct unwind_stack {
 enum unwind_end {
 	UNWIND_BROKEN, /* no rule, or no plausible caller */
 	UNWIND_ROOT, /* the thread's first function */
-	UNWIND_JAVA, /* the next frame lies in the code cache: regs are its registers */
+	UNWIND_JAVA, /* the next frame is in the code cache; regs are its registers */
 	UNWIND_TOO_DEEP,
 };
 
