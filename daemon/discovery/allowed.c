@@ -79,7 +79,7 @@ static void allowed_interval(struct allowed *a, const char *value, const char *a
 	allowed_word(a->interval_word, sizeof(a->interval_word), as, value);
 }
 
-void allowed_say(struct allowed *a, const char *name, const char *value, const char *as)
+void allowed_set_value(struct allowed *a, const char *name, const char *value, const char *as)
 {
 	if (strcmp(name, "profile") == 0)
 		allowed_profile(a, value, as);
@@ -107,7 +107,7 @@ void allowed_read(struct allowed *a, const char *environ, size_t len)
 			if (seen[i] || strncmp(p, words[i].variable, n) != 0)
 				continue;
 			seen[i] = true; /* like getenv(3): the first entry counts */
-			allowed_say(a, words[i].name, p + n, words[i].variable);
+			allowed_set_value(a, words[i].name, p + n, words[i].variable);
 		}
 }
 

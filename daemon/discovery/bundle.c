@@ -1,4 +1,4 @@
-/* container_bundle(), see container.h: where the engines keep the config.json they ran. */
+/* container_bundle(), see container.h: finds the config.json that a container was made from. */
 #include <stdio.h>
 #include <string.h>
 #include "daemon/discovery/container_priv.h"
@@ -6,8 +6,8 @@
 
 #define DIR_ENTRIES_MAX 512
 
-/* <tasks>/<containerd namespace>/<id>/config.json */
-static char *of_containerd(int root_dfd, const char *tasks, const char *id, size_t *ret_len)
+/* Searches <tasks>/<containerd namespace>/<id>/config.json. */
+static char *bundle_of_containerd(int root_dfd, const char *tasks, const char *id, size_t *ret_len)
 {
 	DIR *dir = container_open_directory(root_dfd, tasks);
 	const struct dirent *e;
@@ -31,7 +31,7 @@ char *container_bundle_by_id(int root_dfd, const char *id, size_t *ret_len)
 	char path[512], *text = NULL;
 
 	for (size_t i = 0; container_tasks[i] && !text; i++)
-		text = of_containerd(root_dfd, container_tasks[i], id, ret_len);
+		text = bundle_of_containerd(root_dfd, container_tasks[i], id, ret_len);
 	for (size_t i = 0; i < ARRAY_SIZE(storages) && !text; i++) {
 		snprintf(path, sizeof(path), "%s/overlay-containers/%s/userdata/config.json",
 			 storages[i], id);
@@ -40,9 +40,9 @@ char *container_bundle_by_id(int root_dfd, const char *id, size_t *ret_len)
 	return text;
 }
 
-/* runc and crun used by hand: their state file names the bundle */
-static char *by_state(int proc_dfd, int root_dfd, const char *run, const char *file, pid_t pid,
-		      size_t *ret_len)
+/* For runc and crun without an engine: their state files name the bundle. */
+static char *bundle_by_state(int proc_dfd, int root_dfd, const char *run, const char *file,
+			     pid_t pid, size_t *ret_len)
 {
 	DIR *dir = container_open_directory(root_dfd, run);
 	const struct dirent *e;
@@ -78,8 +78,10 @@ char *container_bundle(int proc_dfd, const struct jvm *jvm, size_t *ret_len)
 	if (jvm->container_id[0])
 		text = container_bundle_by_id(root_dfd, jvm->container_id, ret_len);
 	if (!text)
-		text = by_state(proc_dfd, root_dfd, "/run/runc", "state.json", jvm->pid, ret_len);
+		text = bundle_by_state(proc_dfd, root_dfd, "/run/runc", "state.json", jvm->pid,
+				       ret_len);
 	if (!text)
-		text = by_state(proc_dfd, root_dfd, "/run/crun", "status", jvm->pid, ret_len);
+		text = bundle_by_state(proc_dfd, root_dfd, "/run/crun", "status", jvm->pid,
+				       ret_len);
 	return text;
 }

@@ -1,4 +1,4 @@
-/* See container.h: where the runtimes keep their files. */
+/* See container.h: finds the files of the container runtimes. */
 #include "daemon/discovery/container_priv.h"
 
 #include <errno.h>
@@ -85,7 +85,9 @@ DIR *container_open_directory(int root_dfd, const char *path)
 	return dir;
 }
 
-/* <tasks>/<containerd namespace>/<id>/config.json: k8s.io, default, moby ... */
+/* Searches <tasks>/<containerd namespace>/<id>/config.json; the namespaces are k8s.io, default,
+ * moby
+ * ... */
 static bool try_containerd(int root_dfd, const char *tasks, struct jvm *ret)
 {
 	DIR *dir = container_open_directory(root_dfd, tasks);
@@ -122,7 +124,8 @@ static bool names_by_id(int root_dfd, struct jvm *ret)
 			"/var/lib/containers/storage/overlay-containers/containers.json");
 }
 
-/* "pid:[4026531836]" of @who, a pid or "self"; false if the process is gone or may not be read. */
+/* Reads the link of a namespace, "pid:[4026531836]". @who: a pid or "self". false = the process has
+ * ended or may not be read. */
 static bool read_namespace(int proc_dfd, const char *who, const char *name, char ret[64])
 {
 	char path[48];
@@ -136,9 +139,9 @@ static bool read_namespace(int proc_dfd, const char *who, const char *name, char
 	return true;
 }
 
-/* The cgroup namespace of the host's first process; our own where a security module hides the first
- * process. */
-static bool is_hosts_namespace(int proc_dfd, const char *name, const char *value)
+/* Is @value the namespace @name of the host's first process? If a security module hides that
+ * process, our own namespace is taken for the host's. */
+static bool container_is_host_namespace(int proc_dfd, const char *name, const char *value)
 {
 	char host[64];
 
@@ -157,10 +160,10 @@ bool container_belongs_to(int proc_dfd, pid_t pid, pid_t init)
 	snprintf(init_text, sizeof(init_text), "%d", (int)init);
 	return init > 0 && read_namespace(proc_dfd, pid_text, "pid", ours) &&
 	       read_namespace(proc_dfd, init_text, "pid", theirs) && strcmp(ours, theirs) == 0 &&
-	       !is_hosts_namespace(proc_dfd, "pid", ours);
+	       !container_is_host_namespace(proc_dfd, "pid", ours);
 }
 
-/* runc and crun by hand, without an engine: <run>/<container's name>/<state file> */
+/* For runc and crun without an engine: searches <run>/<container's name>/<state file>. */
 static bool name_by_state(int proc_dfd, int root_dfd, const char *run, const char *file,
 			  struct jvm *ret)
 {
@@ -181,8 +184,7 @@ static bool name_by_state(int proc_dfd, int root_dfd, const char *run, const cha
 		text = container_read_file(root_dfd, path, &len);
 		found = text &&
 			container_belongs_to(proc_dfd, ret->pid, container_parse_state(text, len));
-		/* an engine's own directory of states: its name is the id and contains nothing
-		 * more */
+		/* an engine names the directory by the id, which is not a container's name */
 		if (found && strcmp(e->d_name, ret->container_id) != 0)
 			utf8_copy(ret->container, sizeof(ret->container), e->d_name,
 				  strlen(e->d_name));
@@ -191,7 +193,7 @@ static bool name_by_state(int proc_dfd, int root_dfd, const char *run, const cha
 	return found;
 }
 
-/* Our own root where the first process is hidden from us. */
+/* If a security module hides the first process, our own root is taken. */
 int container_host_root(int proc_dfd)
 {
 	int fd = openat(proc_dfd, "1/root", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -201,7 +203,8 @@ int container_host_root(int proc_dfd)
 	return fd;
 }
 
-/* The directory of a hierarchy has the name of its controllers, or the name after "name=". */
+/* The owner of a cgroup's directory. The hierarchy of version 1 is mounted below /sys/fs/cgroup
+ * under the names of its controllers, or under the name after "name=". */
 static uid_t uid_of_cgroup(void *userdata, const char *names, size_t names_len, const char *path,
 			   size_t len)
 {
@@ -219,7 +222,7 @@ static uid_t uid_of_cgroup(void *userdata, const char *names, size_t names_len, 
 	snprintf(where, sizeof(where), "/sys/fs/cgroup/%.*s/%.*s", (int)names_len, names, (int)len,
 		 path);
 	fd = container_open_in(*root_dfd, where, O_PATH | O_DIRECTORY);
-	if (fd < 0 && !names_len) { /* version 2 mounted beside version 1 */
+	if (fd < 0 && !names_len) { /* version 2 is mounted beside version 1 */
 		snprintf(where, sizeof(where), "/sys/fs/cgroup/unified/%.*s", (int)len, path);
 		fd = container_open_in(*root_dfd, where, O_PATH | O_DIRECTORY);
 	}
@@ -240,7 +243,7 @@ void container_describe(int proc_dfd, int pid_dfd, struct jvm *ret)
 		(void)container_id_from_cgroup(cgroup, &owner, ret->container_id);
 	snprintf(pid, sizeof(pid), "%d", (int)ret->pid);
 	if (!ret->container_id[0] && read_namespace(proc_dfd, pid, "mnt", mnt) &&
-	    is_hosts_namespace(proc_dfd, "mnt", mnt))
+	    container_is_host_namespace(proc_dfd, "mnt", mnt))
 		return; /* it sees the host's files, so it is not in a container */
 	if (root_dfd < 0)
 		return;

@@ -1,6 +1,6 @@
 /*
- * Which container a process is in: the id from its cgroup, the names from the files that the
- * runtimes themselves keep on the host. No API server, no runtime socket.
+ * Finds the container of a process: the id from its cgroup, and the names from files that the
+ * runtimes keep on the host. No API server and no runtime's socket is needed.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 
 #define CONTAINER_ID_SIZE sizeof(((struct jvm *)0)->container_id)
 
-/* The owner of a cgroup. @names: the hierarchy as in /proc/PID/cgroup, "" for version 2; @path: the
- * group's path, of @len bytes. Returns 0 (root) also where the owner cannot be determined. */
+/* Finds the owner of a cgroup. @names: the hierarchy as in /proc/PID/cgroup, "" for version 2;
+ * @path: the group's path, @len bytes. Returns 0 (root) also if the owner cannot be determined. */
 struct container_owner {
 	uid_t (*uid_of)(void *userdata, const char *names, size_t names_len, const char *path,
 			size_t len);
@@ -27,13 +27,13 @@ struct container_owner {
 bool container_id_from_cgroup(const char *cgroup, const struct container_owner *owner,
 			      char ret[CONTAINER_ID_SIZE]);
 
-/* Positions of the names in each runtime's file; pure, @text of @len bytes is JSON. */
+/* Read the names from each runtime's file. @text: JSON, @len bytes. false = no names. Pure. */
 bool container_parse_oci(const char *text, size_t len, struct jvm *ret); /* containerd, CRI-O */
 bool container_parse_docker(const char *text, size_t len, struct jvm *ret); /* config.v2.json */
 bool container_parse_storage(const char *text, size_t len, struct jvm *ret); /* podman's list */
-/* runc's state.json, crun's status: pid of the container's first process, 0 if there is none. */
+/* The pid of the container's first process, from runc's state.json or crun's status; 0 = none. */
 pid_t container_parse_state(const char *text, size_t len);
-/* From the same files: the directory of the bundle. */
+/* The directory of the bundle, from the same files. */
 bool container_parse_bundle(const char *text, size_t len, char *ret, size_t ret_size);
 
 /*

@@ -1,4 +1,4 @@
-/* See container.h: ids out of cgroup paths. */
+/* See container.h: finds container ids in cgroup paths. */
 #include "daemon/discovery/container.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #define HEX "0123456789abcdef"
 
 /*
- * One element of a cgroup path: "<id>", "docker-<id>.scope", "libpod-<id>",
+ * Finds the id in one element of a cgroup path: "<id>", "docker-<id>.scope", "libpod-<id>",
  * "kubepods-pod1.slice:cri-containerd:<id>". A prefix of an id ends in '-' or ':'.
  */
 static bool id_in_element(const char *element, size_t len, char ret[CONTAINER_ID_SIZE])
@@ -19,7 +19,7 @@ static bool id_in_element(const char *element, size_t len, char ret[CONTAINER_ID
 	for (start = len; start > 0 && element[start - 1] != '-' && element[start - 1] != ':';)
 		start--;
 	id_len = len - start;
-	if (id_len != 64) { /* 32 hex digits, '-', number */
+	if (id_len != 64) { /* Fargate: 32 hex digits, '-' and a number */
 		size_t digits = id_len;
 
 		if (start < 33 || digits < 1 || digits > 20 || element[start - 1] != '-' ||
@@ -37,7 +37,7 @@ static bool id_in_element(const char *element, size_t len, char ret[CONTAINER_ID
 	return true;
 }
 
-/* From the last element to the first, so that the innermost container is found first. */
+/* Searches from the last element to the first, so that the innermost container is found. */
 static bool id_in_path(const char *path, size_t len, char ret[CONTAINER_ID_SIZE])
 {
 	while (len) {
@@ -51,8 +51,8 @@ static bool id_in_path(const char *path, size_t len, char ret[CONTAINER_ID_SIZE]
 	return false;
 }
 
-/* "user@1000.service", the part of the tree that systemd gives to a user */
-static bool is_users(const char *element, size_t len)
+/* Is the element "user@1000.service", below which systemd lets a user create groups? */
+static bool container_id_is_user_service(const char *element, size_t len)
 {
 	return len > 5 && memcmp(element, "user@", 5) == 0;
 }
@@ -61,8 +61,8 @@ static bool is_users(const char *element, size_t len)
  * The length of the part of a path of @len bytes that root named: below a group of another owner,
  * that owner chooses all names.
  */
-static size_t container_id_believed(const struct container_owner *owner, const char *names,
-				    size_t names_len, const char *path, size_t len)
+static size_t container_id_trusted_length(const struct container_owner *owner, const char *names,
+					  size_t names_len, const char *path, size_t len)
 {
 	size_t at = 0, end;
 
@@ -70,7 +70,7 @@ static size_t container_id_believed(const struct container_owner *owner, const c
 		const char *slash = memchr(path + at, '/', len - at);
 
 		end = slash ? (size_t)(slash - path) : len;
-		if (is_users(path + at, end - at) ||
+		if (container_id_is_user_service(path + at, end - at) ||
 		    (owner && end > at &&
 		     owner->uid_of(owner->userdata, names, names_len, path, end) != 0))
 			return end;
@@ -81,7 +81,7 @@ static size_t container_id_believed(const struct container_owner *owner, const c
 bool container_id_from_cgroup(const char *cgroup, const struct container_owner *owner,
 			      char ret[CONTAINER_ID_SIZE])
 {
-	/* any hierarchy will do: runtimes use different ones (cgroups(7)) */
+	/* all hierarchies are searched, because runtimes use different ones (cgroups(7)) */
 	for (const char *line = cgroup; *line;) {
 		const char *end = strchrnul(line, '\n');
 		const char *names = memchr(line, ':', (size_t)(end - line)), *path = NULL;
@@ -89,8 +89,9 @@ bool container_id_from_cgroup(const char *cgroup, const struct container_owner *
 
 		if (names)
 			path = memchr(names + 1, ':', (size_t)(end - names - 1));
-		len = path ? container_id_believed(owner, names + 1, (size_t)(path - names - 1),
-						   path + 1, (size_t)(end - path - 1))
+		len = path ? container_id_trusted_length(owner, names + 1,
+							 (size_t)(path - names - 1), path + 1,
+							 (size_t)(end - path - 1))
 			   : 0;
 		if (path && id_in_path(path + 1, len, ret))
 			return true;

@@ -1,4 +1,4 @@
-/* See container.h: names out of the runtimes' files. */
+/* See container.h: reads names from the runtimes' files. */
 #include "daemon/discovery/container.h"
 
 #include <cjson/cJSON.h>
@@ -12,7 +12,7 @@ static void container_json_freep(cJSON **json)
 	cJSON_Delete(*json);
 }
 
-/* A member's text; NULL if it is missing, not text, or "". */
+/* The text of a member; NULL if it is missing, not a string, or "". */
 static const char *container_json_text_of(const cJSON *object, const char *name)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
@@ -39,8 +39,8 @@ static void copy_pod(struct jvm *ret, const char *name_space, const char *name)
 		  (size_t)n < sizeof(pod) ? (size_t)n : sizeof(pod) - 1);
 }
 
-/* "sha256:" and 64 hex digits anywhere in @text; without the prefix, 64 hex digits must be all of
- * it. */
+/* Copies "sha256:" and 64 hex digits from anywhere in @text, or 64 hex digits without the prefix if
+ * @text is nothing else. */
 static void copy_digest(struct jvm *ret, const char *text)
 {
 	static const char word[] = "sha256:", hex[] = "0123456789abcdef";

@@ -8,27 +8,27 @@
 #include "daemon/ground/mem.h"
 #include "daemon/ground/utf8.h"
 
-#define WORD_SIZE	1024 /* longest option; the rest of a longer one is not read */
+#define WORD_SIZE	1024 /* the rest of a longer option is ignored */
 #define ATTRIBUTES_SIZE 4096
 
-/* Where the service's name may be, in order of preference. */
-enum place {
-	PLACE_OTEL_OPTION,
-	PLACE_OTEL_VARIABLE,
-	PLACE_ATTRIBUTE,
-	PLACE_SKYWALKING_AGENT,
-	PLACE_SKYWALKING_OPTION,
-	PLACE_SKYWALKING_VARIABLE,
-	PLACE_COUNT
+/* Where the service's name may be declared, the first preferred. */
+enum declared_source {
+	SOURCE_OTEL_OPTION,
+	SOURCE_OTEL_VARIABLE,
+	SOURCE_ATTRIBUTE,
+	SOURCE_SKYWALKING_AGENT,
+	SOURCE_SKYWALKING_OPTION,
+	SOURCE_SKYWALKING_VARIABLE,
+	SOURCE_COUNT
 };
 
 struct declaring {
 	const char *cmdline;
-	char service[PLACE_COUNT][sizeof(((struct declared *)0)->service)];
-	char attributes[ATTRIBUTES_SIZE]; /* of the option */
+	char service[SOURCE_COUNT][sizeof(((struct declared *)0)->service)];
+	char attributes[ATTRIBUTES_SIZE]; /* the resource attributes of the option */
 };
 
-/* A value of @len bytes, without the blanks around it; "" if it is not valid. */
+/* Copies a value of @len bytes, without the blanks around it; "" if it is not valid. */
 static void declared_copy(char *ret, size_t size, const char *value, size_t len)
 {
 	for (; len && *value == ' '; len--)
@@ -52,7 +52,8 @@ static int declared_hex(char c)
 	return at ? (int)(at - digits) : -1;
 }
 
-/* %2C is a comma, as in W3C's baggage; a % before anything else stays. Returns the length. */
+/* Decodes %2C and the like, as in W3C's baggage; a % before anything else stays. Returns the
+ * length. */
 static size_t declared_unescape(char *dst, const char *src, size_t len)
 {
 	size_t n = 0;
@@ -67,7 +68,7 @@ static size_t declared_unescape(char *dst, const char *src, size_t len)
 	return n;
 }
 
-/* The value of attribute @key in @text; @ret stays as it is if there is none. */
+/* Copies the value of the attribute @key in @text; @ret is unchanged if there is none. */
 static void declared_attribute(const char *text, size_t len, const char *key, char *ret,
 			       size_t size)
 {
@@ -95,7 +96,7 @@ static void declared_attribute(const char *text, size_t len, const char *key, ch
 static void declared_attributes(const char *text, size_t len, struct declaring *t,
 				struct declared *ret)
 {
-	declared_attribute(text, len, "service.name", t->service[PLACE_ATTRIBUTE],
+	declared_attribute(text, len, "service.name", t->service[SOURCE_ATTRIBUTE],
 			   sizeof(t->service[0]));
 	declared_attribute(text, len, "service.namespace", ret->namespace, sizeof(ret->namespace));
 	declared_attribute(text, len, "service.version", ret->version, sizeof(ret->version));
@@ -108,8 +109,8 @@ static void declared_attributes(const char *text, size_t len, struct declaring *
 /* ---- options ---------------------------------------------------------------------------- */
 
 /*
- * Copies the next word of a list up to @end into @word: in the command line words are separated by
- * NULs, in a variable by blanks, and quotes are removed. False: there is none.
+ * Copies the next word of a list, which ends at @end, into @word. Words of a command line are
+ * separated by NULs, those of a variable by blanks, and quotes are removed. false = there is none.
  */
 static bool declared_word(const char **at, const char *end, bool command, char word[WORD_SIZE])
 {
@@ -140,7 +141,7 @@ static bool declared_word(const char **at, const char *end, bool command, char w
 	return true;
 }
 
-/* The text after @prefix in @word, NULL = @word does not begin with it. */
+/* The text after @prefix in @word; NULL = @word does not begin with it. */
 static const char *declared_behind(const char *word, const char *prefix)
 {
 	size_t len = strlen(prefix);
@@ -148,7 +149,8 @@ static const char *declared_behind(const char *word, const char *prefix)
 	return strncmp(word, prefix, len) == 0 ? word + len : NULL;
 }
 
-/* After "-javaagent:": "/x/skywalking-agent.jar=agent.service_name=shop,agent.namespace=eu" */
+/* Reads what follows "-javaagent:", such as
+ * "/x/skywalking-agent.jar=agent.service_name=shop,agent.namespace=eu". */
 static void declared_skywalking(const char *agent, struct declaring *t)
 {
 	static const char key[] = "agent.service_name=";
@@ -160,7 +162,7 @@ static void declared_skywalking(const char *agent, struct declaring *t)
 		const char *value = declared_behind(p, key);
 
 		if (value)
-			declared_copy(t->service[PLACE_SKYWALKING_AGENT], sizeof(t->service[0]),
+			declared_copy(t->service[SOURCE_SKYWALKING_AGENT], sizeof(t->service[0]),
 				      value, strcspn(value, ","));
 	}
 }
@@ -170,10 +172,10 @@ static void declared_option(const char *word, struct declaring *t)
 	const char *value;
 
 	if ((value = declared_behind(word, "-Dotel.service.name=")))
-		declared_copy(t->service[PLACE_OTEL_OPTION], sizeof(t->service[0]), value,
+		declared_copy(t->service[SOURCE_OTEL_OPTION], sizeof(t->service[0]), value,
 			      strlen(value));
 	else if ((value = declared_behind(word, "-Dskywalking.agent.service_name=")))
-		declared_copy(t->service[PLACE_SKYWALKING_OPTION], sizeof(t->service[0]), value,
+		declared_copy(t->service[SOURCE_SKYWALKING_OPTION], sizeof(t->service[0]), value,
 			      strlen(value));
 	else if ((value = declared_behind(word, "-Dotel.resource.attributes=")))
 		memcpy(t->attributes, value, strlen(value) + 1); /* words are shorter than that */
@@ -194,7 +196,7 @@ static void declared_options(void *userdata, const char *list, size_t len)
 
 /* ---- the environment -------------------------------------------------------------------- */
 
-/* Like getenv(3): the first entry. NULL = there is none. */
+/* The value of the first entry that begins with @prefix, "NAME=", like getenv(3); NULL = none. */
 static const char *declared_variable(const char *environ, size_t len, const char *prefix)
 {
 	for (const char *p = environ; p < environ + len; p += strlen(p) + 1) {
@@ -206,13 +208,13 @@ static const char *declared_variable(const char *environ, size_t len, const char
 	return NULL;
 }
 
-static void declared_service(const char *environ, size_t len, const char *prefix, enum place place,
-			     struct declaring *t)
+static void declared_service(const char *environ, size_t len, const char *prefix,
+			     enum declared_source source, struct declaring *t)
 {
 	const char *value = declared_variable(environ, len, prefix);
 
 	if (value)
-		declared_copy(t->service[place], sizeof(t->service[0]), value, strlen(value));
+		declared_copy(t->service[source], sizeof(t->service[0]), value, strlen(value));
 }
 
 void declared_read(const char *cmdline, size_t cmdline_len, const char *environ, size_t environ_len,
@@ -224,13 +226,13 @@ void declared_read(const char *cmdline, size_t cmdline_len, const char *environ,
 	*ret = (struct declared){ 0 };
 	java_options_each(cmdline, cmdline_len, environ, environ_len, declared_options, &t);
 	attributes = declared_variable(environ, environ_len, "OTEL_RESOURCE_ATTRIBUTES=");
-	if (t.attributes[0]) /* the option, if both are given */
+	if (t.attributes[0]) /* the option wins over the variable */
 		attributes = t.attributes;
 	if (attributes)
 		declared_attributes(attributes, strnlen(attributes, ATTRIBUTES_SIZE), &t, ret);
-	declared_service(environ, environ_len, "OTEL_SERVICE_NAME=", PLACE_OTEL_VARIABLE, &t);
-	declared_service(environ, environ_len, "SW_AGENT_NAME=", PLACE_SKYWALKING_VARIABLE, &t);
-	for (int i = PLACE_COUNT; i-- > 0;)
+	declared_service(environ, environ_len, "OTEL_SERVICE_NAME=", SOURCE_OTEL_VARIABLE, &t);
+	declared_service(environ, environ_len, "SW_AGENT_NAME=", SOURCE_SKYWALKING_VARIABLE, &t);
+	for (int i = SOURCE_COUNT; i-- > 0;)
 		if (t.service[i][0])
 			memcpy(ret->service, t.service[i], sizeof(ret->service));
 }

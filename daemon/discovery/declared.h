@@ -1,7 +1,7 @@
 /*
- * The names that the owner of a JVM gave it, in its environment and options: the settings of
+ * The names that a JVM's owner gave it in its environment and options: the settings of
  * OpenTelemetry and SkyWalking, which identify a profile better than a main class does. The
- * application chooses them, so they are cut, checked, and trusted no more than any name. Pure.
+ * application chooses them, so they are checked, cut, and not trusted. Pure.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
- * See discovery.h. Two timers: one for the processes to look at again soon (`due`), one for the
- * scans. A scan lists /proc at once and looks at the processes in small portions, so that a host
- * with thousands of processes never holds up the loop.
+ * See discovery.h. There are two timers: one for processes to look at again soon (`due`), one for
+ * scans. A scan lists /proc at once, but looks at the processes in small portions, so that
+ * thousands of processes do not hold up the loop.
  */
 #include "daemon/discovery/discovery.h"
 
@@ -26,13 +26,13 @@
 #define SCAN_WITHOUT_BPF NS_PER_S
 #define YOUNG_FOR_NS	 (5 * NS_PER_S)
 #define PORTION_PAUSE_NS NS_PER_MS
-/* retry delay when the limit of open questions is reached */
+/* Retry delay when the limit of open questions is reached. */
 #define LATER_NS (200 * NS_PER_MS)
-/* retry delay when other processes of the same tenant respond slowly */
+/* Retry delay when other processes of the same tenant answer slowly. */
 #define SLOW_NS	    (500 * NS_PER_MS)
-#define AGAIN_NS    (10 * NS_PER_S) /* the delay doubles each time ... */
-#define AGAIN_TIMES 5 /* ... this many times */
-/* full scans between two looks at a process that several scans found not to be a JVM */
+#define AGAIN_NS    (10 * NS_PER_S) /* delay before on_jvm() is called again, doubled */
+#define AGAIN_TIMES 5 /* up to this many times */
+/* At most so many scans between two looks at a process that was not found to be a JVM. */
 #define SKIP_SCANS_MAX 8
 
 struct discovery {
@@ -46,28 +46,28 @@ struct discovery {
 	char why[EXEC_EVENTS_WHY_MAX];
 	struct loop_timer *due_timer, *scan_timer;
 	uint64_t scan_interval_ns; /* of full scans */
-	uint64_t full_scan_mono_ns; /* begin of the last scan; 0 = none yet */
+	uint64_t full_scan_mono_ns; /* begin of the last full scan; 0 = none yet */
 	bool full; /* this scan also looks at known processes */
 	uint32_t generation;
 	pid_t *pids; /* pids of the running scan; NULL = none */
 	uint32_t n_pids, next_pid;
-	pid_t *first; /* come first in the first scan; NULL = none, or it has begun */
+	pid_t *first; /* with these the first scan begins; NULL = none, or it has begun */
 	uint32_t n_first;
 	uint64_t probes, overflow, lost;
 };
 
-/* Delays of the looks at a process, from the start of its program: libjvm is mapped 1 ms after the
- * exec of java, the handler of SIGQUIT is installed 5 to 50 ms after it. */
+/* When to look at a process after the start of its program: libjvm is mapped 1 ms after the exec of
+ * java, and the handler of SIGQUIT is installed 5 to 50 ms after it. */
 static const uint64_t often_ns[] = {
 	1 * NS_PER_MS,	 2 * NS_PER_MS,	 5 * NS_PER_MS,	  10 * NS_PER_MS,
 	20 * NS_PER_MS,	 50 * NS_PER_MS, 100 * NS_PER_MS, 200 * NS_PER_MS,
 	500 * NS_PER_MS, 1 * NS_PER_S,	 2 * NS_PER_S,	  YOUNG_FOR_NS,
 };
-/* a program that is not called java: a host that compiles starts thousands of them */
+/* For programs that are not called java, of which a host that compiles starts thousands. */
 static const uint64_t seldom_ns[] = { 5 * NS_PER_MS, 50 * NS_PER_MS, 500 * NS_PER_MS,
 				      YOUNG_FOR_NS };
 
-/* Schedules the next look at @p; none before the next scan after the last delay. */
+/* Schedules the next look at @p; after the last delay only scans look at it. */
 static void discovery_schedule(struct discovery *d, struct process *p, uint64_t now)
 {
 	const uint64_t *steps = p->likely ? often_ns : seldom_ns;
@@ -95,19 +95,19 @@ static void discovery_arm(struct discovery *d)
 		loop_timer_set(d->due_timer, first > now ? first - now : 0, 0);
 }
 
-/* If too many are due already, the next scan finds this one. */
+/* Calls on_jvm() again later. If too many processes are due already, a scan does it. */
 static void discovery_report_later(struct discovery *d, struct process *p)
 {
 	unsigned n = p->refusals < AGAIN_TIMES ? p->refusals++ : AGAIN_TIMES;
 
-	p->told = false;
+	p->reported = false;
 	if (processes_due_count(d->processes) < DUE_MAX)
 		processes_set_due(d->processes, p, clock_mono_ns() + (AGAIN_NS << n));
 }
 
 static void discovery_report(struct discovery *d, struct process *p, const struct jvm *jvm)
 {
-	p->told = true;
+	p->reported = true;
 	processes_set_due(d->processes, p, 0);
 	if (!d->ops.on_jvm(d->userdata, jvm, p->seen_mono_ns))
 		discovery_report_later(d, p);
@@ -117,7 +117,7 @@ void discovery_ask_again(struct discovery *d, pid_t pid)
 {
 	struct process *p = processes_find(d->processes, pid);
 
-	if (p && p->told) {
+	if (p && p->reported) {
 		discovery_report_later(d, p);
 		discovery_arm(d);
 	}
@@ -132,7 +132,7 @@ static void discovery_judge(struct discovery *d, struct process *p, int r, const
 		processes_remove(d->processes, p);
 		return;
 	}
-	if (r == -ETIMEDOUT || r == -EBUSY) { /* not before the process is due in a scan */
+	if (r == -ETIMEDOUT || r == -EBUSY) { /* only a scan looks at it again, and seldom */
 		processes_set_due(d->processes, p, 0);
 		p->idle_scans = SKIP_SCANS_MAX;
 		return;
@@ -162,9 +162,9 @@ static void discovery_on_look(void *userdata, const struct look_answer *a, int f
 	discovery_go_on(d);
 }
 
-/* Other processes of its tenant block their readers, so the looks at those of other tenants go
- * first. */
-static void look_later(struct discovery *d, struct process *p)
+/* Delays the look at @p, because other processes of its tenant answer slowly; so those of other
+ * tenants come first. */
+static void discovery_look_later(struct discovery *d, struct process *p)
 {
 	if (p->due_mono_ns || processes_due_count(d->processes) < DUE_MAX)
 		processes_set_due(d->processes, p, clock_mono_ns() + SLOW_NS);
@@ -182,7 +182,7 @@ static int discovery_ask(struct discovery *d, struct process *p)
 	return look_ask(d->look, &q, p->tenant, -1, discovery_on_look, p, &p->question);
 }
 
-/* Returns false if the limit of open questions is reached: try again later. */
+/* Looks at a process. false = the limit of open questions is reached: try again later. */
 static bool discovery_look_at(struct discovery *d, struct process *p)
 {
 	struct jvm jvm;
@@ -195,7 +195,7 @@ static bool discovery_look_at(struct discovery *d, struct process *p)
 		return false;
 	d->probes++;
 	if (d->look && r == -EALREADY)
-		look_later(d, p);
+		discovery_look_later(d, p);
 	else if (!d->look || r < 0)
 		discovery_judge(d, p, r, &jvm);
 	return true;
@@ -237,10 +237,10 @@ static uint64_t read_start_time(struct discovery *d, pid_t pid)
 }
 
 /*
- * Is @p due in this scan? Most processes are not JVMs and never will be: every second, fourth or
- * eighth scan looks at them, unless their name has changed, as after an exec that was not reported.
+ * Does this scan look at @p? Most processes are not JVMs and never will be, so only every second,
+ * fourth or eighth scan does, unless the name has changed, as by an exec that was not reported.
  */
-static bool is_its_turn(struct discovery *d, struct process *p)
+static bool discovery_is_due_in_scan(struct discovery *d, struct process *p)
 {
 	struct proc_stat stat = { .comm = "" };
 
@@ -258,8 +258,8 @@ static bool is_its_turn(struct discovery *d, struct process *p)
 	return true;
 }
 
-/* Age of a process that started @start_time clock ticks after boot. */
-static uint64_t age_ns(uint64_t start_time)
+/* The age of a process that started @start_time clock ticks after boot. */
+static uint64_t discovery_age_ns(uint64_t start_time)
 {
 	uint64_t now = clock_ns(CLOCK_BOOTTIME);
 	uint64_t ticks_per_s = (uint64_t)sysconf(_SC_CLK_TCK), began;
@@ -269,7 +269,7 @@ static uint64_t age_ns(uint64_t start_time)
 	return now - began;
 }
 
-/* The entry of @pid; a new one if the old one was for an earlier process with this number. */
+/* The entry of @pid, which is replaced if it is about an earlier process with this pid. */
 static struct process *discovery_meet(struct discovery *d, pid_t pid, uint64_t mono_ns)
 {
 	struct process *p = processes_find(d->processes, pid);
@@ -292,7 +292,7 @@ void discovery_exec(struct discovery *d, pid_t pid, const char *comm, uint64_t m
 {
 	struct process *p = discovery_meet(d, pid, mono_ns);
 
-	if (!p || p->told)
+	if (!p || p->reported)
 		return;
 	p->seen_mono_ns = p->begin_mono_ns = mono_ns;
 	p->idle_scans = p->skip_scans = 0;
@@ -306,7 +306,7 @@ void discovery_exit(struct discovery *d, pid_t pid, uint64_t mono_ns)
 {
 	struct process *p = processes_find(d->processes, pid);
 
-	/* a scan may have found the next process with this number before we read the event */
+	/* before the event was read a scan may have found the next process with this pid */
 	if (p && p->seen_mono_ns <= mono_ns)
 		processes_remove(d->processes, p);
 }
@@ -325,8 +325,8 @@ static void on_exit_event(void *userdata, pid_t pid, int status, uint64_t mono_n
 	discovery_exit(d, pid, mono_ns);
 }
 
-/* All numbers in /proc, malloc'ed. */
-static int list_pids(int proc_dfd, pid_t **ret, uint32_t *ret_n)
+/* Lists all pids in /proc; *ret is malloc'ed. 0 or -errno. */
+static int discovery_list_pids(int proc_dfd, pid_t **ret, uint32_t *ret_n)
 {
 	CLEANUP(freep) pid_t *pids = NULL;
 	uint32_t n = 0, room = 0;
@@ -364,31 +364,30 @@ static int list_pids(int proc_dfd, pid_t **ret, uint32_t *ret_n)
 	return 0;
 }
 
-/* 1 = looked at, 0 = no look was needed, -EAGAIN = later. */
-static int scan_one(struct discovery *d, pid_t pid)
+/* Handles one process of a scan. 1 = it was looked at, 0 = no look was needed, -EAGAIN = later. */
+static int discovery_scan_one(struct discovery *d, pid_t pid)
 {
 	uint64_t now = clock_mono_ns();
 	struct process *p;
 
 	if (!d->full) {
 		p = processes_find(d->processes, pid);
-		if (p) { /* it was there a second ago, so no other process can have its number yet
-			  */
+		if (p) { /* seen a second ago: pids are not reused so soon */
 			p->generation = d->generation;
 			return 0;
 		}
 	}
 	p = discovery_meet(d, pid, now);
-	if (!p || p->told || p->due_mono_ns || p->question)
+	if (!p || p->reported || p->due_mono_ns || p->question)
 		return 0;
 	if (!p->begin_mono_ns) {
 		uint64_t age;
 
 		p->start_time = read_start_time(d, pid);
-		age = age_ns(p->start_time);
+		age = discovery_age_ns(p->start_time);
 		p->begin_mono_ns = age < now ? now - age : 1;
 	}
-	if (!p->wants_look && !is_its_turn(d, p))
+	if (!p->wants_look && !discovery_is_due_in_scan(d, p))
 		return 0;
 	p->wants_look = true; /* a look that has to wait is not counted again */
 	if (!discovery_look_at(d, p))
@@ -406,8 +405,9 @@ static uint64_t until_next_scan(const struct discovery *d)
 	return d->scan_interval_ns;
 }
 
-/* Reports processes that only this scan found because a table or the ring of events was full. */
-static void count_losses(struct discovery *d)
+/* Logs how many processes were lost because a table or the ring of events was full. Scans find them
+ * later. */
+static void discovery_report_losses(struct discovery *d)
 {
 	uint64_t lost = d->overflow + processes_refused(d->processes) +
 			(d->events ? exec_events_lost(d->events) : 0);
@@ -423,13 +423,13 @@ static void end_scan(struct discovery *d)
 	free(d->pids);
 	d->pids = NULL;
 	if (d->full)
-		count_losses(d);
+		discovery_report_losses(d);
 	loop_timer_set(d->scan_timer, until_next_scan(d), 0);
 	discovery_arm(d);
 }
 
-/* Those of d->first to the front, in their order. */
-static void put_first(struct discovery *d)
+/* Moves the pids of d->first to the front, in their order. */
+static void discovery_put_first(struct discovery *d)
 {
 	uint32_t front = 0;
 
@@ -448,17 +448,17 @@ static void put_first(struct discovery *d)
 	d->n_first = 0;
 }
 
-static bool begin_scan(struct discovery *d)
+static bool discovery_begin_scan(struct discovery *d)
 {
 	uint64_t now = clock_mono_ns();
 	int r;
 
-	r = list_pids(d->proc_dfd, &d->pids, &d->n_pids);
+	r = discovery_list_pids(d->proc_dfd, &d->pids, &d->n_pids);
 	if (r < 0 || !d->pids) {
 		log_warn("discovery.scan", "error=%s", log_str(strerror(-r)));
 		return false;
 	}
-	put_first(d);
+	discovery_put_first(d);
 	d->next_pid = 0;
 	d->generation++;
 	d->full = !d->full_scan_mono_ns || d->events ||
@@ -473,12 +473,12 @@ static void on_scan(void *userdata)
 	struct discovery *d = userdata;
 	int left = ROUND_PROBES_MAX;
 
-	if (!d->pids && !begin_scan(d)) {
+	if (!d->pids && !discovery_begin_scan(d)) {
 		loop_timer_set(d->scan_timer, until_next_scan(d), 0);
 		return;
 	}
 	while (d->next_pid < d->n_pids && left) {
-		int r = scan_one(d, d->pids[d->next_pid]);
+		int r = discovery_scan_one(d, d->pids[d->next_pid]);
 
 		if (r < 0) { /* the next answer continues, or this timer */
 			loop_timer_set(d->scan_timer, LATER_NS, 0);
@@ -493,7 +493,7 @@ static void on_scan(void *userdata)
 		loop_timer_set(d->scan_timer, PORTION_PAUSE_NS, 0);
 }
 
-/* A look has ended: processes that waited for it come first, then the scan. */
+/* A look has ended: continues with the processes that are due, then with the scan. */
 static void discovery_go_on(struct discovery *d)
 {
 	on_due(d);
@@ -544,7 +544,7 @@ int discovery_new(struct loop *loop, const struct config *config, struct look *l
 	if (r < 0)
 		return r;
 	d->look = look;
-	/* events first, then the scan from the loop, so that no process is missed in between */
+	/* events before the first scan, so that no process is missed in between */
 	if (config->bpf == BPF_OFF)
 		strcpy(d->why, "switched off by discovery.bpf");
 	else

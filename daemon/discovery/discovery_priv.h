@@ -1,4 +1,4 @@
-/* For tests: discovery over a made-up /proc, without BPF or with events handed in. */
+/* For tests: discovery with a made-up /proc, without BPF; the test calls the events. */
 #pragma once
 
 #include "daemon/discovery/discovery.h"

@@ -14,7 +14,7 @@
 
 #define COMMAND_MAX (512u * 1024) /* class paths are long */
 #define ENVIRON_MAX (1024u * 1024)
-/* at most so many descriptors of a process are checked for an agent's pipes */
+/* So many descriptors of a process are searched for an agent's pipes. */
 #define FDS_MAX 1024
 
 static_assert(RULES_MAX <= 64, "a bit each");
@@ -105,7 +105,7 @@ static void facts_read_text(int pid_dfd, const struct facts_rules *rules, struct
 	const struct facts_text text = { command, variables, environ_len };
 
 	declared_read(command, len, variables, environ_len,
-		      &ret->declared); /* words are still separate */
+		      &ret->declared); /* before facts_join(): it needs separate words */
 	if (variables)
 		allowed_read(&ret->allowed, variables, environ_len);
 	if (command)
@@ -126,7 +126,7 @@ static bool may_have_agent(int pid_dfd)
 		return false;
 	(void)TAKE_FD(fd);
 	for (seen = 0; !found && seen < FDS_MAX && (e = readdir(dir)); seen++) {
-		/* only the text of the link: the file behind it must not be opened here */
+		/* reads only the link's text; opening the file behind it might block */
 		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link) - 1);
 
 		link[n > 0 ? n : 0] = '\0';

@@ -77,8 +77,8 @@ static bool argument_matches(const cJSON *arg, const struct agent_call *call)
 						       : false;
 }
 
-/* All conditions of a rule must hold, but of several for the same argument one is enough: runtimes
- * do the same. */
+/* The conditions for all arguments must hold; of several for the same argument one is enough, as in
+ * the runtimes. */
 static bool arguments_match(const cJSON *rule, const struct agent_call *call)
 {
 	const cJSON *args = cJSON_GetObjectItemCaseSensitive(rule, "args"), *arg;
@@ -99,8 +99,8 @@ static bool arguments_match(const cJSON *rule, const struct agent_call *call)
 	return true;
 }
 
-/* If rules contradict each other libseccomp decides by their order and kind; that is not modelled
- * here. */
+/* What the profile does to a call. If rules contradict each other libseccomp decides by their order
+ * and kind, which this does not reproduce. */
 static enum filter_effect effect_on(const cJSON *seccomp, const struct agent_call *call)
 {
 	enum filter_effect effect = FILTER_UNKNOWN;

@@ -42,7 +42,7 @@ static int jvm_read_status(int pid_dfd, struct proc_status *ret)
 	return proc_parse_status(text, ret) ? 0 : -EBADMSG;
 }
 
-/* File name of the running program, "" if it cannot be read. */
+/* Writes the file name of the running program, "" if it cannot be read. */
 static void read_exe(int pid_dfd, char *ret, size_t size)
 {
 	char path[4096];

@@ -1,6 +1,6 @@
 /*
- * What /proc shows of a process that has libjvm mapped. A hostile process can shape all of this
- * text: every read is capped, and no link is followed.
+ * What /proc shows about a process that has libjvm mapped. A hostile process can choose all of this
+ * text, so every read is capped, and no link is followed.
  */
 #pragma once
 
@@ -13,18 +13,17 @@
 
 struct jvm {
 	pid_t pid; /* host pid */
-	pid_t ns_pid; /* last of NSpid */
+	pid_t ns_pid; /* pid in the innermost pid namespace */
 	uint64_t start_time; /* field 22 of /proc/PID/stat, clock ticks since boot */
 	uid_t uid;
 	gid_t gid;
 	char comm[16];
 	char name[256]; /* main class or jar, from the command line, UTF-8 checked */
-	char jdk[128]; /* "Debian 17.0.15" from the JDK's release file, "" if it could not be read
-			*/
-	char libjvm[256]; /* path as in maps */
+	char jdk[128]; /* "Debian 17.0.15", from the JDK's release file; "" = unknown */
+	char libjvm[256]; /* its path in /proc/PID/maps */
 	bool libjvm_deleted;
 	char libjvm_build[64]; /* "23434240 bytes of 2025-04-15T12:00:00Z", "" if unknown */
-	char container_id[65]; /* 64 hex digits, or "" on the host */
+	char container_id[65]; /* see container_id_from_cgroup(); "" = in no container */
 	char container[128]; /* container name, "" if unknown */
 	char pod[256]; /* "namespace/pod", "" if unknown */
 	char image[256];
@@ -33,12 +32,11 @@ struct jvm {
 	char notes[JVM_NOTES_SIZE];
 	char noted_service[128];
 	char noted_version[64];
-	char image_digest[72]; /* "sha256:" and 64 hex digits, "" if no file of the runtime contains
-				* it */
-	struct allowed allowed; /* limits set by its owner in the notes */
+	char image_digest[72]; /* "sha256:" and 64 hex digits; "" = unknown */
+	struct allowed allowed; /* limits that its owner set in the notes */
 };
 
-/* The reason why a process is not (yet) ready to be attached to. */
+/* Is a process a JVM that can be attached to? */
 enum jvm_check {
 	JVM_NO, /* no libjvm mapped */
 	JVM_YOUNG, /* libjvm mapped, SIGQUIT not caught yet: look again soon */
@@ -46,8 +44,9 @@ enum jvm_check {
 };
 
 /*
- * Looks at one process. @proc_dfd is a directory fd of /proc (tests pass a made-up tree). @ret is
- * filled in unless the result is JVM_NO. Returns enum jvm_check or -errno (-ESRCH: gone).
+ * Looks at one process. @proc_dfd: directory of /proc (tests pass a made-up tree). @ret is filled
+ * in unless the result is JVM_NO. Returns an enum jvm_check, or -errno (-ESRCH: the process has
+ * ended).
  */
 int jvm_probe(int proc_dfd, pid_t pid, struct jvm *ret);
 /* Terminates every text in @jvm, which another process filled in. */

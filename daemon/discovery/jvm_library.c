@@ -23,7 +23,7 @@ static bool is_j9(const char *base)
 	return strcmp(base + 7 + digits, ".so") == 0;
 }
 
-/* "start-end perms offset dev inode   path" */
+/* Parses "start-end perms offset dev inode   path". */
 void jvm_library_line(void *library, char *line)
 {
 	static const char deleted_mark[] = " (deleted)";
@@ -34,7 +34,7 @@ void jvm_library_line(void *library, char *line)
 	bool deleted, j9;
 	size_t len;
 
-	/* code, not data: a program that reads or copies the file is not a JVM */
+	/* only executable mappings: a program that maps the file as data is not a JVM */
 	if (!perms || strlen(perms) < 5 || perms[3] != 'x')
 		return;
 	path = strchr(perms, '/');

@@ -1,4 +1,4 @@
-/* See look.h: the children, their questions and their answers. */
+/* See look.h: starts the children, asks them, and gives up those that do not answer. */
 #include "daemon/discovery/look.h"
 
 #include <errno.h>
@@ -25,14 +25,13 @@ struct lane {
 	struct loop_source *source;
 	struct look_ticket *ticket; /* the current question; NULL = none */
 	uint64_t asked_mono_ns;
-	unsigned turns; /* time since then, counted in timer ticks, because the daemon itself may
-			 * have been stopped */
+	unsigned turns; /* timer ticks since then; a pause of the daemon itself does not count */
 };
 
-/* A child that was given up, until it can be waited for. */
+/* A child that was given up, and has not ended yet. */
 struct given_up {
 	pid_t child;
-	uint64_t tenant; /* 0 = nobody's: it had no question */
+	uint64_t tenant; /* the tenant of its question; 0 = it had none */
 };
 
 struct look {
@@ -65,7 +64,7 @@ uint64_t look_tenant_of(pid_t pid)
 
 /* ---- children that were given up ------------------------------------------------------------ */
 
-static void wait_for_some(struct look *l)
+static void look_reap_given_up(struct look *l)
 {
 	for (unsigned i = l->n_given_up; i-- > 0;) {
 		struct look_tenant *t = queue_tenant(&l->queue, l->given_up[i].tenant);
@@ -91,8 +90,8 @@ static void look_remember(struct look *l, pid_t child, struct look_tenant *tenan
 	}
 }
 
-/* The lane is free for another question. */
-static struct look_ticket *free_lane(struct lane *lane)
+/* Frees the lane for another question, and returns the one that it had. */
+static struct look_ticket *look_free_lane(struct lane *lane)
 {
 	struct look_ticket *t = TAKE_PTR(lane->ticket);
 
@@ -107,7 +106,7 @@ static struct look_ticket *free_lane(struct lane *lane)
 /* Gives up the child, which may never end. Returns its question. */
 static struct look_ticket *look_give_up(struct lane *lane)
 {
-	struct look_ticket *t = free_lane(lane);
+	struct look_ticket *t = look_free_lane(lane);
 
 	lane->source = loop_source_free(lane->source);
 	lane->fd = fd_close(lane->fd);
@@ -119,7 +118,7 @@ static struct look_ticket *look_give_up(struct lane *lane)
 	return t;
 }
 
-/* ---- the start of one ----------------------------------------------------------------------- */
+/* ---- starting children ---------------------------------------------------------------------- */
 
 static int look_spawn(const char *program, int fd, pid_t *ret)
 {
@@ -203,12 +202,12 @@ static void on_answer(void *userdata, uint32_t events)
 		if (t)
 			look_fail(t, -EIO);
 	} else if (lane->ticket && a.number == lane->ticket->q.number) {
-		/* the child read hostile text, and may have been taken over */
+		/* an attacker may control the child by the text it reads, so answers are checked */
 		if (lane->ticket->q.kind == LOOK_JVM)
 			jvm_end_texts(&a.jvm);
 		else if (lane->ticket->q.kind == LOOK_FACTS)
 			allowed_check(&a.facts.allowed);
-		look_deliver(free_lane(lane), &a, fds);
+		look_deliver(look_free_lane(lane), &a, fds);
 	} else {
 		for (int i = 0; i < LOOK_FDS; i++)
 			fd_close(fds[i]);
@@ -221,7 +220,7 @@ static void on_turn(void *userdata)
 	static struct log_limit limit = { .burst = 20, .per_s = 1 };
 	struct look *l = userdata;
 
-	wait_for_some(l);
+	look_reap_given_up(l);
 	queue_on_turn(&l->queue);
 	for (struct lane *lane = l->lanes; lane < l->lanes + LOOK_LANES; lane++) {
 		if (!lane->ticket || ++lane->turns <= LOOK_ANSWER_NS / LOOK_TURN_NS)
@@ -237,7 +236,8 @@ static void on_turn(void *userdata)
 
 /* ---- questions ------------------------------------------------------------------------------ */
 
-/* Returns false if there is no child for the question, which then keeps waiting. */
+/* Asks the lane's child. false = there is none and it cannot be started: the question keeps
+ * waiting. */
 static bool look_ask_child(struct lane *lane, struct look_ticket *t)
 {
 	if (!lane->child && look_start(lane) < 0)
@@ -256,7 +256,7 @@ static bool look_ask_child(struct lane *lane, struct look_ticket *t)
 }
 
 /* Prefers a lane that already has a child. */
-static struct lane *idle_lane(struct look *l)
+static struct lane *look_idle_lane(struct look *l)
 {
 	struct lane *idle = NULL;
 
@@ -272,7 +272,7 @@ static void look_go_on(struct look *l)
 	struct lane *lane;
 
 	/* no more children than can be tracked once they are given up */
-	while (l->n_given_up <= LOOK_STUCK_ALL - LOOK_LANES && (lane = idle_lane(l)) &&
+	while (l->n_given_up <= LOOK_STUCK_ALL - LOOK_LANES && (lane = look_idle_lane(l)) &&
 	       (t = queue_next(&l->queue))) {
 		if (look_ask_child(lane, t))
 			continue;
@@ -281,7 +281,7 @@ static void look_go_on(struct look *l)
 	}
 }
 
-static bool is_slow(const struct look *l, const struct look_tenant *t)
+static bool look_is_slow(const struct look *l, const struct look_tenant *t)
 {
 	uint64_t now = clock_mono_ns();
 
@@ -292,17 +292,17 @@ static bool is_slow(const struct look *l, const struct look_tenant *t)
 	return false;
 }
 
-/* Is one more question of a scan allowed? */
-static int check_scan(struct look *l, uint64_t tenant)
+/* May the scan ask another question about this tenant? 0, -EAGAIN or -EALREADY, see look_ask(). */
+static int look_check_scan(struct look *l, uint64_t tenant)
 {
 	const struct look_tenant *t = queue_tenant(&l->queue, tenant);
 
 	if (t && t->scans >= LOOK_TENANT_SCAN)
-		return is_slow(l, t) ? -EALREADY : -EAGAIN;
+		return look_is_slow(l, t) ? -EALREADY : -EAGAIN;
 	return l->queue.n >= LOOK_QUEUE_MAX / 2 ? -EAGAIN : 0;
 }
 
-static int answer_here(const struct look_question *q, int fd, look_fn *fn, void *userdata)
+static int look_answer_here(const struct look_question *q, int fd, look_fn *fn, void *userdata)
 {
 	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CLEANUP(fd_closep) int taken = fd;
@@ -324,10 +324,10 @@ int look_ask(struct look *l, const struct look_question *q, uint64_t tenant, int
 
 	*ret = NULL;
 	if (!l)
-		return answer_here(q, fd, fn, userdata);
+		return look_answer_here(q, fd, fn, userdata);
 	if (!tenant)
 		tenant = look_tenant_of(q->pid);
-	r = q->kind == LOOK_JVM ? check_scan(l, tenant) : 0;
+	r = q->kind == LOOK_JVM ? look_check_scan(l, tenant) : 0;
 	if (r < 0)
 		fd_close(fd);
 	else
@@ -382,7 +382,7 @@ int look_new(struct loop *loop, const char *program, struct look **ret)
 	}
 	r = loop_timer_add(loop, LOOK_TURN_NS, LOOK_TURN_NS, on_turn, l, &l->timer);
 	if (r == 0)
-		r = look_start(&l->lanes[0]); /* a missing program is noticed at once */
+		r = look_start(&l->lanes[0]); /* so that a missing program is reported at once */
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(l);
@@ -399,7 +399,7 @@ struct look *look_free(struct look *l)
 		if (t)
 			ticket_free(t);
 	}
-	wait_for_some(l);
+	look_reap_given_up(l);
 	loop_timer_free(l->timer);
 	queue_free(&l->queue);
 	free(l);

@@ -1,4 +1,4 @@
-/* See look_message.h: the answers, one function for each kind of question. */
+/* See look_message.h: finds the answers, with a function for each kind of question. */
 #include "daemon/discovery/look_message.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@ static int look_find_out_root_of(int pid_dfd)
 	return openat(pid_dfd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* As the process has it mapped, even if deleted; where the kernel does not show that, by its
- * path. */
+/* Opens the file that the process has mapped, even if it is deleted (map_files); if the kernel does
+ * not allow that, by its path. */
 static int open_mapped(int pid_dfd, int root_dfd, const struct look_question *q)
 {
 	struct open_how how = {
@@ -60,7 +60,7 @@ static int find_cwd(int pid_dfd, int fds[LOOK_FDS])
 	return fds[0] < 0 ? -errno : 0;
 }
 
-/* hs_err_pidN.log. Only its attributes are read; it is never opened. */
+/* Looks for hs_err_pidN.log. Only its attributes are read; it is never opened. */
 static int find_hs_err(const struct look_question *q, int dfd)
 {
 	struct stat st;
@@ -71,7 +71,7 @@ static int find_hs_err(const struct look_question *q, int dfd)
 	       st.st_uid == q->hs_err.uid && st.st_mtim.tv_sec >= q->hs_err.since_s;
 }
 
-/* The directory of exactly this process, not of another one with its number. */
+/* Opens the directory of this very process; a later process with the same pid is refused. */
 static int open_process(int proc_dfd, const struct look_question *q)
 {
 	CLEANUP(fd_closep) int pid_dfd = proc_open(proc_dfd, q->pid);

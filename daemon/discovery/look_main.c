@@ -1,6 +1,6 @@
 /*
- * kindling-look: looks at one process after the other for kindlingd, see look.h. It reads what may
- * block it for ever, and holds nothing that anybody else waits for.
+ * kindling-look: looks at one process after the other for kindlingd, see look.h. What it reads may
+ * block it forever, so it holds nothing that anybody else waits for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@ static void look_main_close_all(int fds[LOOK_FDS])
 		fds[i] = fd_close(fds[i]);
 }
 
-/* Closes what came with the question before it answers: closing a directory for the last time may
- * block, and then this question stays unanswered, not the next. */
+/* Closes the question's descriptors before it answers: closing the last descriptor of a directory
+ * may block, and then this question must be the one that is not answered, not the next. */
 static int look_main_answer(int proc_dfd, const struct look_question *q, int asked[LOOK_FDS])
 {
 	static struct look_answer a;
@@ -44,8 +44,8 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("kindling-look " KINDLING_VERSION) < 0;
-	/* it ends with the daemon's end of the socket; signals to the process group are not meant
-	 * for it */
+	/* it ends when the daemon's socket is closed; signals to the process group, as by Ctrl-C,
+	 * are not meant for it */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGTERM, SIG_IGN);
 	if (fcntl(FD, F_SETFD, FD_CLOEXEC) < 0) {

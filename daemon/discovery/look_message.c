@@ -1,4 +1,4 @@
-/* See look_message.h: messages and the descriptors beside them. */
+/* See look_message.h: sends and receives messages with their descriptors. */
 #include "daemon/discovery/look_message.h"
 
 #include <errno.h>

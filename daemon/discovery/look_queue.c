@@ -1,11 +1,11 @@
-/* See look_priv.h: questions that wait for a child, and their order. */
+/* See look_priv.h: the questions that wait for a child, and their order. */
 #include "daemon/discovery/look_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define FORGET_NS 1000000ull /* of time used: below it a tenant counts as new */
-#define DECAY	  8 /* part of it that is forgotten with each turn */
+#define FORGET_NS 1000000ull /* a tenant that has used no more counts as new */
+#define DECAY	  8 /* each turn 1/DECAY of the used time is forgotten */
 
 void queue_init(struct look_queue *q)
 {
@@ -39,7 +39,7 @@ static struct look_tenant *tenant_get(struct look_queue *q, uint64_t number)
 	return t;
 }
 
-static void forget_idle(struct look_queue *q)
+static void queue_forget_idle(struct look_queue *q)
 {
 	struct look_tenant **at = &q->tenants;
 
@@ -58,13 +58,13 @@ static void forget_idle(struct look_queue *q)
 
 /* ---- tickets -------------------------------------------------------------------------------- */
 
-static bool is_scan(const struct look_ticket *t)
+static bool look_is_scan(const struct look_ticket *t)
 {
 	return t->q.kind == LOOK_JVM;
 }
 
-/* While many tenants have stuck children, each may have only one. */
-static bool has_too_many(const struct look_queue *q, const struct look_tenant *t)
+/* Does the tenant have too many stuck children? If all have many, each may have only one. */
+static bool queue_has_too_many_stuck(const struct look_queue *q, const struct look_tenant *t)
 {
 	return t->stuck >= (q->stuck < LOOK_STUCK_MANY ? LOOK_STUCK_MAX : 1);
 }
@@ -78,7 +78,7 @@ int queue_put(struct look_queue *q, const struct look_question *question, uint64
 
 	if (!whose)
 		return -ENOMEM;
-	if (has_too_many(q, whose))
+	if (queue_has_too_many_stuck(q, whose))
 		return -EBUSY;
 	if (q->n >= LOOK_QUEUE_MAX || whose->queued >= LOOK_TENANT_QUEUE)
 		return -ENOSPC;
@@ -89,7 +89,7 @@ int queue_put(struct look_queue *q, const struct look_question *question, uint64
 	t->tenant = whose;
 	t->fd = TAKE_FD(taken);
 	whose->queued++;
-	whose->scans += is_scan(t);
+	whose->scans += look_is_scan(t);
 	*q->end = t;
 	q->end = &t->next;
 	q->n++;
@@ -148,7 +148,7 @@ struct look_ticket *queue_refused(struct look_queue *q, int *ret_result)
 	for (struct look_ticket **at = &q->first; *at; at = &(*at)->next) {
 		bool late = (*at)->turns > LOOK_WAIT_NS / LOOK_TURN_NS;
 
-		if (!late && !has_too_many(q, (*at)->tenant))
+		if (!late && !queue_has_too_many_stuck(q, (*at)->tenant))
 			continue;
 		*ret_result = late ? -ETIMEDOUT : -EBUSY;
 		return look_queue_take(q, at);
@@ -158,7 +158,7 @@ struct look_ticket *queue_refused(struct look_queue *q, int *ret_result)
 
 struct look_ticket *ticket_free(struct look_ticket *t)
 {
-	t->tenant->scans -= is_scan(t);
+	t->tenant->scans -= look_is_scan(t);
 	fd_close(t->fd);
 	free(t);
 	return NULL;
@@ -168,7 +168,7 @@ void queue_on_turn(struct look_queue *q)
 {
 	for (struct look_ticket *t = q->first; t; t = t->next)
 		t->turns++;
-	forget_idle(q);
+	queue_forget_idle(q);
 }
 
 void queue_free(struct look_queue *q)

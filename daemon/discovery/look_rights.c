@@ -9,14 +9,15 @@
 #include "daemon/ground/mem.h"
 
 /*
- * SYS_PTRACE: maps, environ, root, cwd and fd of a process; DAC_READ_SEARCH: files of any user;
- * CHECKPOINT_RESTORE (Linux 5.9): map_files, by which a deleted library is found too.
+ * SYS_PTRACE: to read maps, environ, root, cwd and fd of a process. DAC_READ_SEARCH: to read files
+ * of any user. CHECKPOINT_RESTORE (Linux 5.9): map_files, through which deleted libraries can be
+ * opened.
  */
 #define KEPT \
 	(CONFINE_CAP(SYS_PTRACE) | CONFINE_CAP(DAC_READ_SEARCH) | CONFINE_CAP(CHECKPOINT_RESTORE))
 
-/* Reading files and directories, receiving questions and sending answers; memory, time, and
- * exit. */
+/* The allowed system calls: read files and directories, receive questions, send answers, memory,
+ * time, and exit. */
 static const int calls[] = {
 #ifdef SYS_open
 	SYS_open,	    SYS_stat,
@@ -53,7 +54,7 @@ int look_give_up_rights(void)
 {
 	int r = confine_user(CONFINE_LOOK, KEPT);
 
-	/* a libc that tries another call continues with one that is allowed */
+	/* ENOSYS, so that a C library that tries a newer call falls back to an allowed one */
 	if (r == 0 && !CONFINE_SANITIZED)
 		r = confine_calls(calls, ARRAY_SIZE(calls), SECCOMP_RET_ERRNO | ENOSYS);
 	return r;

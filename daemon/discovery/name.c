@@ -10,7 +10,7 @@ struct args {
 	const char *next, *end;
 };
 
-/* The next argument, not always NUL-terminated: *ret_len. NULL at the end. */
+/* The next argument, *ret_len bytes, which need not be NUL-terminated; NULL at the end. */
 static const char *next_arg(struct args *a, size_t *ret_len)
 {
 	const char *arg = a->next;
@@ -32,7 +32,7 @@ static bool name_begins(const char *arg, size_t len, const char *word)
 	return len >= strlen(word) && memcmp(arg, word, strlen(word)) == 0;
 }
 
-/* Options whose value is the next argument; with "=" it is part of the same one. */
+/* Is @arg an option whose value is the next argument? With "=" the value is in the same one. */
 static bool name_takes_value(const char *arg, size_t len)
 {
 	static const char *const options[] = {
@@ -71,7 +71,7 @@ static const char *name_base_name(const char *path, size_t *len)
 	return slash + 1;
 }
 
-/* module/class -> class; module alone stays */
+/* The class of "module/class"; a module alone is returned as it is. */
 static const char *module_main(const char *arg, size_t *len)
 {
 	const char *slash = memchr(arg, '/', *len);
@@ -82,7 +82,7 @@ static const char *module_main(const char *arg, size_t *len)
 	return slash + 1;
 }
 
-/* What the arguments after `java` make it run, or NULL. *ret_class: a class, not a file. */
+/* What `java` runs with these arguments, or NULL. *ret_class: it is a class, not a file. */
 static const char *find_main(struct args *a, size_t *ret_len, bool *ret_class)
 {
 	const char *arg;

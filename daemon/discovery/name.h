@@ -1,4 +1,4 @@
-/* The name of a JVM, from its command line, as its owner would call it. Pure. */
+/* Makes the name of a JVM from its command line. Pure. */
 #pragma once
 
 #include <stddef.h>
@@ -6,7 +6,7 @@
 /*
  * @cmdline: arguments, each ended by a NUL, @len bytes (the last NUL may be missing)
  * @exe: file name of the program, "java" for the launcher
- * @fallback: used if the command line has no name, e.g. the process' comm
+ * @fallback: used if the command line contains no name, e.g. the comm of the process
  *
  * "com.example.Main" for `java -cp x com.example.Main`, "app.jar" for `java -jar /x/app.jar`, the
  * program's own name for a program that brings its own JVM. Always NUL-terminated UTF-8.

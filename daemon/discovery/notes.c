@@ -1,4 +1,4 @@
-/* See notes.h: the content of the files. */
+/* See notes.h: parses the content of the files. */
 #include "daemon/discovery/notes.h"
 
 #include <cjson/cJSON.h>
@@ -17,7 +17,7 @@ static const char *notes_text_of(const cJSON *object, const char *name)
 	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
 }
 
-/* Notes that are useful only to the programs that wrote them. */
+/* Is it a note that is useful only to the program that wrote it? */
 static bool notes_is_internal(const char *key)
 {
 	static const char *const beginnings[] = {
@@ -46,7 +46,7 @@ void notes_add(struct notes *n, const char *key, const char *value)
 
 	if (strncmp(key, prefix, strlen(prefix)) == 0) {
 		snprintf(as, sizeof(as), "%.60s: ", key);
-		allowed_say(&n->allowed, key + strlen(prefix), value, as);
+		allowed_set_value(&n->allowed, key + strlen(prefix), value, as);
 	}
 	if (notes_is_internal(key) || strlen(value) >= LABEL_VALUE_SIZE ||
 	    !labels_key_is_valid(key) || labels_find(n->list.text, key, &len))
@@ -71,7 +71,7 @@ static void notes_add_object(struct notes *n, const cJSON *object, const char *s
 	}
 }
 
-/* JSON in a string: CRI-O's format. */
+/* Adds the notes of a JSON object that is inside a string, which is CRI-O's format. */
 static void notes_add_text(struct notes *n, const char *text)
 {
 	CLEANUP(notes_json_freep) cJSON *json = text ? cJSON_Parse(text) : NULL;
@@ -79,7 +79,7 @@ static void notes_add_text(struct notes *n, const char *text)
 	notes_add_object(n, json, NULL);
 }
 
-/* An id or uid becomes part of a path: only letters and digits. */
+/* Copies an id or uid if it consists of hex digits and -, because it becomes part of a path. */
 static void notes_copy_id(char *ret, size_t size, const char *text)
 {
 	size_t len = text ? strlen(text) : 0;
@@ -119,8 +119,8 @@ void notes_parse_docker(struct notes *n, const char *text, size_t len)
 
 /* ---- the downward API ---------------------------------------------------------------------- */
 
-/* A valid value of a note contains none of the longer escapes, such as \u00e9 or \x00: such a value
- * is left out. false: it is left out, or the line does not end. */
+/* Reads a quoted value. Values with longer escapes, such as \u00e9 or \x00, are left out: valid
+ * values need none. false = it is left out, or the line is not complete. */
 static bool notes_unquote(const char **at, char ret[LABEL_VALUE_SIZE])
 {
 	const char *p = *at;

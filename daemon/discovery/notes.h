@@ -12,15 +12,15 @@
 struct notes {
 	struct labels list; /* at most JVM_NOTES_SIZE bytes */
 	struct allowed allowed;
-	/* where the pod's own notes are: "" = unknown */
+	/* by which the pod's own notes are found; "" = unknown */
 	char pod_uid[48];
-	char sandbox[65]; /* the id of the pod's first container */
+	char sandbox[65]; /* the id of the pod's sandbox container */
 };
 
 /*
- * Sets @key to @value, unless it is set already. Left out are notes that runtimes and kubectl keep
- * for themselves, invalid or too long names (labels.h), and notes beyond the bound. The owner's
- * notes (allowed.h) always count.
+ * Sets @key to @value, unless it is set already. Notes that runtimes and kubectl keep for
+ * themselves are left out, as well as invalid names (labels.h) and notes for which there is no
+ * room. Notes of allowed.h always count.
  */
 void notes_add(struct notes *n, const char *key, const char *value);
 /* @text: config.json of a bundle. CRI-O keeps the pod's labels and annotations in that of its
@@ -32,8 +32,8 @@ void notes_parse_docker(struct notes *n, const char *text, size_t len);
  * strconv.Quote. */
 void notes_parse_downward(struct notes *n, const char *text, size_t len);
 
-/* @n becomes what is known of @jvm: notes, noted_service, noted_version, allowed. */
+/* Copies @n to @jvm: notes, noted_service, noted_version, allowed. */
 void notes_give(const struct notes *n, struct jvm *jvm);
-/* Everything that the host's files, below @root_dfd, contain about the container of @jvm, into
- * @jvm: notes, noted_service, noted_version, allowed. */
+/* Reads the notes of @jvm's container from the host's files, below @root_dfd, and fills in notes,
+ * noted_service, noted_version and allowed. */
 void notes_read(int root_dfd, struct jvm *jvm);

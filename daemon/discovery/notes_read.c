@@ -1,4 +1,4 @@
-/* notes_read(): finds the files of notes, see notes.h. */
+/* notes_read(), see notes.h: finds the files. */
 #include "daemon/discovery/notes.h"
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 #include "daemon/ground/mem.h"
 #include "daemon/ground/utf8.h"
 
-#define VOLUMES_MAX 32 /* at most this many volumes of a pod, of each kind, are read */
+#define VOLUMES_MAX 32 /* volumes of a pod that are read, of each kind */
 
 static bool notes_of_docker(int root_dfd, const char *id, struct notes *n)
 {
@@ -34,7 +34,7 @@ static bool notes_of_bundle(int root_dfd, const char *id, struct notes *n)
 	return text != NULL;
 }
 
-/* <volumes>/<any>/labels and annotations: the file names that every manual uses */
+/* Reads <volumes>/<any>/labels and annotations, the usual file names of downward-API volumes. */
 static void notes_of_volumes(int root_dfd, const char *volumes, struct notes *n)
 {
 	static const char *const files[] = { "labels", "annotations" };
@@ -59,7 +59,7 @@ static void notes_of_volumes(int root_dfd, const char *volumes, struct notes *n)
 		closedir(dir);
 }
 
-/* The files that the kubelet wrote for the pod, if the pod asked for them. */
+/* Reads the files that the kubelet wrote for the pod, if the pod has such a volume. */
 static void notes_of_kubelet(int root_dfd, struct notes *n)
 {
 	static const char *const kubelets[] = { "/var/lib/kubelet", "/var/lib/k0s/kubelet",
@@ -75,7 +75,7 @@ static void notes_of_kubelet(int root_dfd, struct notes *n)
 		}
 }
 
-/* The first of @names that is among the notes. */
+/* Writes the value of the first of @names that is among the notes; "" = none is. */
 static void notes_pick(const struct notes *n, const char *const *names, size_t count, char *ret,
 		       size_t size)
 {

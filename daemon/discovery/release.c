@@ -16,7 +16,7 @@
 #define MOUNTINFO_MAX_BYTES (256 * 1024)
 #define HOME_DEPTH_MAX	    5 /* jre/lib/amd64/server of JDK 8, and one more */
 
-/* The value of KEY="value" or KEY=value; false if there is none. */
+/* Copies the value of KEY="value" or KEY=value; false = there is none. */
 static bool release_value_of(const char *text, const char *key, char *ret, size_t ret_size)
 {
 	size_t key_len = strlen(key);
@@ -67,8 +67,8 @@ static bool is_local_type(const char *type, size_t len)
 	return false;
 }
 
-/* Whether the mount point [point, point + len) is @path or a directory above it. */
-static bool is_above(const char *point, size_t len, const char *path)
+/* Is the mount point, @len bytes at @point, @path itself or a directory above it? */
+static bool release_is_above(const char *point, size_t len, const char *path)
 {
 	if (len == 1 && point[0] == '/')
 		return true;
@@ -99,7 +99,7 @@ bool release_is_local(const char *mountinfo, const char *path)
 			return false; /* cut off, or in an unknown format */
 		len = strcspn(point, " \n");
 		type += 3;
-		if (is_above(point, len, path)) {
+		if (release_is_above(point, len, path)) {
 			if (!is_local_type(type, strcspn(type, " \n")))
 				return false;
 			any = true;
@@ -111,7 +111,7 @@ bool release_is_local(const char *mountinfo, const char *path)
 
 static int release_open_in(int root_dfd, const char *path, int flags)
 {
-	/* no link of any kind: the text of the path was checked, mount by mount */
+	/* no links, because only the mounts above the path as it is written were checked */
 	struct open_how how = { .flags = (unsigned)flags | O_CLOEXEC,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS |
 					   RESOLVE_NO_MAGICLINKS };

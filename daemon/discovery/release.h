@@ -1,7 +1,7 @@
 /*
- * The JDK of a JVM, before any agent can report it: from the file `release` of its home, two to
- * four directories above libjvm, inside the process' own root. And the build of it, by libjvm's
- * size and date, which layers of images and packages keep on every host.
+ * Finds the JDK of a JVM before an agent can report it: from the file `release` in its home, two to
+ * four directories above libjvm, inside the root of the process. Its build is identified by the
+ * size and date of libjvm, which are the same on every host for the same image layer or package.
  */
 #pragma once
 
@@ -15,8 +15,7 @@ bool release_parse(const char *text, char *ret, size_t ret_size);
  * @libjvm: path as in maps. */
 void release_read(int pid_dfd, const char *libjvm, struct jvm *ret);
 /*
- * Whether @path can be read without waiting for somebody: false if any file system mounted on the
- * way is served by a container or another machine (FUSE, NFS ...), by the text of
- * /proc/PID/mountinfo. Pure.
+ * Can @path be read without waiting for others? false if any file system on the way is served by a
+ * process or another machine (FUSE, NFS ...), according to the text of /proc/PID/mountinfo. Pure.
  */
 bool release_is_local(const char *mountinfo, const char *path);

@@ -15,8 +15,8 @@ static bool word_is_number(const char *s)
 	return *s && strspn(s, "0123456789") == strlen(s);
 }
 
-/* "namespace/pod/container", as in `kindling status` */
-static bool is_place(const struct jvm *jvm, const char *word)
+/* Is @word "namespace/pod/container", as `kindling status` shows it? */
+static bool word_is_pod_container(const struct jvm *jvm, const char *word)
 {
 	size_t len = strlen(jvm->pod);
 
@@ -34,7 +34,7 @@ enum word_match word_names(const struct jvm *jvm, const char *word)
 	if (word_is_number(word) && len < 10)
 		return (unsigned long)jvm->pid == strtoul(word, NULL, 10) ? WORD_EXACT : WORD_NO;
 	if ((len >= CONTAINER_ID_MIN && strncmp(jvm->container_id, word, len) == 0) ||
-	    is_place(jvm, word) || strcmp(jvm->container, word) == 0 ||
+	    word_is_pod_container(jvm, word) || strcmp(jvm->container, word) == 0 ||
 	    strcmp(jvm->pod, word) == 0 || (pod && strcmp(pod + 1, word) == 0) ||
 	    strcmp(jvm->name, word) == 0)
 		return WORD_EXACT;

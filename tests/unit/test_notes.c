@@ -136,16 +136,16 @@ static void anything_but_a_yes_is_a_no(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(noes); i++) {
 		allowed = (struct allowed){ 0 };
-		allowed_say(&allowed, "profile", noes[i], "x: ");
+		allowed_set_value(&allowed, "profile", noes[i], "x: ");
 		assert_true(allowed.no && !allowed.yes);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(yeses); i++) {
 		allowed = (struct allowed){ 0 };
-		allowed_say(&allowed, "profile", yeses[i], "x: ");
+		allowed_set_value(&allowed, "profile", yeses[i], "x: ");
 		assert_true(allowed.yes && !allowed.no);
 	}
 	allowed = (struct allowed){ 0 };
-	allowed_say(&allowed, "profile", "", "x: ");
+	allowed_set_value(&allowed, "profile", "", "x: ");
 	assert_false(allowed.yes || allowed.no);
 }
 
@@ -154,12 +154,12 @@ static void said_twice_the_stricter_counts(void **state)
 	struct allowed also = { 0 };
 
 	(void)state;
-	allowed_say(&allowed, "events", "cpu, LOCK", "a: ");
+	allowed_set_value(&allowed, "events", "cpu, LOCK", "a: ");
 	assert_int_equal(allowed.events, CPU | LOCK);
-	allowed_say(&also, "events", "lock,alloc", "b: ");
-	allowed_say(&allowed, "interval", "20ms", "a: ");
-	allowed_say(&also, "interval", "50ms", "b: ");
-	allowed_say(&also, "profile", "no", "b: ");
+	allowed_set_value(&also, "events", "lock,alloc", "b: ");
+	allowed_set_value(&allowed, "interval", "20ms", "a: ");
+	allowed_set_value(&also, "interval", "50ms", "b: ");
+	allowed_set_value(&also, "profile", "no", "b: ");
 	allowed_add(&allowed, &also);
 	assert_int_equal(allowed.events, LOCK);
 	assert_int_equal(allowed.interval_ns, 50000000);
@@ -173,16 +173,16 @@ static void said_twice_the_stricter_counts(void **state)
 static void what_means_nothing_is_remembered(void **state)
 {
 	(void)state;
-	allowed_say(&allowed, "events", "cpu,lokc", "e: ");
+	allowed_set_value(&allowed, "events", "cpu,lokc", "e: ");
 	assert_int_equal(allowed.events, CPU);
 	assert_true(allowed.events_unknown);
-	allowed_say(&allowed, "interval", "50", "i: ");
+	allowed_set_value(&allowed, "interval", "50", "i: ");
 	assert_int_equal(allowed.interval_ns, 0);
 	assert_string_equal(allowed.wrong, "i: 50");
-	allowed_say(&allowed, "interval", "2h", "i: ");
+	allowed_set_value(&allowed, "interval", "2h", "i: ");
 	assert_true(allowed.interval_ns == ALLOWED_INTERVAL_MAX);
-	allowed_say(&allowed, "colour", "red", "c: ");
-	allowed_say(&allowed, "events", "", "e: ");
+	allowed_set_value(&allowed, "colour", "red", "c: ");
+	allowed_set_value(&allowed, "events", "", "e: ");
 	assert_true(allowed.events_given && !allowed.events);
 }
 

@@ -74,8 +74,8 @@ static void an_owner_asks_where_it_is_opt_in_and_takes_it_back(void **state)
 	config.events = 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK;
 	t = add("talk");
 	assert_int_equal(t->state, TARGET_EXCLUDED);
-	allowed_say(&t->jvm.allowed, "profile", "true", "a: ");
-	allowed_say(&t->jvm.allowed, "events", "cpu,alloc", "a: ");
+	allowed_set_value(&t->jvm.allowed, "profile", "true", "a: ");
+	allowed_set_value(&t->jvm.allowed, "events", "cpu,alloc", "a: ");
 	targets_settings(table);
 	UNTIL(t->state == TARGET_STREAMING);
 	assert_int_equal(target_asked_events(t), 1u << WIRE_EVENT_CPU);
@@ -88,7 +88,7 @@ static void an_owner_asks_where_it_is_opt_in_and_takes_it_back(void **state)
 	config.events = 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK;
 	assert_true(target_owners_note(t, note, sizeof(note)));
 	assert_string_equal(note, "a: cpu,alloc");
-	allowed_say(&t->jvm.allowed, "profile", "false", "b: ");
+	allowed_set_value(&t->jvm.allowed, "profile", "false", "b: ");
 	targets_settings(table);
 	UNTIL(t->state == TARGET_EXCLUDED);
 	assert_string_equal(t->fault.what, "its owner forbids profiling: b: false");
@@ -100,7 +100,7 @@ static void an_owners_interval_is_the_shortest(void **state)
 
 	(void)state;
 	t = add("talk");
-	allowed_say(&t->jvm.allowed, "interval", "1s", "a: ");
+	allowed_set_value(&t->jvm.allowed, "interval", "1s", "a: ");
 	UNTIL(t->state == TARGET_STREAMING);
 	assert_int_equal(target_start(t, NS_PER_MS, true), 0);
 	assert_int_equal(t->interval_ns, NS_PER_S);
@@ -116,7 +116,7 @@ static void an_owner_who_allows_nothing_that_is_collected_keeps_us_out(void **st
 	config.events = 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK;
 	t = add("talk");
 	UNTIL(t->state == TARGET_STREAMING);
-	allowed_say(&t->jvm.allowed, "events", "wall", "a: ");
+	allowed_set_value(&t->jvm.allowed, "events", "wall", "a: ");
 	targets_settings(table);
 	UNTIL(t->state == TARGET_EXCLUDED);
 	assert_string_equal(
