@@ -1,6 +1,6 @@
 /*
- * What differs between the processors: where a signal's context keeps pc, sp and fp, and where the
- * return address of a frame may be while it is built or torn down.
+ * The parts of the agent that differ between processors: the position of pc, sp and fp in a
+ * signal's context, and that of the return address while a frame is built or removed.
  */
 #pragma once
 

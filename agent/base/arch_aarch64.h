@@ -1,4 +1,5 @@
-/* arm64: the call leaves the return address in x30; a function that calls stores it beside x29. */
+/* arm64: a call leaves the return address in x30; a function that makes calls stores it beside
+ * x29. */
 #pragma once
 
 #define ARCH_RED_ZONE	 0 /* the kernel's signal frame begins right below sp */
@@ -55,7 +56,7 @@ static inline uint64_t regs_link_at(uint64_t context, uint64_t (*load)(uint64_t)
 	return arch_code(load(context + arch_context_reg(30)));
 }
 
-/* In a loop that waits for another CPU. */
+/* For a loop that waits for another CPU. */
 static inline void arch_pause(void)
 {
 	__asm__ volatile("yield" ::: "memory");

@@ -1,4 +1,4 @@
-/* x86-64: the call pushes the return address; libraries carry unwind rows (cfi.h). */
+/* x86-64: a call pushes the return address; libraries have unwind tables (cfi.h). */
 #pragma once
 
 /* bytes below sp that code may use; unwind rows after `pop rbp` still refer to them */

@@ -30,7 +30,7 @@ static inline uint64_t events_lock_min_ns(const struct wire_start *start)
 	return start->lock_min_ns ? start->lock_min_ns : LOCK_MIN_NS_DEFAULT;
 }
 
-/* What START's `events` means. */
+/* The events that START asks for, as bits 1 << enum wire_event. */
 static inline uint32_t events_wanted(const struct wire_start *start)
 {
 	return start->events ? (uint32_t)start->events : 1u << WIRE_EVENT_CPU;

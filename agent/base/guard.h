@@ -21,15 +21,15 @@
 /* Agent's thread. @hook: true = install the hook; false = ask the kernel before loads. May be
  * called again. 0, or -errno. */
 int guard_init(bool hook);
-/* Call this periodically: while another handler is in front of the hook, the kernel is asked
- * instead. */
+/* Agent's thread, periodically: checks whether the hook is still the installed handler. While
+ * another handler is in front of it, the kernel is asked before loads. */
 void guard_refresh(void);
 /* Restores the JVM's handlers if ours are still the installed ones; otherwise ours stay and pass
  * everything on. @quiescent: no walk is in progress and none will begin; if false, nothing is
  * changed. */
 void guard_deinit(bool quiescent);
 
-/* A walk begins; it has ended. In between, the agent frees nothing that handlers read. */
+/* Call them before and after a walk. In between, the agent frees nothing that handlers read. */
 void guard_enter_sig(void);
 void guard_leave_sig(void);
 /* Agent's thread. true = no walk is in progress, so what was replaced before may be freed. */

@@ -90,7 +90,7 @@ static int timer_new(struct slot *s)
 	return 0;
 }
 
-/* @used_ns: the thread's clock, up to which nothing is to be accounted for. */
+/* @used_ns: the thread's CPU time that needs no accounting. */
 static void timer_arm(struct slot *s, uint64_t used_ns)
 {
 	struct itimerspec spec;
@@ -159,7 +159,8 @@ bool slot_take(struct slot *s)
 
 /* ---- in the thread itself --------------------------------------------------------------- */
 
-/* Between cpu_timer_enter() and cpu_timer_leave() engine_stop() waits, so the memory stays. */
+/* engine_stop() waits for threads between cpu_timer_enter() and cpu_timer_leave(), so that the
+ * memory they use is not freed. */
 static bool cpu_timer_enter(void)
 {
 	__atomic_fetch_add(&engine.inside, 1, __ATOMIC_SEQ_CST);

@@ -109,7 +109,8 @@ void engine_set_interval(uint64_t interval_ns); /* rearms all timers */
 /* Finds threads that began or ended unnoticed. Returns the time that it took, in ns. */
 uint64_t engine_scan(void);
 bool engine_has_signal(void); /* false = another profiler has replaced our handler */
-bool engine_is_alone(void); /* false = somebody else handles a signal that profilers use */
+bool engine_is_alone(void); /* false = another profiler handles one of the signals that profilers
+			     * use */
 uint32_t engine_threads(void);
 uint64_t engine_bytes(void);
 
@@ -119,7 +120,7 @@ void engine_thread_end(void);
 
 struct slot *slot_find_sig(uint32_t tid); /* signal-safe; NULL = the thread has no slot */
 #define ENGINE_EXITED "[exited between ticks]"
-#define COMM_BYTES    16 /* of a thread's name in the kernel, PR_GET_NAME in prctl(2) */
+#define COMM_BYTES    16 /* bytes of a thread's name in the kernel, PR_GET_NAME in prctl(2) */
 /* Records a sample whose stack is only @label. @name: the thread's name, COMM_BYTES, or NULL. */
 void engine_account_sig(uint32_t tid, const char *name, uint64_t weight_ns, const char *label);
 

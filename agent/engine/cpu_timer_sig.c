@@ -116,8 +116,8 @@ static void cpu_timer_forward_sig(int signo, siginfo_t *info, void *ucontext)
 	} else if (engine.previous.sa_handler != SIG_DFL && engine.previous.sa_handler != SIG_IGN) {
 		engine.previous.sa_handler(signo);
 	}
-	/* SIG_DFL would end the process, so a late signal of ours, or somebody else's, is
-	 * ignored */
+	/* SIG_DFL would end the process, so a late signal of ours, or a signal of another program,
+	 * is ignored */
 }
 
 /* The thread reads its own name now: it may have ended when the writer reads the sample. */

@@ -1,4 +1,4 @@
-/* What pauses.c and pauses_sig.c share. */
+/* Shared by pauses.c, for the agent's thread, and pauses_sig.c, for handlers. */
 #pragma once
 
 #include "agent/engine/pauses.h"

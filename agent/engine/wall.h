@@ -18,7 +18,7 @@
 #include "agent/base/events.h"
 
 #define WALL_THREADS_MAX  8192u
-#define WALL_POLLS_PER_MS 8u /* also the maximum of signals */
+#define WALL_POLLS_PER_MS 8u /* most polls in a millisecond; also limits signals */
 #define WALL_INTERVAL_NS  (50 * NS_PER_MS)
 
 enum wall_state {

@@ -22,8 +22,8 @@
 #define PROBES	  8u
 #define SITES	  2u /* kept for each thread */
 #define UNUSED_NS (60 * NS_PER_S)
-#define REPORT_NS NS_PER_S /* at least, between two reports of one thread's sums */
-#define PACE_NS	  (NS_PER_S / 50) /* at least, between two reports of any threads */
+#define REPORT_NS NS_PER_S /* shortest time between two reports of one thread's sums */
+#define PACE_NS	  (NS_PER_S / 50) /* shortest time between two reports of any threads */
 
 /* Two cache lines. */
 struct idler {

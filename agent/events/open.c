@@ -21,7 +21,7 @@
 #include "agent/hotspot/owner.h"
 #include "agent/walker/walker.h"
 
-/* to the next scan, if this one left something undone */
+/* time to the next scan, if this one has left something undone */
 #define RESCAN_NS	(250 * NS_PER_MS)
 #define SCAN_GAP_MAX_NS (8 * NS_PER_S)
 #define LONG_NS		NS_PER_S /* a wait is long after this time and LONG_MINS thresholds */

@@ -31,7 +31,8 @@ uint32_t park_probed;
 
 static struct {
 	uint32_t generation; /* a new odd number for each start, even = off */
-	bool prepared; /* agent's thread: the data that begin and end of a wait read is set up */
+	bool prepared; /* agent's thread: the data that is read when a wait begins or ends has been
+			* set up */
 } park;
 
 static struct {

@@ -38,7 +38,7 @@ static const struct events_source park_source = {
 
 static const struct events_source *const sources[] = {
 	&waits_source, /* begins first: it has the table that the next ones fill */
-	&park_source,	       &park_in_progress_source, /* behind it */
+	&park_source,	       &park_in_progress_source, /* after park_source */
 	&unknown_owner_source, &sought_names_source,	 &monitors_source, &alloc_source,
 	&wall_source,
 };

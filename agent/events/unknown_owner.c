@@ -16,7 +16,7 @@
 #include "agent/hotspot/virtual_price.h"
 #include "agent/hotspot/virtual_sets.h"
 
-#define SINCE	 24 /* the first JDK in which an owner may have no carrier */
+#define SINCE	 24 /* first JDK in which a virtual thread without a carrier may own a monitor */
 #define SLOTS	 64u /* power of two */
 #define TAG	 (1u << 30) /* bit of a mark; no thread's number on the wire has it */
 #define SHARE	 400 /* searches of each kind may take 1/400 of the time */
@@ -24,7 +24,7 @@
 #define SOON_NS	 NS_PER_MS
 #define LATE_NS	 (250 * NS_PER_MS)
 #define SLOWER	 4 /* for a wait that has lasted n ms the owner is sought every n/4 ms */
-/* at most, between two checks whether there are virtual threads by now */
+/* longest time between two checks whether there are virtual threads by now */
 #define WARM_MAX_NS (8 * NS_PER_S)
 #define FORGET_NS   (600 * NS_PER_S) /* the end of the wait was lost */
 

@@ -50,7 +50,7 @@ void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t numb
 		     const struct wait_lock *lock);
 /* The wait has ended. true = it was below the threshold, is counted, and its slot released. */
 bool wait_was_short(uint64_t java_thread, struct wait_here *here);
-/* Otherwise: as wait_end(). */
+/* Reports a wait that was not short, as wait_end() does. */
 void wait_report_here(uint64_t java_thread, struct wait_here *here,
 		      void (*describe)(void *context, struct wait_lock *lock), void *context);
 

@@ -95,7 +95,7 @@ void ledger_drop(enum wire_event event, enum wire_drop cause, uint64_t n, uint64
 	}
 }
 
-extern const char __bss_start[], _end[]; /* the linker's */
+extern const char __bss_start[], _end[]; /* defined by the linker */
 
 static void fill_details(const struct counters *now, struct wire_ledger *ret)
 {

@@ -20,8 +20,8 @@ void threads_written(void);
 void threads_lost(void);
 /* Are there threads whose Java names are not sent yet? */
 bool threads_are_missing(void);
-/* Called often. Finds full Java names of new threads when that is cheap. @force: now, and changed
- * names as well. */
+/* Called often. Finds the full Java names of new threads by a pass over all threads, at times when
+ * that is cheap. @force: makes a pass now, which also finds changed names. */
 void threads_refresh(bool force);
 void threads_sweep(void); /* sends the ends of threads */
 void threads_forget(void); /* a new epoch: the daemon has forgotten all names */

@@ -15,7 +15,8 @@
 #include "agent/output/threads.h"
 
 #define AGENT_BYTES_MAX (3u << 20) /* total memory of the agent */
-#define DICT_BYTES_MIN	(512u << 10) /* even if the ring and the walker use all of it */
+/* of the dictionary, even if other parts of the agent need all of AGENT_BYTES_MAX */
+#define DICT_BYTES_MIN (512u << 10)
 
 static const enum wire_type pending_type[PENDING_COUNT] = {
 	WIRE_STRING,  WIRE_MAPPING, WIRE_METHOD, WIRE_NODE,   WIRE_CONTEXT, WIRE_THREAD, WIRE_STATE,

@@ -27,7 +27,8 @@ bool rest_gathers(uint64_t now_ns);
 /* Samples need not wake the thread before this time; 0 = the next one does. */
 uint64_t rest_until_ns(void);
 
-/* The periodic check of threads, libraries and signals: is it due; it has been done. @quiet: it
- * found nothing, no sample came since the previous one, and nothing is left to do. */
+/* When the periodic check of threads, libraries and signals is due, CLOCK_MONOTONIC; and: it has
+ * been done. @quiet: it found nothing, no sample came since the previous one, and nothing is left
+ * to do. */
 uint64_t rest_check_ns(void);
 void rest_checked(uint64_t now_ns, bool quiet);

@@ -21,7 +21,7 @@
 /* time between two searches when one is known, because another class loader may bring another
  * tracer */
 #define AGAIN_NS (10 * NS_PER_S)
-/* at least, before a search for an unknown class that a handler has met */
+/* shortest time before a search for an unknown class that a handler has met */
 #define WANTED_NS    (NS_PER_S / 10)
 #define SHARE	     1000u /* searches may take 1/1000 of the time */
 #define WANTED_SHARE 100u
