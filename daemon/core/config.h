@@ -117,11 +117,12 @@ struct config {
  */
 void config_defaults(struct config *c);
 /*
- * Read @path over @c. Returns 0, or -errno with a text "file:line: field: sentence" in @err
- * (NUL-terminated, cut to @err_size). @c may be partly changed then.
+ * Reads the file @path and overwrites the fields of @c that it sets. Returns 0, or -errno with a
+ * text "file:line: field: sentence" in @err (NUL-terminated, cut to @err_size); then @c may be
+ * partly changed.
  */
 int config_load(struct config *c, const char *path, char *err, size_t err_size);
-/* The same for a file that is open already, as @fd, or -errno of the attempt. */
+/* The same for a file that is open as @fd, borrowed; or @fd is the -errno of opening it. */
 int config_load_fd(struct config *c, const char *path, int fd, char *err, size_t err_size);
 /* The same for @len bytes of text that came from @name. Fuzzed by tests/fuzz/fuzz_config.c. */
 int config_parse(struct config *c, const char *name, const char *text, size_t len, char *err,

@@ -41,9 +41,9 @@ typedef void offcpu_explain_fn(void *userdata, struct offcpu_event *e);
 
 struct offcpu_join_counts {
 	uint64_t joined; /* records of the kernel with one of the agent */
-	uint64_t no_java_stack; /* records of the kernel alone */
-	uint64_t no_kernel; /* records of the agent alone */
-	uint64_t locks; /* intervals with the record of a lock */
+	uint64_t no_java_stack; /* records of the kernel for which the agent sent none */
+	uint64_t no_kernel; /* records of the agent for which the kernel's is missing */
+	uint64_t locks; /* intervals that have the record of a wait for a lock */
 	uint64_t late; /* records of the agent that came after their interval was passed on; not
 			  passed on again */
 	uint64_t hurried; /* intervals passed on early, because there was no room */

@@ -234,7 +234,7 @@ struct locks {
 	uint64_t first_ns; /* before it nothing is known */
 	struct classes classes;
 	struct sites sites;
-	struct known_class *known; /* KNOWN_CLASSES; NULL = none yet */
+	struct known_class *known; /* KNOWN_CLASSES entries; NULL = not allocated yet */
 	struct locks_counts counted; /* as last reported, since the session began */
 	struct slice slices[LOCKS_SLICES];
 	struct threads threads;

@@ -110,7 +110,7 @@ void live_ids_forget(struct live_ids *c)
 {
 	free(c->nodes);
 	free(c->methods);
-	/* the number of new nodes in this second survives a reset */
+	/* the limit of new nodes in a second also holds across a reset */
 	*c = (struct live_ids){ .process = UINT32_MAX,
 				.second = c->second,
 				.new_spans = c->new_spans,

@@ -74,7 +74,7 @@ bool profile_index_frames(struct profile *p);
 uint32_t profile_full_node(struct profile *p);
 uint32_t profile_full_thread(struct profile *p, uint32_t process);
 uint32_t profile_full_row(struct profile *p, struct profile_row r);
-/* Is @thread or @node such an entry? */
+/* Is @thread or @node an entry of profile_full_thread() or profile_full_node()? */
 bool profile_is_full(const struct profile *p, uint32_t thread, uint32_t node);
 /* Finds these entries in a decoded profile. */
 void profile_adopt_full(struct profile *p);

@@ -15,8 +15,8 @@
 #include "daemon/ground/replace.h"
 #include "daemon/ground/utf8.h"
 
-/* The owner of @jvm, who may have COHORTS_OWN cohorts in the table: the namespace, because it may
- * have any number of containers; else the container, else the user. */
+/* Writes the owner of @jvm, who may have COHORTS_OWN cohorts in the table. In Kubernetes that is
+ * the namespace, which can have any number of containers; else the container, or else the user. */
 static void crash_owner(const struct jvm *jvm, char ret[COHORT_OWNER])
 {
 	const char *slash = strchr(jvm->pod, '/');

@@ -42,14 +42,14 @@ struct tenant_decoding {
 };
 
 void decoding_new_tenant(struct target *t); /* for the first target of a tenant */
-void decoding_begin(struct target *t); /* at the begin of a session */
+void decoding_begin(struct target *t); /* a session begins */
 /* A message of @bytes took @cpu_ns of CPU time. It may have ended the session. */
 void decoding_pay(struct target *t, uint64_t cpu_ns, size_t bytes);
-/* The agent was told to end, or its process has ended: decoding the rest of the pipe may cost
- * something, whatever budget is left. */
+/* The agent was asked to end (detach), or its process has ended (drain): allows some CPU time for
+ * decoding the rest of the pipe, whatever budget is left. */
 void decoding_detach(struct target *t);
 void decoding_drain(struct target *t);
-void decoding_end(struct target *t); /* the target is gone: its tenant pays its debt */
+void decoding_end(struct target *t); /* the target has ended: its tenant pays its debt */
 void decoding_on_second(struct targets *table);
 /* Is the target held back, or was it a moment ago? */
 bool decoding_is_held(const struct target *t);

@@ -15,7 +15,7 @@ struct targets;
 struct target_gathering {
 	bool followed; /* see target_follow() */
 	unsigned messages; /* with events, in the current second */
-	uint32_t sent_ms; /* what its receiver was last told; 0 at first */
+	uint32_t sent_ms; /* last sent to its receiver; 0 at first */
 };
 
 /* How long all receivers gather from now on, ms. @now_ms: how long they do now; @busy: number of

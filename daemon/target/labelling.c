@@ -9,7 +9,7 @@
 #include "daemon/ground/log.h"
 #include "daemon/target/target_priv.h"
 
-/* "1.2" of "registry:5000/shop:1.2@sha256:..."; "" where it has none. */
+/* Copies the tag of an image, "1.2" of "registry:5000/shop:1.2@sha256:..."; "" if there is none. */
 static void labelling_tag(const char *image, char *ret, size_t size)
 {
 	const char *slash = strrchr(image, '/'), *end = strchrnul(image, '@');

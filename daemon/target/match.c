@@ -1,4 +1,4 @@
-/* Which targets a word names. */
+/* Finds the targets that a word names. */
 #include <string.h>
 #include "daemon/discovery/word.h"
 #include "daemon/target/target_priv.h"

@@ -151,8 +151,8 @@ unsigned targets_named(struct targets *t, const char *word, bool known, struct t
 uint64_t target_interval_ns(const struct target *t);
 /* The same for any event: ns or bytes between two samples; for waits the shortest one. */
 uint64_t target_interval(const struct target *t, enum wire_event event);
-/* The events that START asked for, and (target_events()) those that the agent says it collects;
- * bits 1 << enum wire_event. */
+/* The events that START asks for, bits 1 << enum wire_event. target_events() returns those that the
+ * agent collects, by its last LEDGER. */
 unsigned target_asked_events(const struct target *t);
 /* The events that the JVM's owner allows; no other is ever asked for. */
 unsigned target_allowed_events(const struct target *t);

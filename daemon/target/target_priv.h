@@ -87,8 +87,9 @@ struct target_priv {
 	enum target_state leave_to;
 	struct fault leave_why;
 	enum keep kept; /* EXCLUDED: why */
-	uint64_t cpu_ticks,
-		used_ticks; /* at the last review of targets.max, and since the one before */
+	/* CPU time in clock ticks at the last review of targets.max, and what was used between that
+	 * and the review before */
+	uint64_t cpu_ticks, used_ticks;
 	uint64_t attach_mono_ns; /* of the last attempt or reattach; 0 = none */
 	struct facts facts; /* from the last answered look */
 	unsigned facts_for; /* enum facts_for: what follows the answer */
@@ -299,7 +300,7 @@ void settings_follow(struct target *t);
 void settings_knowing(struct target *t, int result);
 
 /* possible.c */
-void possible_begin(struct target *t); /* before a session begins */
+void possible_begin(struct target *t); /* reads the clocks before a session begins */
 /* The most that the process can have done by now; @userdata: the target. */
 void possible_limits(void *userdata, struct stream_limits *ret);
 /* CPU time of the process since its start, ns; of an ended process as last read. */
@@ -315,7 +316,7 @@ double recent_cpus(const struct target_recent *r, uint64_t mono_ns, uint64_t cpu
 /* Writes a START frame into @buf, WIRE_FRAME_MAX bytes, and remembers what it asks for. Returns its
  * length. */
 int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_budget);
-void session_open(struct target *t); /* its receiver has the pipes */
+void session_open(struct target *t); /* begins a session, when the receiver has the pipes */
 void session_close(struct target *t); /* keeps the session's accounts */
 /* The process has ended. true: its last events are awaited, then target_end() is called. */
 bool session_end(struct target *t);

@@ -223,7 +223,8 @@ int sink_spool(struct sink *s, uint64_t seq, const struct sink_interval *in, con
 /* Queues file @seq, which the ledger counts already. @unknown: it may have arrived. 0 or
  * -ENOMEM. */
 int sink_take_in(struct sink *s, uint64_t seq, const struct spool_header *h, bool unknown);
-/* Has the ledger count the samples of @f elsewhere, and forgets the file. */
+/* Removes @f from the queue and from the spool. The caller has moved its samples to another counter
+ * of the ledger. */
 void sink_forget(struct sink *s, struct sink_file *f);
 
 /* take.c: takes the next interval once the history is complete up to its end. */
