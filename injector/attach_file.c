@@ -27,7 +27,7 @@
 #define GIVE_UP_MS    10
 #define ENTRIES_MAX   1000
 #define BUSY_NS	      (2 * NS_PER_S) /* longer than an attach by another tool takes */
-#define STRANGER_NS   (500 * NS_PER_MS) /* wait for a file of a uid that the JVM does not accept */
+#define OTHER_UID_NS  (500 * NS_PER_MS) /* wait for a file of a uid that the JVM does not accept */
 #define JVM_TURNS     50 /* pauses, in which the JVM looks for the file */
 
 static bool has_pending_sigquit(const char *status)
@@ -48,7 +48,7 @@ bool attach_sigquit_pending(const struct inject *in)
 
 /* Is the target stopped or frozen? Then its signal handler may have run, but the thread that looks
  * for the file cannot run. */
-static bool stands_still(const struct inject *in)
+static bool target_is_stopped(const struct inject *in)
 {
 	char stat[1024];
 	char state;
@@ -79,7 +79,7 @@ static void attach_file_mark(const struct inject *in, char *buf)
 }
 
 /* Is the process that the file names still running? */
-static bool is_of_living(const struct inject *in, const char *text)
+static bool names_live_process(const struct inject *in, const char *text)
 {
 	unsigned long long start_time;
 	char path[32], stat[1024];
@@ -95,13 +95,13 @@ static bool is_of_living(const struct inject *in, const char *text)
 /* Was the file left by an earlier attach of kindling, to this process or to one that has ended (in
  * containers most JVMs have pid 1)? Then no process holds its lock. A file for a running JVM of
  * another pod that shares the directory stays. */
-static bool is_left_of_ours(const struct inject *in, int fd)
+static bool is_own_remnant(const struct inject *in, int fd)
 {
 	char wanted[MARK_BYTES], text[MARK_BYTES] = "";
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 
 	attach_file_mark(in, wanted);
-	return n > 0 && (strcmp(text, wanted) == 0 || !is_of_living(in, text)) &&
+	return n > 0 && (strcmp(text, wanted) == 0 || !names_live_process(in, text)) &&
 	       flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
@@ -143,7 +143,7 @@ static int attach_file_take_over(const struct inject *in, int dfd)
 
 	if (fd == -ENOENT)
 		return -EAGAIN;
-	if (fd >= 0 && is_left_of_ours(in, fd))
+	if (fd >= 0 && is_own_remnant(in, fd))
 		return TAKE_FD(fd);
 	if (fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_stale(&st))
 		return -EEXIST;
@@ -158,14 +158,14 @@ static int attach_file_take_over(const struct inject *in, int dfd)
  * a user whose attaches the JVM does not accept belongs at best to the JVM of another pod that
  * shares the directory, or somebody put it there to obstruct attaches, so it gets less time.
  */
-static bool is_in_the_way(const struct inject *in, int dfd, uint64_t begin_mono_ns)
+static bool has_waited_enough(const struct inject *in, int dfd, uint64_t begin_mono_ns)
 {
 	uint64_t waited_ns = clock_mono_ns() - begin_mono_ns;
 	struct stat st;
 
 	if (inject_remaining_ms(in) == 0 || waited_ns > BUSY_NS)
 		return true;
-	return waited_ns > STRANGER_NS &&
+	return waited_ns > OTHER_UID_NS &&
 	       fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       st.st_uid != in->uid && st.st_uid != in->keeper_uid && st.st_uid != 0;
 }
@@ -187,7 +187,7 @@ static int attach_file_busy(const struct inject *in, int dfd)
  * directory. This attach waits until that one has ended, because two attaches that use one file
  * would delete each other's.
  */
-static int make_in(struct inject *in, int dfd)
+static int attach_file_make_in(struct inject *in, int dfd)
 {
 	uint64_t begin_mono_ns = clock_mono_ns();
 	char text[MARK_BYTES];
@@ -201,7 +201,7 @@ static int make_in(struct inject *in, int dfd)
 		fd = attach_file_take_over(in, dfd);
 		if (fd >= 0 || fd == -EPERM)
 			break;
-		if (is_in_the_way(in, dfd, begin_mono_ns))
+		if (has_waited_enough(in, dfd, begin_mono_ns))
 			return attach_file_busy(in, dfd);
 		if (fd == -EEXIST)
 			inject_pause_ms(5);
@@ -228,7 +228,7 @@ static int attach_file_clear(struct inject *in, int dfd)
 		if (fd >= 0) {
 			(void)unlinkat(dfd, in->attach_file, 0);
 			fd_close(fd);
-		} else if (is_in_the_way(in, dfd, begin_mono_ns)) {
+		} else if (has_waited_enough(in, dfd, begin_mono_ns)) {
 			return attach_file_busy(in, dfd);
 		} else if (fd == -EEXIST) {
 			inject_pause_ms(5);
@@ -253,11 +253,11 @@ int attach_file_make(struct inject *in)
 	if (r == 0 && cwd >= 0)
 		r = attach_file_clear(in, cwd);
 	if (r == 0) {
-		r = tmp < 0 ? tmp : make_in(in, tmp);
+		r = tmp < 0 ? tmp : attach_file_make_in(in, tmp);
 		if (r == 0) {
 			in->attach_dfd = TAKE_FD(tmp);
 		} else if (r != -EBUSY) {
-			r = cwd < 0 ? cwd : make_in(in, cwd);
+			r = cwd < 0 ? cwd : attach_file_make_in(in, cwd);
 			if (r == 0)
 				in->attach_dfd = TAKE_FD(cwd);
 		}
@@ -305,10 +305,11 @@ static bool is_awaited(const struct inject *in, int dfd, const char *name)
 	int pid;
 
 	if (fd < 0 || pread(fd, text, sizeof(text) - 1, 0) <= 0 ||
-	    sscanf(text, "kindling %d %llu", &pid, &start_time) != 2 || !is_of_living(in, text))
+	    sscanf(text, "kindling %d %llu", &pid, &start_time) != 2 ||
+	    !names_live_process(in, text))
 		return false;
 	if (pid == in->pid)
-		return attach_sigquit_pending(in) || stands_still(in);
+		return attach_sigquit_pending(in) || target_is_stopped(in);
 	return attach_file_may_be_sought(in, pid);
 }
 
@@ -316,10 +317,11 @@ static bool is_awaited(const struct inject *in, int dfd, const char *name)
 
 bool attach_file_give_up(struct inject *in)
 {
-	for (int i = 0; i < GIVE_UP_TURNS && attach_sigquit_pending(in) && !stands_still(in); i++)
+	for (int i = 0; i < GIVE_UP_TURNS && attach_sigquit_pending(in) && !target_is_stopped(in);
+	     i++)
 		inject_pause_ms(GIVE_UP_MS);
 	attach_file_wait_for_jvm(in);
-	if (attach_sigquit_pending(in) || stands_still(in)) {
+	if (attach_sigquit_pending(in) || target_is_stopped(in)) {
 		/* the file must stay: the next attach to this process takes it over */
 		in->left = true;
 		in->attach_dfd = fd_close(in->attach_dfd);
@@ -345,7 +347,7 @@ bool attach_file_is_awaited(const struct inject *in, int dir_dfd)
 	return awaited;
 }
 
-static bool is_left(const struct inject *in, int dfd)
+static bool is_remnant(const struct inject *in, int dfd)
 {
 	CLEANUP(fd_closep) int fd = -1;
 	struct stat st;
@@ -353,7 +355,7 @@ static bool is_left(const struct inject *in, int dfd)
 	if (dfd < 0)
 		return false;
 	fd = files_open_seen(dfd, in->attach_file, O_RDONLY, S_IFREG, in->uid);
-	return fd >= 0 && fstat(fd, &st) == 0 && (is_left_of_ours(in, fd) || is_stale(&st));
+	return fd >= 0 && fstat(fd, &st) == 0 && (is_own_remnant(in, fd) || is_stale(&st));
 }
 
 void attach_file_cleanup(struct inject *in)
@@ -366,9 +368,9 @@ void attach_file_cleanup(struct inject *in)
 	for (size_t i = 0; i < ARRAY_SIZE(dfds); i++) {
 		if (files_as_target(in) < 0)
 			return;
-		if (is_left(in, dfds[i])) {
+		if (is_remnant(in, dfds[i])) {
 			attach_file_wait_for_jvm(in);
-			if (attach_sigquit_pending(in) || stands_still(in))
+			if (attach_sigquit_pending(in) || target_is_stopped(in))
 				in->left = true;
 			else
 				(void)unlinkat(dfds[i], in->attach_file, 0);

@@ -143,7 +143,7 @@ static int remove_dead_socket(struct inject *in, uid_t owner)
 /* Connects as the socket's owner to find out whether a process listens: the target may not connect
  * to it, and the JVM that created it may have ended, because pids are reused. Returns -ECONNREFUSED
  * if nobody listens, -EPROTO if a process does, or another -errno. */
-static int ask_as_owner(int file_fd, const struct stat *st)
+static int connect_as_owner(int file_fd, const struct stat *st)
 {
 	CLEANUP(fd_closep) int s = connect_as(file_fd, st->st_uid, st->st_gid);
 
@@ -167,7 +167,7 @@ static int refuse_foreign_owner(struct inject *in, const struct stat *st, int wh
 static int check_foreign_owner(struct inject *in, int file_fd, const struct stat *st, int why)
 {
 	if (why == -EACCES)
-		why = ask_as_owner(file_fd, st);
+		why = connect_as_owner(file_fd, st);
 	return why == -ECONNREFUSED ? remove_dead_socket(in, st->st_uid)
 				    : refuse_foreign_owner(in, st, why);
 }
@@ -196,7 +196,7 @@ int attach_check_name(struct inject *in)
 	if (fd < 0)
 		return fault_set(in->fault, EACCES, FAULT_SOCKET,
 				 "the JVM's /tmp cannot be read: ");
-	r = ask_as_owner(fd, &st);
+	r = connect_as_owner(fd, &st);
 	if (r != -ECONNREFUSED)
 		return refuse_foreign_owner(in, &st, r);
 	in->found =
@@ -257,7 +257,7 @@ int attach_send_signal(struct inject *in)
 
 /* Reports that no socket appeared. A JVM that handled the signal has printed a thread dump and
  * would print another one, so that fault is permanent. */
-static int no_socket(struct inject *in, int last)
+static int report_no_socket(struct inject *in, int last)
 {
 	if (!inject_alive(in)) {
 		attach_file_forget(in); /* no thread of the JVM can look for the file now */
@@ -322,7 +322,7 @@ static int wait_for_socket(struct inject *in, int *ret_socket)
 
 /* Connects to a JVM that already listens. Otherwise requests an attach socket and leaves
  * @ret_socket unchanged. */
-static int connect_or_ask(struct inject *in, int *ret_socket)
+static int connect_or_request(struct inject *in, int *ret_socket)
 {
 	int r = connect_socket(in, ret_socket);
 
@@ -357,20 +357,20 @@ int attach_begin(struct inject *in)
 	CLEANUP(fd_closep) int socket = -1;
 
 	/* attach_connect() checks whether the socket answers */
-	return attach_has_socket(in) ? 0 : connect_or_ask(in, &socket);
+	return attach_has_socket(in) ? 0 : connect_or_request(in, &socket);
 }
 
 int attach_connect(struct inject *in, int *ret_socket)
 {
 	CLEANUP(fd_closep) int socket = -1;
-	int r = in->attach_dfd < 0 ? connect_or_ask(in, &socket) : 0;
+	int r = in->attach_dfd < 0 ? connect_or_request(in, &socket) : 0;
 
 	if (r < 0)
 		return r;
 	if (socket < 0) {
 		r = wait_for_socket(in, &socket);
 		if (r < 0)
-			return no_socket(in, r);
+			return report_no_socket(in, r);
 		attach_file_forget(in);
 	}
 	*ret_socket = TAKE_FD(socket);

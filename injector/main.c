@@ -24,7 +24,7 @@
 #define PIPE_BYTES_DEFAULT  (1u << 20)
 #define AFTER_DEADLINE_S    4 /* more to remove the files that were placed */
 #define DEADLINE_MS_MAX	    3600000
-#define GONE_TURNS	    25 /* polls of up to 20 ms for HELLO after the FIFOs' names are gone */
+#define HELLO_TURNS	    25 /* polls of up to 20 ms for HELLO after the FIFOs' names are gone */
 
 struct arguments {
 	int result_fd; /* -1 = a user started this program */
@@ -107,7 +107,7 @@ static int injector_load(struct inject *in, const struct placement *p)
 }
 
 /* Have the FIFOs' names been deleted, for example by a job that cleans /tmp? */
-static bool names_are_gone(const struct placement *p)
+static bool fifos_are_deleted(const struct placement *p)
 {
 	struct stat st;
 
@@ -126,7 +126,7 @@ static int wait_for_hello(struct inject *in, const struct placement *p)
 		if (!inject_alive(in))
 			return fault_set(in->fault, ESRCH, FAULT_HELLO,
 					 "the process ended during the attach");
-		if (names_are_gone(p) && ++gone > GONE_TURNS)
+		if (fifos_are_deleted(p) && ++gone > HELLO_TURNS)
 			return fault_set(in->fault, EAGAIN, FAULT_HELLO,
 					 "%s was deleted while the agent was being loaded", p->dir);
 		if (fd.revents & POLLHUP) /* no writer has the FIFO open, poll(2): poll would return

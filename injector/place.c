@@ -36,7 +36,7 @@
 
 /* Reports that no directory can be created; in a read-only root the JVM could not create its attach
  * socket either. */
-static int no_directory(struct inject *in, int r)
+static int report_no_directory(struct inject *in, int r)
 {
 	if (!in->may_cover && (r == -EROFS || r == -EACCES || r == -EPERM))
 		return fault_set(
@@ -45,7 +45,7 @@ static int no_directory(struct inject *in, int r)
 	return fault_set(in->fault, -r, FAULT_PLACEMENT, "make " PLACE_DIR " in the target: ");
 }
 
-static int refuse_stranger(const struct inject *in, const struct stat *st)
+static int refuse_other_owner(const struct inject *in, const struct stat *st)
 {
 	return fault_set(
 		in->fault, EPERM, FAULT_PLACEMENT,
@@ -85,7 +85,7 @@ static int place_plan_in(struct inject *in, int *dfd, const char *name)
 		return fd;
 	fd_close(*dfd);
 	*dfd = fd;
-	return files_is_private(in, fd, &st) ? 0 : refuse_stranger(in, &st);
+	return files_is_private(in, fd, &st) ? 0 : refuse_other_owner(in, &st);
 }
 
 /* Opens the target's /tmp. Fails if the JVM has no attach socket and cannot create one there. */
@@ -112,12 +112,12 @@ int place_plan(struct inject *in, enum inject_strategy *ret, const char **ret_wh
 		return 0;
 	}
 	if (r < 0)
-		return no_directory(in, r);
+		return report_no_directory(in, r);
 	r = place_plan_in(in, &dfd, "kindling");
 	if (r == 0)
 		r = place_plan_in(in, &dfd, KINDLING_VERSION);
 	if (r < 0 && r != -ENOENT)
-		return in->fault->code ? r : no_directory(in, r);
+		return in->fault->code ? r : report_no_directory(in, r);
 	*ret_why = against_copy(dfd);
 	*ret = *ret_why ? INJECT_MOUNT : in->cover_fd >= 0 ? INJECT_OVER : INJECT_COPY;
 	return 0;
@@ -152,7 +152,7 @@ static int place_enter(const struct inject *in, int dfd, const char *name, mode_
 		return fd;
 	if (!files_is_private(in, fd, &st)) {
 		fd_close(fd);
-		return refuse_stranger(in, &st);
+		return refuse_other_owner(in, &st);
 	}
 	*ret = fd;
 	return 0;
@@ -351,7 +351,7 @@ static int place_all(struct inject *in, const struct library *l, bool quiet, siz
 	r = place_open_dir(in, p);
 	files_as_root();
 	if (r < 0)
-		return no_directory(in, r);
+		return report_no_directory(in, r);
 	r = place_library(in, l, random, p);
 	if (r < 0)
 		return r;

@@ -144,11 +144,12 @@ static bool is_read_from(const struct agents *a)
 }
 
 /*
- * Does another daemon read from one of them, of whatever version? One that was killed a moment ago
- * does not, but its receivers end after it: without waiting for them an agent of another version
- * would stay in the target beside the next one, and one of ours would be left alone for a second.
+ * Does a process read from one of the agents, of any version, for longer than READER_NS? The
+ * receiver of a daemon that was just killed ends within that time. It must be waited for: otherwise
+ * an agent of another version would stay in the target, and one of our version would not be taken
+ * over at once.
  */
-static bool stays_read_from(const struct agents *a)
+static bool is_read_for_long(const struct agents *a)
 {
 	uint64_t end = clock_mono_ns() + READER_NS;
 
@@ -220,7 +221,7 @@ void reattach_find(const struct inject *in, uid_t uid, bool known, struct receiv
 	ret->found = 0;
 	if (!reattach_find_agents(in, &agents))
 		return;
-	busy = stays_read_from(&agents);
+	busy = is_read_for_long(&agents);
 	/* the daemon must know the agent's attach, because any process can hold two FIFOs of these
 	 * names */
 	for (unsigned i = known ? 1 : 0; i < agents.n; i++)

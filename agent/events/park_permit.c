@@ -86,7 +86,8 @@ static uint32_t park_permit_keep(uint64_t java_thread, uint32_t value,
 	return kept;
 }
 
-/* Two pointers may lead to the same word; with two different words left nothing is known. */
+/* Do all candidates lead to one word, perhaps by two pointers? If they lead to different words, it
+ * is unknown which is the permit. */
 static bool park_permit_is_one(uint64_t java_thread, const struct permit_location *candidates,
 			       uint32_t n)
 {

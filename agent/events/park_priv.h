@@ -18,8 +18,8 @@ typedef void JNICALL park_fn(JNIEnv *env, jobject unsafe, jboolean absolute, jlo
 void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong time);
 /* The native method that ours calls; set before the first call can come. */
 extern park_fn *park_before;
-/* A park with a negative time returns at once. With one the agent's thread checks that our native
- * method is called. */
+/* The time of a park by which the agent's thread checks that our native method is called; being
+ * negative, it returns at once. */
 #define PARK_PROBE_TIME (-1)
 extern JNIEnv *park_prober;
 extern uint32_t park_probed;

@@ -194,7 +194,8 @@ static bool unknown_owner_holds(JNIEnv *env, jobject thread, uint64_t object)
 	return false;
 }
 
-/* The collector moves objects, so the address of each is read again. */
+/* Looks for the objects whose owners are sought among the locks of an unmounted virtual thread.
+ * Their addresses are read again, because the collector moves objects. */
 static bool seek_owner_in_frozen(JNIEnv *env, jobject thread, void *unused)
 {
 	uint64_t locks[FROZEN_LOCKS_MAX];
