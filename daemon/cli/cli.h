@@ -46,7 +46,7 @@ extern const struct usage usage_status, usage_top, usage_tail, usage_locks, usag
 	usage_timeline, usage_traces, usage_report, usage_history, usage_convert, usage_record,
 	usage_attach, usage_detach, usage_doctor, usage_clickhouse, usage_config, usage_sink,
 	usage_metrics, usage_bugreport, usage_health;
-/* Those of commands with --source. */
+/* The usages of commands that have --source. */
 extern const struct usage usage_source_report, usage_source_top, usage_source_locks;
 
 /* One command: its options and its function. The last one in the table has no usage. */

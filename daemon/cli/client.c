@@ -144,7 +144,8 @@ static void say_refusal(const struct reply *r)
 
 /* ---- one answer ----------------------------------------------------------------------------- */
 
-/* Which errors of reaching the daemon are printed: none, all but "no daemon listens", or all. */
+/* Selects which errors of connecting to the daemon are printed: none, all but "no daemon listens",
+ * or all. */
 enum saying { SAY_NOTHING, SAY_BUT_NONE, SAY_ALL };
 
 static int client_request_once(const char *method, const char *path, const char *header,

@@ -1,7 +1,7 @@
 /*
- * kindling doctor: what the preflight says about a JVM, check by check, and kindlingd's state of
- * it. The checks are the injector's own: `kindling-inject PID check json` runs them, sends nothing
- * and leaves nothing.
+ * kindling doctor: shows the preflight's checks of a JVM one by one, and its state in kindlingd.
+ * The checks are the injector's own: `kindling-inject PID check json` runs them, and neither sends
+ * anything to the JVM nor leaves anything behind.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -219,7 +219,7 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 	char text[1600], again[80] = "", collected[1024];
 
 	if (!t && kill(pid, 0) < 0 && errno == ESRCH)
-		return; /* the check of the process says so already */
+		return; /* another check reports that the process has ended */
 	if (d->denied) {
 		snprintf(text, sizeof(text),
 			 "permission denied: you may not use the socket of kindlingd, %.200s",
@@ -295,7 +295,8 @@ static void add_offcpu(const struct doctor *d, pid_t pid, cJSON *list)
 	}
 }
 
-/* Of a JVM in a container: what its pod says may be missing. */
+/* For a JVM in a container, adds the check "names": does the runtime answer, or may labels of the
+ * pod be missing? */
 static void add_names(const struct doctor *d, pid_t pid, cJSON *list)
 {
 	const cJSON *names = json_get(d->status, "names");
@@ -318,7 +319,8 @@ static void add_names(const struct doctor *d, pid_t pid, cJSON *list)
 
 /* ---- one JVM -------------------------------------------------------------------------------- */
 
-/* Sums the checks up: "ok", "no" or "unknown". What kindlingd lacks says nothing about the JVM. */
+/* The verdict of all checks: "ok", "no" or "unknown". If checks of kindlingd itself (daemon, names)
+ * are unknown, that does not count against the JVM. */
 static const char *command_doctor_verdict_of(const cJSON *checks)
 {
 	const char *all = "ok";

@@ -1,5 +1,5 @@
-/* kindling health: says by its exit status whether kindlingd works, for the probes of
- * containers, whose image has no curl. */
+/* kindling health: exits with 0 if kindlingd works, for probes of a container, whose image has no
+ * curl. */
 #include "daemon/cli/cli.h"
 
 static const struct usage_row options[] = {

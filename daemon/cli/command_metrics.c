@@ -1,6 +1,6 @@
 /*
- * kindling metrics: passes kindlingd's metrics on to Prometheus, which cannot read Unix sockets: as
- * a file for node_exporter, or over TCP, where it serves nothing else.
+ * kindling metrics: passes kindlingd's metrics to Prometheus, which cannot read Unix sockets: as a
+ * file for node_exporter, or over TCP, where it serves nothing else.
  */
 #include <errno.h>
 #include <microhttpd.h>

@@ -373,7 +373,8 @@ static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 			json_number_of(offcpu, "switches_per_s"));
 }
 
-/* Those that it did not answer for have what files of the host say. */
+/* Prints a line about the container runtime's socket (names.cri). JVMs that it did not answer for
+ * have only the names in files of the host. */
 static void print_names(FILE *to, const cJSON *names, size_t width)
 {
 	double missed = json_number_of(names, "unanswered");

@@ -55,7 +55,7 @@ void hide_learn(struct hide *h, const cJSON *json)
 	}
 }
 
-/* Which name does @s begin with? Returns the longest one's number, and its length. */
+/* Finds the longest name with which @s begins. Returns its number, and its length in *ret_len. */
 static unsigned hide_at(const struct hide *h, const char *s, size_t *ret_len)
 {
 	unsigned found = 0;

@@ -94,7 +94,7 @@ static void lock_page_put_lock(FILE *to, const cJSON *row)
 	const cJSON *lock = json_get(row, "lock");
 	char text[1024];
 
-	/* a row of a class does not say which locks it has */
+	/* a row of a class has no member lock, but the number of its locks */
 	lock_text(lock ? lock : row, text, sizeof(text));
 	put_escaped(to, text);
 	if (!lock)

@@ -82,7 +82,7 @@ static void lock_print_put_places(const cJSON *list, char *cell)
 	}
 }
 
-/* Writes the first method; if it is too long its end, which says more than its beginning. */
+/* Writes the first method; if it is too long, only its end, which tells more than its beginning. */
 static void put_place_brief(const cJSON *list, size_t width, char *cell)
 {
 	const char *frame = json_text_of(cJSON_GetArrayItem(list, 0), "frame"), *end;

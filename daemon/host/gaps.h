@@ -20,8 +20,8 @@ struct gaps_last {
 	uint64_t start_time; /* clock ticks since boot */
 	uint64_t cpu_ns; /* since the process began */
 	uint64_t mono_ns; /* CLOCK_MONOTONIC, which goes on from one daemon to the next */
-	/* of an earlier gap that was counted but is not in the history yet: whoever reads this line
-	 * counts it again */
+	/* of an earlier gap that was counted but is not in the history yet: a daemon that reads
+	 * this line must count it again */
 	uint64_t owed_ns, owed_cpu_ns;
 };
 

@@ -80,7 +80,7 @@ struct look *host_look(struct host *h); /* NULL = this process looks by itself *
 struct names *host_names(struct host *h); /* NULL = the container runtime is not asked */
 struct discovery *host_discovery(struct host *h); /* NULL = JVMs are not discovered */
 uint64_t host_start_mono_ns(struct host *h);
-/* The CPU time in ns that the process used while it was sampled, as the kernel says; 0 =
+/* The CPU time in ns that the process used while it was sampled, by the kernel's clock; 0 =
  * unknown. */
 uint64_t host_cpu_ns(const struct target *t);
 /* The time between two daemons in which @t was not sampled. */
@@ -96,8 +96,8 @@ uint64_t host_windows_dropped(struct host *h);
 uint64_t host_memory_ended(const struct host *h);
 /* Bytes that limits.memory limits. */
 uint64_t host_memory_used(const struct host *h);
-/* The host engine. NULL = no target needs it yet (*ret_why is ""), or *ret_why says why there is
- * none. */
+/* The host engine. NULL = no target needs it yet (*ret_why is ""), or there is none, for the reason
+ * *ret_why. */
 const struct host_engine *host_sampler(struct host *h, const char **ret_why);
 /* What one tick of one CPU costs, in ns, as measured when the engine was loaded; 0 = unknown. */
 uint64_t host_tick_price_ns(struct host *h);

@@ -63,7 +63,7 @@ struct host {
 /* The CPU time of a process while it is sampled. */
 struct host_cpu {
 	bool known; /* ns, real_ns and mono_ns are set */
-	uint64_t ns, real_ns, mono_ns; /* what the kernel last said, and when */
+	uint64_t ns, real_ns, mono_ns; /* the kernel's clock when it was last read, and when */
 	bool left; /* this daemon ends first: gaps.c goes on counting */
 	uint64_t sum_ns; /* used while it was sampled */
 };

@@ -17,7 +17,7 @@ struct kernel_frames {
 	bool reading, has_read;
 	FILE *from;
 	int names_result;
-	struct kallsyms *names; /* NULL: note says why */
+	struct kallsyms *names; /* NULL = none, for the reason in note */
 	struct kernel_stacks_counts counts;
 	char note[120];
 };

@@ -4,8 +4,8 @@
 #include <string.h>
 #include "daemon/ground/clock.h"
 
-#define LEAST_NS \
-	(50 * NS_PER_MS) /* between two looks: whoever asks all the time gets the last one */
+/* Between two readings of the kernel's times; requests in between get the last one. */
+#define LEAST_NS (50 * NS_PER_MS)
 
 _Static_assert((int)TIME_LEDGER_REASONS >= (int)OFFCPU_REASON_COUNT, "each reason has a place");
 

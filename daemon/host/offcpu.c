@@ -18,8 +18,8 @@
 /* ---- join -> profile, listeners ---------------------------------------------------------------
  */
 
-/* The JVM says of a thread only that it was blocked in the VM: at a safepoint, or by a lock or an
- * operation of the JVM's own. Its safepoints tell which, where they can be read. */
+/* The reason for a thread that was "blocked in the VM", which may be a safepoint, or a lock or an
+ * operation inside the JVM. The times of the safepoints, if they can be read, show which. */
 static enum offcpu_reason offcpu_by_pauses(const struct host_entry *entry,
 					   const struct offcpu_event *e)
 {

@@ -1,7 +1,7 @@
 /*
  * The CPU time that processes use while they are sampled, with which reports compare their samples;
- * and the time that they used between two daemons, while they were not sampled (gaps.h). The kernel
- * says it: what an agent says of its own process is the container's word.
+ * and the time that they used between two daemons, while they were not sampled (gaps.h). It is read
+ * from the kernel, because what an agent claims about its own process cannot be trusted.
  */
 #include "daemon/host/host_priv.h"
 
@@ -9,7 +9,7 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 
-/* By then a gap is in a window of the history, if not in its journal before. */
+/* After this time a gap is in a window of the history, and usually in the journal earlier. */
 #define OWED_NS	    (20 * NS_PER_S)
 #define HURRIES_MAX 30 /* tenths of a second, the time that the journal may take */
 

@@ -52,7 +52,7 @@ static void want_nothing(struct target *t)
 	t->wanted_threads[0] = '\0';
 }
 
-/* Sends a START without the recording's wishes. */
+/* Sends a START with the settings' events and intervals instead of the recording's. */
 static void ask_less(struct recording *r, struct target *t)
 {
 	want_nothing(t);

@@ -103,8 +103,9 @@ uint64_t host_sampling_wanted(struct host_sampling *s, const struct host_samplin
 	return interval_ns > shortest_ns ? interval_ns : shortest_ns;
 }
 
-/* What the host engine is told of @t. Its agent may ask for fewer signals than its START did,
- * never for more: the shortest interval of all targets is that of every CPU. */
+/* The host engine's parameters for @t, from the agent's LEDGER. The agent may choose a longer
+ * interval than its START asked for, but no shorter one: the shortest of all targets determines how
+ * often every CPU ticks. */
 static struct host_engine_target words_of(const struct target *t)
 {
 	struct host_engine_target want;
@@ -119,7 +120,8 @@ static struct host_engine_target words_of(const struct target *t)
 	return want;
 }
 
-/* Has the engine of times off the CPU signal agents that say that they understand its signals. */
+/* Makes the off-CPU engine send signals to the agent of @t, if that collects the event and so
+ * understands them. */
 static void follow_offcpu(struct host_sampling *s, const struct target *t)
 {
 	int r;

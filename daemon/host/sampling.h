@@ -1,7 +1,7 @@
 /*
- * The host engine for all targets of this host: loads it for the first of them, tells it what each
- * agent says about its handler, and takes the kernel frames under its ticks. A refusal is no error:
- * it becomes a sentence in status, and CPU timers take the samples.
+ * The host engine for all targets of this host: loads it for the first of them, passes it the
+ * signal handler of each agent, and takes the kernel frames of its ticks. If the kernel refuses it
+ * that is no error: status has the reason, and CPU timers take the samples.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 struct host_sampling;
 
-/* What it keeps for each target, as a part of struct host_entry. */
+/* The state of each target, as a part of struct host_entry. */
 struct host_sampling_target {
 	struct kernel_stacks *stacks; /* NULL = none have come yet */
 	bool timers_only; /* the host engine refused this target */
@@ -43,8 +43,8 @@ struct kernel_stack *host_sampling_take(struct host_sampling *s, struct host_sam
 void host_sampling_tick(struct host_sampling *s);
 /* See host_sampler() and host_kernel_frames(). */
 const struct host_engine *host_sampling_engine(const struct host_sampling *s, const char **ret_why);
-/* The engine of times off the CPU; NULL = *ret_why says why there is none. Its targets are those
- * of the host engine whose agents collect the event; host_sampling_tick() is its tick, too. */
+/* The off-CPU engine; NULL = there is none, for the reason *ret_why. Its targets are those of the
+ * host engine whose agents collect the event; host_sampling_tick() drives it as well. */
 struct offcpu_engine *host_sampling_offcpu(const struct host_sampling *s, const char **ret_why);
 /* What one tick of one CPU costs, in ns; 0 = unknown. */
 uint64_t host_sampling_price_ns(const struct host_sampling *s);

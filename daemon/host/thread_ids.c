@@ -186,8 +186,8 @@ static bool thread_ids_look_at(struct thread_ids *t, const char *name)
 	return true;
 }
 
-/* Looks at the folder's threads. A look that was cut short goes on where it stopped, or threads
- * that it did not reach would seem to have ended. */
+/* Reads the threads in the task directory. If the last call stopped early this one continues there;
+ * otherwise threads that it did not reach would seem to have ended. */
 static void thread_ids_look(struct thread_ids *t)
 {
 	const struct dirent *d;

@@ -1,5 +1,5 @@
-/* What targets do at present: their struct locks, and how long their agents report states of
- * threads. */
+/* The present states of targets' threads: keeps their struct locks, and decides how long agents
+ * report the states. */
 #include "daemon/host/host_priv.h"
 
 #include "daemon/ground/clock.h"

@@ -1,10 +1,10 @@
 /*
- * Who waits, for which lock, how long and because of whom: now and in the last ten minutes of one
- * target. Ended waits are added up by lock in slices of 5 s; open ones are kept one by one; threads
- * have their CPU and waiting time by slice. Pure memory. The input comes from a possibly hostile
- * process: so everything has a maximum (LOCKS_*_MAX), times are limited to the range of the slices,
- * and events without room are added to "[other locks]" or "[other threads]", which keeps the sums
- * true.
+ * The waits of one target, now and in the last ten minutes: which threads waited, for which lock,
+ * how long, and which thread held it. Ended waits are added up by lock in slices of 5 s; open ones
+ * are kept one by one; threads have their CPU and waiting time by slice. Pure memory. The input
+ * comes from a possibly hostile process: so everything has a maximum (LOCKS_*_MAX), times are
+ * limited to the range of the slices, and events without room are added to "[other locks]" or
+ * "[other threads]", which keeps the sums true.
  *
  * All times are CLOCK_MONOTONIC. @now_ns is the daemon's clock and never goes back; times in the
  * stream are accepted between it and ten minutes before.
@@ -163,7 +163,7 @@ const char *locks_thread_name(const struct locks *l, uint32_t tid);
 
 /* Lists the open waits, those that began first at the beginning; malloc'ed. 0 or -ENOMEM. */
 int locks_open(const struct locks *l, uint64_t now_ns, struct locks_open **ret, uint32_t *ret_n);
-/* What found no room, since the start. */
+/* What was left out because a table was full, since the start. */
 struct locks_lost {
 	uint64_t open; /* waits that were not kept while they were in progress */
 	uint64_t threads; /* times that were added to "[other threads]" */

@@ -240,7 +240,7 @@ struct locks {
 	struct threads threads;
 	struct opens opens;
 	struct virtuals virtuals;
-	uint64_t folded; /* rows folded in slices that are gone */
+	uint64_t folded; /* rows folded in slices that have expired */
 	uint32_t seed;
 	/* Grows with each RESET of the stream. Nodes from earlier epochs are cleared only when
 	 * they are next used, because a RESET is a short frame and must not cost a walk over

@@ -12,6 +12,6 @@
 bool idle_stack(const struct stream *stream, uint32_t node);
 /* The same for a wait. A thread that waits for a monitor which another thread holds is not idle. */
 bool idle_wait(const struct stream *stream, const struct stream_lock *wait);
-/* The same for a wall-clock sample. The JVM's own threads, which have no frames, are told by
+/* The same for a wall-clock sample. The JVM's own threads, which have no frames, are recognized by
  * name. */
 bool idle_sample(const struct stream *stream, const struct stream_sample *sample);

@@ -158,7 +158,7 @@ static void add_weight(struct profile *p, struct profile_row row, const struct l
 	}
 }
 
-/* Its samples have ids, for which there is no room. */
+/* Counts the samples of a row that has lost its trace ids, because there is no room for them. */
 static void add_no_ids(struct profile *p, const struct live_ids *c, const struct profile_row *row,
 		       struct live_place at)
 {

@@ -57,8 +57,8 @@ struct offcpu_event {
 	bool idle; /* a wait for work, see idle.h */
 	bool has_stack; /* the agent reported it, too: node is valid */
 	int syscall_nr; /* -1 = none: a page fault, or it was preempted */
-	/* who woke it, numbers of the first pid namespace; waker_own_tid: its own number if it
-	 * is a target's thread; 0 = unknown, or the kernel */
+	/* the thread that woke it, in the host's pid namespace; waker_own_tid: in its own, if it
+	 * belongs to a target; 0 = unknown, or the kernel */
 	uint32_t waker_pid, waker_tid, waker_own_tid;
 	uint32_t node; /* leaf of its stack; 0 = none */
 	const struct stream_lock *lock; /* the same wait as a lock event; NULL = none */

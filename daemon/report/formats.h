@@ -20,8 +20,8 @@ int write_otlp(const struct profile *p, bool json, char **ret, size_t *ret_len);
 int write_pprof(const struct profile *p, const struct report_options *o, char **ret,
 		size_t *ret_len);
 
-/* Makes a profile of what the options select of @p, which the caller frees; NULL if that is all.
- * Errors as for report_write(). */
+/* Makes a profile of what the options select of @p, which the caller frees; *ret is NULL if they
+ * select everything. Errors as for report_write(). */
 int report_part(const struct profile *p, const struct report_options *o, struct profile **ret);
 
 #define THREAD_NUMBER_MAX 24

@@ -16,6 +16,6 @@
 
 /* Can the pattern be used? false: @why has the error and where it is. */
 bool report_pattern_is_fine(const char *pattern, char *why, size_t why_size);
-/* Which rows of @p the patterns select, malloc'ed, one bool for each row; without patterns *ret
- * stays as it is. 0, -EINVAL, -ENOMEM, or -ETIME: matching takes longer than PATTERN_CPU_NS. */
+/* Finds the rows of @p that the patterns select: a malloc'ed bool for each row; without patterns
+ * *ret is unchanged. 0, -EINVAL, -ENOMEM, or -ETIME: matching takes longer than PATTERN_CPU_NS. */
 int report_pattern_rows(const struct profile *p, const struct report_options *o, bool **ret);

@@ -374,8 +374,9 @@ static bool pprof_is_hex(const char *s, size_t n)
 	return strlen(s) == n && strspn(s, "0123456789abcdef") == n;
 }
 
-/* Without other labels only the span's: the one that Pyroscope reads as an id of 16 hex digits and
- * makes no series of; of trace_id older versions make one for each. */
+/* Adds the trace ids as labels. If labels of samples are left out only span_id is added: Pyroscope
+ * recognizes it by its 16 hex digits and makes no series of it, whereas older versions make one for
+ * each trace_id. */
 static void pprof_put_ids(struct writer *w, Pprof__Sample *s, const struct profile_row *r)
 {
 	const struct profile_span *span = r->span ? &w->p->spans[r->span - 1] : NULL;

@@ -1,7 +1,7 @@
 /*
  * One line for each stack: the frames, root first, and a number. A first frame "[NAME pid=4711]" is
- * the JVM, "[NAME tid=8]" the thread, as kindling and async-profiler write them. The file does not
- * have numbers of samples: so these are 0, unless the weights are said to count samples.
+ * the JVM, "[NAME tid=8]" the thread, as kindling and async-profiler write them. The file has no
+ * numbers of samples, so these are 0, unless the caller knows that the weights count samples.
  */
 #include "daemon/report/readers.h"
 

@@ -22,11 +22,10 @@ struct pprof_memory {
 	size_t left;
 };
 
-/* Which values of a sample are an event's; -1 = none. */
+/* The indices of an event's values in a sample; -1 = none. */
 struct pprof_column {
 	int samples, weight;
-	int64_t factor; /* of values that only count: ns or bytes that each stands for; 0 = they are
-			   weights */
+	int64_t factor; /* ns or bytes per sample if values are counts; 0 = they are weights */
 };
 
 struct pprof_location {

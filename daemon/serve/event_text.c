@@ -92,8 +92,7 @@ static void other_text(struct text_out *to, const struct target *t, const char *
 	text_put(to, "}");
 }
 
-/* The class of the lock, which the record of an open wait may lack, but earlier waits may have
- * told. */
+/* The class of the lock. If the record of an open wait lacks it, earlier waits may have it. */
 static const char *event_text_class_of(const struct target *t, const struct stream_lock *w)
 {
 	const struct locks *l = host_locks(t);

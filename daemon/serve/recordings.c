@@ -137,7 +137,7 @@ static enum MHD_Result answer_created(struct request *r, const struct recording_
 	return answer_json(r, 201, o);
 }
 
-/* Refuses: who records this JVM at the moment, and for how much longer. */
+/* Refuses the request, with the uid that records this JVM now and how long that still takes. */
 static enum MHD_Result answer_busy(struct request *r, const struct target *t)
 {
 	const struct recording_entry *e = r->serve->recordings;

@@ -57,8 +57,8 @@ struct request {
 	bool seen; /* the headers were seen: at its next call MHD wants the answer */
 	bool answered;
 	bool suspended;
-	/* Called when the daemon ends: whatever works on the request or streams its answer must
-	 * let go of it. NULL = nothing does. */
+	/* Called when the daemon ends, to stop the work on the request or the streaming of its
+	 * answer. NULL = there is none. */
 	void (*on_end)(void *userdata);
 	void *end_userdata;
 };

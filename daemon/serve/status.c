@@ -274,8 +274,8 @@ static void add_kernel_stacks(cJSON *to, const struct kernel_frames *k)
 	add_text(o, "note", kernel_frames_note(k));
 }
 
-/* "state": on, idle (no JVM to sample), refused or off; "why" says why it is refused or off, and
- * "note" what CPU timers do worse */
+/* "state" is on, idle (no JVM to sample), refused or off; "why" has the reason if it is refused or
+ * off, and "note" the disadvantages of CPU timers then. */
 static cJSON *host_engine_json(struct host *h)
 {
 	const char *why, *state = "idle";

@@ -291,7 +291,7 @@ static void names_text(struct text_out *to, const char *name, const char *const 
 	text_put(to, "]");
 }
 
-/* What the bands leave out: all of them, or safepoints that nobody saw. */
+/* Writes what the bands lack: all of them, or the number of safepoints that the agent missed. */
 static void timeline_pauses_text(struct drawing *d)
 {
 	const struct pauses *p = host_pauses(d->target);

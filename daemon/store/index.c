@@ -1,7 +1,7 @@
 /*
- * What a segment holds, by process: read from the index's file, or, if that is missing, torn or of
- * another segment, found by a scan of the segment. The file is trusted as far as its CRCs and
- * bounds go; what an entry points to is checked when it is read.
+ * The index of a segment: its contents by process. It is read from the index's file; if that is
+ * missing, torn or another segment's, the segment is scanned. Of the file only CRCs and bounds are
+ * checked; what an entry points to is checked when it is read.
  */
 #include "daemon/store/store_priv.h"
 

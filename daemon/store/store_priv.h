@@ -158,13 +158,13 @@ struct index {
 #define INDEX_NULL ((struct index){ .fd = -1 })
 void index_deinit(struct index *x);
 
-/* From the index's file, else by a scan of the segment @fd. 0 or -ENOMEM. */
+/* Reads the index from its file, or else scans the segment @fd. 0 or -ENOMEM. */
 int index_open(struct store *s, uint64_t segment, int fd, struct index *ret);
-/* Only from the file, of a segment or an hour. -ENOENT, -EBADMSG, or -ESTALE: it belongs to another
- * segment, or does not cover @covered bytes. */
+/* Reads the index of a segment or an hour, only from its file. 0, -ENOENT, -EBADMSG, or -ESTALE: it
+ * belongs to another segment, or does not cover @covered bytes. */
 int index_read(struct store *s, enum store_file kind, uint64_t segment, uint64_t covered,
 	       struct index *ret);
-/* The same from an open file, which is taken. Trusts nothing (fuzzed). */
+/* The same from an open file, which it closes. Accepts any content (fuzzed). */
 int index_read_fd(int fd, uint32_t number, uint64_t covered, struct index *ret);
 int index_scan(int fd, struct index *ret);
 /* Finds the names of processes after a scan, which decodes one record of each. */

@@ -104,7 +104,7 @@ char *dictionary_clean_copy(struct wire_str str, size_t *ret_len);
 int thread_names_add(struct stream *s, const struct wire_thread *w, struct fault *f);
 void thread_names_forget(struct stream *s);
 
-/* contexts.c: what the ids stand for now. */
+/* contexts.c: the present meanings of the ids of trace contexts. */
 int contexts_add(struct stream *s, const struct wire_context *w, struct fault *f);
 /* false with @f set: @id is not defined. For @id 0 *ret is NULL. */
 bool contexts_find(const struct stream *s, uint32_t id, const struct stream_context **ret,

@@ -160,7 +160,7 @@ static void symbols_on_second(void *userdata)
 	struct symbols *s = userdata;
 	uint64_t now = clock_mono_ns();
 
-	if (++s->seconds % GIVE_BACK_S == 0) /* who looks up single names does not do it */
+	if (++s->seconds % GIVE_BACK_S == 0) /* lookups of single names do not give it back */
 		symbols_give_back(s);
 
 	for (unsigned i = 0; i < PROCESSES_HASH; i++)

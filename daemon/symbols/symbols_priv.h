@@ -136,7 +136,7 @@ const char *content_find(struct content *c, uint64_t offset);
 void children_find_program(struct symbols *s);
 /* Starts children that may start; to be called again as time passes. */
 void children_start(struct symbols *s);
-/* Nobody waits for the child any more: kills it. */
+/* Kills the child, whose result is not needed any more. */
 void child_abandon(struct child *c);
 void children_free(struct symbols *s);
 /* Sets a new tenant's budget, or adds what has refilled since the last call. */

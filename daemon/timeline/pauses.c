@@ -69,7 +69,7 @@ enum pauses_answer pauses_during(const struct pauses *p, uint64_t begin_ns, uint
 	}
 	if (2 * (of[0] + of[1]) > end_ns - begin_ns)
 		return of[1] >= of[0] ? PAUSES_GC : PAUSES_SAFEPOINT;
-	if (!o && p->n >= PAUSES_MAX) /* older ones have gone */
+	if (!o && p->n >= PAUSES_MAX) /* older pauses are no longer in the list */
 		return PAUSES_UNKNOWN;
 	return known_since > begin_ns ? PAUSES_UNKNOWN : PAUSES_NONE;
 }

@@ -1,7 +1,7 @@
 /*
- * The last safepoints of one target: to tell whether a thread that was off the CPU stood still with
- * all others, and how many safepoints nobody saw. Pure memory, bounded. Times are CLOCK_MONOTONIC.
- * A target says what it wants: numbers that run backwards are left out.
+ * The last safepoints of one target. They show whether a thread that was off the CPU waited for a
+ * safepoint, and how many safepoints the agent did not see. Pure memory, bounded. Times are
+ * CLOCK_MONOTONIC. The target is not trusted: records whose numbers run backwards are left out.
  */
 #pragma once
 
@@ -24,9 +24,10 @@ struct pauses {
 	} list[PAUSES_MAX];
 };
 
-/* A session begins anew: other numbers. */
+/* A new session begins, with other numbers. */
 void pauses_forget(struct pauses *p);
-/* false = it is no pause to be shown: where they begin, or it was told before. */
+/* Adds a record. false = it is no pause to show: a session's first record, repeated, or
+ * implausible. */
 bool pauses_add(struct pauses *p, const struct wire_pause *w);
 
 enum pauses_answer {
@@ -35,7 +36,7 @@ enum pauses_answer {
 	PAUSES_SAFEPOINT,
 	PAUSES_GC,
 };
-/* What the threads stood still for, for the greater part of that time. */
+/* The kind of safepoint that lasted for the greater part of that time. */
 enum pauses_answer pauses_during(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns);
 /* Safepoints that were not seen and may have been in that time. */
 uint64_t pauses_unseen(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns);

@@ -169,7 +169,7 @@ static uint64_t totals_part(const struct time_totals *t, uint32_t i)
 	return i == 0 ? t->cpu_ns : i == 1 ? t->runqueue_ns : t->off_ns[i - 2];
 }
 
-/* What the last slices up to @at_ns have as part @from becomes part @to, the newest first. */
+/* Moves @us from part @from to part @to, in the slices up to @at_ns, beginning with the newest. */
 static void slices_move(struct slice *ring, uint32_t n, uint64_t slice_ns, uint64_t at_ns,
 			uint32_t from, uint32_t to, uint64_t us)
 {
@@ -189,9 +189,11 @@ static void slices_move(struct slice *ring, uint32_t n, uint64_t slice_ns, uint6
 }
 
 /*
- * A part that became smaller was counted too early: a thread that sleeps since before it was
- * measured is off the CPU for another reason than its system call says later, and one whose switch
- * the kernel did not report seems to run. That time is part of what grew, @p.
+ * Moves time that was counted under the wrong part. A part that became smaller was counted too
+ * early: the reason of a thread that has slept since before it was measured is known only later,
+ * and a thread whose context switch the kernel did not report seemed to run. That time is contained
+ * in
+ * @p, the parts that grew.
  */
 static void ledger_correct(struct ledger_thread *t, const struct time_totals *now, struct passed *p)
 {

@@ -187,7 +187,7 @@ static size_t tenant_bytes(const struct timelines *p, uint64_t tenant)
 	return bytes;
 }
 
-/* Whose chunk to drop: of the tenant that takes most, the timeline that takes most. */
+/* The timeline that must drop a chunk: the largest one of the tenant that takes the most memory. */
 static struct timeline *who_gives(const struct timelines *p)
 {
 	struct timeline *most = NULL;

@@ -20,8 +20,8 @@ struct http_answer {
 	char grpc_message[SINK_TEXT_MAX];
 	uint64_t retry_after_ns; /* as the server asked; 0 = it did not */
 };
-/* What becomes of the body. @why (SINK_TEXT_MAX) is the text for status; it already holds the
- * HTTP status and the server's message. */
+/* Decides what becomes of the body. @why (SINK_TEXT_MAX) is the text for status; it already
+ * contains the HTTP status and the server's message. */
 typedef enum sink_verdict http_judge_fn(const struct http_answer *a, char *why);
 /* Tells the sink about the answer, before it is judged. May set the time of the next attempt. */
 typedef void http_answer_fn(struct sink *s, struct http_answer *a);

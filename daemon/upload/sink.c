@@ -126,8 +126,8 @@ void sink_last_byte(struct sink_file *f, uint64_t thinned)
 	f->left = true;
 }
 
-/* A body whose last byte has left is already in lost_unconfirmed; an answer says what became of
- * it. */
+/* Counts @f by the verdict. If its last byte was sent it is counted in lost_unconfirmed already,
+ * until the answer shows what became of it. */
 static void sink_settle(struct sink *s, struct sink_file *f, enum sink_verdict verdict)
 {
 	struct ledger *l = &s->ledger;

@@ -36,7 +36,7 @@ struct skywalking {
 	unsigned n_jvms, n_calls;
 	struct skywalking_run *runs; /* running tasks, and for a while ended ones */
 	unsigned n_runs;
-	size_t content_max; /* bytes of a JFR that the OAP accepts, as far as it has said so */
+	size_t content_max; /* bytes of a JFR that the OAP accepts, as far as its answers show */
 	uint64_t look_mono_ns; /* the next look at the history */
 	uint64_t try_mono_ns; /* the OAP did not answer: nothing is asked before this moment */
 	uint64_t no_tasks_mono_ns; /* until then the OAP is taken for one that knows no tasks */

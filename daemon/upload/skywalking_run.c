@@ -111,7 +111,7 @@ void skywalking_run_failed(struct skywalking *w, uint64_t key, const char *why)
 static void run_taken(struct skywalking_run *r)
 {
 	run_ask(r, UPLOAD_WISH_FORGET);
-	/* if a part of what the task wanted is missing, the OAP is told */
+	/* reports to the OAP if a part of what the task asked for is missing */
 	run_step(r, r->saved.why[0] ? SKYWALKING_TELLS : SKYWALKING_OVER);
 }
 

@@ -11,7 +11,7 @@ enum skywalking_step {
 	SKYWALKING_NEW, /* kindlingd has not confirmed the recording yet */
 	SKYWALKING_RECORDS,
 	SKYWALKING_TAKES, /* the profile is about to be file @seq of the spool */
-	SKYWALKING_TELLS, /* the OAP is to be told @why */
+	SKYWALKING_TELLS, /* @why is to be reported to the OAP */
 	SKYWALKING_OVER,
 };
 

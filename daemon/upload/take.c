@@ -169,7 +169,7 @@ static void take_add_labels(struct profile *p, const char *more)
 
 /* ---- one interval ---------------------------------------------------------------------------- */
 
-/* One JVM's profile, as the sink gets it. */
+/* Makes the profile of one JVM with what the sink takes: its events, with or without threads. */
 static int take_profile(struct sink *s, uint64_t begin_ns, uint64_t end_ns,
 			const struct source_process *who, unsigned events, struct profile **ret)
 {

@@ -71,7 +71,7 @@ enum upload_recorded_state {
 	UPLOAD_RECORDED_RUNS,
 	UPLOAD_RECORDED_DONE, /* with a descriptor of the profile, if there are samples */
 	UPLOAD_RECORDED_BUSY, /* another user records this JVM: ask again later */
-	UPLOAD_RECORDED_FAILED, /* @text says why; the recording is forgotten */
+	UPLOAD_RECORDED_FAILED, /* for the reason in @text; kindlingd has dropped the recording */
 	UPLOAD_RECORDED_UNKNOWN, /* answers UPLOAD_WISH_GO_ON */
 };
 
