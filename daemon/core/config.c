@@ -62,7 +62,7 @@ int config_need_event(struct reading *r, yaml_event_type_t type, const char *sen
 	return n;
 }
 
-static const struct config_entry *find_field(const char *name)
+static const struct config_entry *config_find_field(const char *name)
 {
 	for (size_t i = 0; i < config_entry_count; i++)
 		if (strcmp(config_entries[i].name, name) == 0)
@@ -71,7 +71,7 @@ static const struct config_entry *find_field(const char *name)
 }
 
 /* The first field below the section @name. */
-static const struct config_entry *find_section(const char *name)
+static const struct config_entry *config_find_section(const char *name)
 {
 	size_t len = strlen(name);
 
@@ -82,7 +82,7 @@ static const struct config_entry *find_section(const char *name)
 	return NULL;
 }
 
-static int refuse_unknown(struct reading *r)
+static int config_refuse_unknown(struct reading *r)
 {
 	const struct config_entry *near = config_nearest(r->name);
 
@@ -91,7 +91,7 @@ static int refuse_unknown(struct reading *r)
 	return config_refuse(r, "there is no such setting");
 }
 
-static int refuse_twice(struct reading *r, const struct config_entry *e)
+static int config_refuse_twice(struct reading *r, const struct config_entry *e)
 {
 	uint64_t bit = 1ull << (e - config_entries);
 
@@ -121,19 +121,19 @@ static bool config_collect(struct reading *r, const char *event)
 }
 
 /* A section of an event makes it be collected, even if the section is empty. */
-static void note_event(struct reading *r)
+static void config_note_event(struct reading *r)
 {
 	if (strncmp(r->name, CONFIG_EVENTS ".", sizeof(CONFIG_EVENTS)) == 0)
 		(void)config_collect(r, r->name + sizeof(CONFIG_EVENTS));
 }
 
 /* Reads a list such as `mdc: [trace_id, traceId]`, which is kept as one text with commas. */
-static int take_list(struct reading *r)
+static int config_read_list(struct reading *r)
 {
 	char text[sizeof(r->config->trace_mdc)] = "";
-	const struct config_entry *e = find_field(r->name);
+	const struct config_entry *e = config_find_field(r->name);
 	yaml_event_t event;
-	int n = refuse_twice(r, e), end = 0;
+	int n = config_refuse_twice(r, e), end = 0;
 	char why[200];
 
 	while (n == 0 && !end) {
@@ -160,11 +160,11 @@ static int take_list(struct reading *r)
 }
 
 /* Reads `events: [cpu, lock]`, from after the list's start event to its end event. */
-static int take_events(struct reading *r)
+static int config_read_events(struct reading *r)
 {
 	yaml_event_t event;
 	bool end = false;
-	int n = refuse_twice(r, find_section(r->name));
+	int n = config_refuse_twice(r, config_find_section(r->name));
 
 	while (n == 0 && !end) {
 		n = config_next_event(r, &event);
@@ -197,15 +197,15 @@ const char *config_events(const struct config *c, char *buf, size_t size)
 	return buf;
 }
 
-static bool is_of_labels(const char *name)
+static bool config_is_label_list(const char *name)
 {
 	return strcmp(name, CONFIG_LABELS_SET) == 0 || strcmp(name, CONFIG_LABEL_RULES) == 0;
 }
 
-static int take_value(struct reading *r, const yaml_event_t *event)
+static int config_read_value(struct reading *r, const yaml_event_t *event)
 {
 	const char *text = (const char *)event->data.scalar.value;
-	const struct config_entry *e = find_field(r->name);
+	const struct config_entry *e = config_find_field(r->name);
 	char why[200];
 	int n;
 
@@ -213,7 +213,7 @@ static int take_value(struct reading *r, const yaml_event_t *event)
 		return event->data.scalar.length
 			       ? config_refuse(r, "must be a list of rules, `- deny: {...}`")
 			       : 0;
-	if (is_of_labels(r->name))
+	if (config_is_label_list(r->name))
 		return event->data.scalar.length
 			       ? config_refuse(r, strcmp(r->name, CONFIG_LABELS_SET) == 0
 							  ? "must be a map of labels, { team: "
@@ -227,18 +227,18 @@ static int take_value(struct reading *r, const yaml_event_t *event)
 						  "files}`")
 			       : 0;
 	if (!e) {
-		e = find_section(r->name);
+		e = config_find_section(r->name);
 		if (!e)
-			return refuse_unknown(r);
+			return config_refuse_unknown(r);
 		if (event->data.scalar.length ==
 		    0) { /* a section whose fields are all commented out */
-			note_event(r);
-			return refuse_twice(r, e);
+			config_note_event(r);
+			return config_refuse_twice(r, e);
 		}
 		return config_refuse(r, "has settings of its own, such as %s, and takes no value",
 				     e->name);
 	}
-	n = refuse_twice(r, e);
+	n = config_refuse_twice(r, e);
 	if (n < 0)
 		return n;
 	if (strlen(text) != event->data.scalar.length)
@@ -249,27 +249,27 @@ static int take_value(struct reading *r, const yaml_event_t *event)
 	return n < 0 ? config_refuse(r, "%s", why) : 0;
 }
 
-static int enter_section(struct reading *r)
+static int config_enter_section(struct reading *r)
 {
-	const struct config_entry *e = find_section(r->name);
+	const struct config_entry *e = config_find_section(r->name);
 	int n;
 
-	if (find_field(r->name))
+	if (config_find_field(r->name))
 		return config_refuse(r, "takes one value, not settings below it");
 	if (!e)
-		return refuse_unknown(r);
-	n = refuse_twice(r, e);
+		return config_refuse_unknown(r);
+	n = config_refuse_twice(r, e);
 	if (n < 0)
 		return n;
 	if (r->depth == DEPTH_MAX)
 		return config_refuse(r, "is nested too deep");
-	note_event(r);
+	config_note_event(r);
 	r->depth++;
 	r->name_len[r->depth] = strlen(r->name);
 	return 0;
 }
 
-static int take_key(struct reading *r, const yaml_event_t *event)
+static int config_read_key(struct reading *r, const yaml_event_t *event)
 {
 	size_t parent = r->name_len[r->depth];
 	const char *key;
@@ -291,7 +291,7 @@ static int take_key(struct reading *r, const yaml_event_t *event)
 
 /* Reads one key with its value, or the end of a section. Sets *ret_end at the end of the outermost
  * section. */
-static int take_pair(struct reading *r, bool *ret_end)
+static int config_read_pair(struct reading *r, bool *ret_end)
 {
 	yaml_event_t event;
 	size_t key_line;
@@ -308,7 +308,7 @@ static int take_pair(struct reading *r, bool *ret_end)
 		r->name[r->name_len[r->depth]] = '\0';
 		return 0;
 	}
-	n = take_key(r, &event);
+	n = config_read_key(r, &event);
 	yaml_event_delete(&event);
 	if (n < 0)
 		return n;
@@ -318,22 +318,22 @@ static int take_pair(struct reading *r, bool *ret_end)
 		return n;
 	r->line = key_line; /* errors name the key's line; a section begins on the next one */
 	if (event.type == YAML_SCALAR_EVENT)
-		n = take_value(r, &event);
+		n = config_read_value(r, &event);
 	else if (event.type == YAML_MAPPING_START_EVENT && strcmp(r->name, CONFIG_LABELS_SET) == 0)
 		n = config_take_labels(r);
 	else if (event.type == YAML_MAPPING_START_EVENT)
-		n = enter_section(r);
+		n = config_enter_section(r);
 	else if (event.type == YAML_SEQUENCE_START_EVENT &&
 		 strcmp(r->name, CONFIG_LABEL_RULES) == 0)
 		n = config_take_label_rules(r);
 	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_RULES) == 0)
 		n = config_take_rules(r);
 	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, "trace.mdc") == 0)
-		n = take_list(r);
+		n = config_read_list(r);
 	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_SINKS) == 0)
 		n = config_take_sinks(r);
 	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_EVENTS) == 0)
-		n = take_events(r);
+		n = config_read_events(r);
 	else
 		n = config_refuse(r, "takes one value, not a list or an alias");
 	yaml_event_delete(&event);
@@ -359,7 +359,7 @@ static int config_expect(struct reading *r, yaml_event_type_t first, yaml_event_
 	return n;
 }
 
-static int read_document(struct reading *r)
+static int config_read_document(struct reading *r)
 {
 	bool end = false, yes;
 	int n;
@@ -374,7 +374,7 @@ static int read_document(struct reading *r)
 	if (n < 0)
 		return n;
 	while (yes && !end) {
-		n = take_pair(r, &end);
+		n = config_read_pair(r, &end);
 		if (n < 0)
 			return n;
 	}
@@ -393,7 +393,7 @@ int config_parse(struct config *c, const char *name, const char *text, size_t le
 	if (!yaml_parser_initialize(&r.parser))
 		return -ENOMEM;
 	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
-	n = read_document(&r);
+	n = config_read_document(&r);
 	yaml_parser_delete(&r.parser);
 	return n;
 }

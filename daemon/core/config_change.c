@@ -79,8 +79,8 @@ static struct config_change *config_change_add(struct config_changes *c, const c
 	return change;
 }
 
-static void apply_field(struct config *live, const struct config *next, size_t i,
-			struct config_changes *ret)
+static void config_change_apply_field(struct config *live, const struct config *next, size_t i,
+				      struct config_changes *ret)
 {
 	const struct config_entry *e = &config_entries[i];
 	struct config_change *change;
@@ -99,7 +99,8 @@ static void apply_field(struct config *live, const struct config *next, size_t i
 		memcpy((char *)live + e->offset, (const char *)next + e->offset, e->size);
 }
 
-static void apply_events(struct config *live, const struct config *next, struct config_changes *ret)
+static void config_change_apply_events(struct config *live, const struct config *next,
+				       struct config_changes *ret)
 {
 	struct config_change *change;
 
@@ -125,7 +126,8 @@ static bool config_change_same_rules(const struct config *a, const struct config
 	return true;
 }
 
-static void note_count(struct config_changes *ret, const char *name, unsigned from, unsigned to)
+static void config_change_note_count(struct config_changes *ret, const char *name, unsigned from,
+				     unsigned to)
 {
 	struct config_change *change = config_change_add(ret, name);
 
@@ -135,10 +137,11 @@ static void note_count(struct config_changes *ret, const char *name, unsigned fr
 	snprintf(change->to, sizeof(change->to), "%u of them", to);
 }
 
-static void apply_rules(struct config *live, const struct config *next, struct config_changes *ret)
+static void config_change_apply_rules(struct config *live, const struct config *next,
+				      struct config_changes *ret)
 {
 	if (!config_change_same_rules(live, next))
-		note_count(ret, CONFIG_RULES, live->n_rules, next->n_rules);
+		config_change_note_count(ret, CONFIG_RULES, live->n_rules, next->n_rules);
 	/* copied even if they are the same, because their line numbers may have changed */
 	memcpy(live->rules, next->rules, sizeof(live->rules));
 	memcpy(live->file, next->file, sizeof(live->file));
@@ -146,12 +149,14 @@ static void apply_rules(struct config *live, const struct config *next, struct c
 }
 
 /* Unused entries and padding of both lists are zero, so memcmp() finds every difference. */
-static void apply_labels(struct config *live, const struct config *next, struct config_changes *ret)
+static void config_change_apply_labels(struct config *live, const struct config *next,
+				       struct config_changes *ret)
 {
 	if (memcmp(live->labels, next->labels, sizeof(live->labels)) != 0)
-		note_count(ret, CONFIG_LABELS_SET, live->n_labels, next->n_labels);
+		config_change_note_count(ret, CONFIG_LABELS_SET, live->n_labels, next->n_labels);
 	if (memcmp(live->label_rules, next->label_rules, sizeof(live->label_rules)) != 0)
-		note_count(ret, CONFIG_LABEL_RULES, live->n_label_rules, next->n_label_rules);
+		config_change_note_count(ret, CONFIG_LABEL_RULES, live->n_label_rules,
+					 next->n_label_rules);
 	memcpy(live->labels, next->labels, sizeof(live->labels));
 	memcpy(live->label_rules, next->label_rules, sizeof(live->label_rules));
 	live->n_labels = next->n_labels;
@@ -174,10 +179,11 @@ static bool config_change_same_sinks(const struct config *a, const struct config
 	return true;
 }
 
-static void apply_sinks(struct config *live, const struct config *next, struct config_changes *ret)
+static void config_change_apply_sinks(struct config *live, const struct config *next,
+				      struct config_changes *ret)
 {
 	if (!config_change_same_sinks(live, next))
-		note_count(ret, CONFIG_SINKS, live->n_sinks, next->n_sinks);
+		config_change_note_count(ret, CONFIG_SINKS, live->n_sinks, next->n_sinks);
 	memcpy(live->sinks, next->sinks, sizeof(live->sinks));
 	live->n_sinks = next->n_sinks;
 }
@@ -185,10 +191,10 @@ static void apply_sinks(struct config *live, const struct config *next, struct c
 void config_apply(struct config *live, const struct config *next, struct config_changes *ret)
 {
 	ret->n = 0;
-	apply_events(live, next, ret);
+	config_change_apply_events(live, next, ret);
 	for (size_t i = 0; i < config_entry_count; i++)
-		apply_field(live, next, i, ret);
-	apply_rules(live, next, ret);
-	apply_labels(live, next, ret);
-	apply_sinks(live, next, ret);
+		config_change_apply_field(live, next, i, ret);
+	config_change_apply_rules(live, next, ret);
+	config_change_apply_labels(live, next, ret);
+	config_change_apply_sinks(live, next, ret);
 }

@@ -123,7 +123,7 @@ const char *config_field(size_t index, const char **ret_sentence)
 	return config_entries[index].name;
 }
 
-static void name_host(struct config *c)
+static void config_fields_name_host(struct config *c)
 {
 	const char *node = getenv("NODE_NAME");
 
@@ -176,7 +176,7 @@ void config_defaults(struct config *c)
 		.label_threads = true,
 		.attach_all = true,
 	};
-	name_host(c);
+	config_fields_name_host(c);
 	if (socket && *socket == '/' && strlen(socket) < sizeof(c->socket))
 		strcpy(c->socket, socket);
 	if (!beside_find(c->agent, sizeof(c->agent), "../lib/libkindling.so") &&
@@ -208,7 +208,7 @@ static unsigned config_fields_distance(const char *a, const char *b)
 	return row[n];
 }
 
-static const char *last_part(const char *name)
+static const char *config_fields_last_part(const char *name)
 {
 	const char *dot = strrchr(name, '.');
 
@@ -227,7 +227,8 @@ const struct config_entry *config_nearest(const char *name)
 		unsigned d = config_fields_distance(name, e->name);
 
 		/* the right name in the wrong place counts as one letter */
-		if (strcmp(last_part(name), last_part(e->name)) == 0 && d > 1)
+		if (strcmp(config_fields_last_part(name), config_fields_last_part(e->name)) == 0 &&
+		    d > 1)
 			d = 1;
 		if (d < best_distance) {
 			best_distance = d;
@@ -252,13 +253,14 @@ static int set_path(char *member, size_t size, const char *text, char *why, size
 	return -EINVAL;
 }
 
-static bool is_path(enum config_type type)
+static bool config_fields_is_path(enum config_type type)
 {
 	return type == CONFIG_PATH || type == CONFIG_FILE || type == CONFIG_PROGRAM;
 }
 
 /* A missing file is better reported at the start than at every attach. */
-static int check_file(enum config_type type, const char *path, char *why, size_t why_size)
+static int config_fields_check_file(enum config_type type, const char *path, char *why,
+				    size_t why_size)
 {
 	int mode = type == CONFIG_PROGRAM ? X_OK : R_OK, error = 0;
 	struct stat st;
@@ -284,17 +286,17 @@ int config_check_files(const struct config *c, const struct config *known, char 
 
 		const char *path = (const char *)c + e->offset;
 
-		if (!is_path(e->type) ||
+		if (!config_fields_is_path(e->type) ||
 		    (known && strcmp(path, (const char *)known + e->offset) == 0))
 			continue;
-		if (check_file(e->type, path, why + n, why_size - (size_t)n) < 0)
+		if (config_fields_check_file(e->type, path, why + n, why_size - (size_t)n) < 0)
 			return -EINVAL;
 	}
 	return 0;
 }
 
-static int set_word(int *member, const char *const *words, const int *values, size_t n,
-		    const char *text, char *why, size_t why_size)
+static int config_fields_set_word(int *member, const char *const *words, const int *values,
+				  size_t n, const char *text, char *why, size_t why_size)
 {
 	size_t used;
 
@@ -385,13 +387,13 @@ static const struct {
 			      { WIRE_MONITORS_AUTO, WIRE_MONITORS_ALWAYS, WIRE_MONITORS_NEVER } },
 };
 
-static bool is_word(enum config_type type)
+static bool config_fields_is_word(enum config_type type)
 {
 	return type < ARRAY_SIZE(word_types) && word_types[type].words[0];
 }
 
-static int set_words(void *member, const struct config_entry *e, const char *text, char *why,
-		     size_t why_size)
+static int config_fields_set_words(void *member, const struct config_entry *e, const char *text,
+				   char *why, size_t why_size)
 {
 	const char *const *words = word_types[e->type].words;
 	size_t n = 0;
@@ -399,7 +401,8 @@ static int set_words(void *member, const struct config_entry *e, const char *tex
 
 	while (n < WORDS_MAX && words[n])
 		n++;
-	r = set_word(&value, words, word_types[e->type].values, n, text, why, why_size);
+	r = config_fields_set_word(&value, words, word_types[e->type].values, n, text, why,
+				   why_size);
 	if (r < 0)
 		return r;
 	if (e->size == sizeof(bool))
@@ -446,13 +449,13 @@ int config_set(struct config *c, const struct config_entry *e, const char *text,
 	void *member = (char *)c + e->offset;
 	int r;
 
-	if (is_word(e->type))
-		return set_words(member, e, text, why, why_size);
-	if (is_path(e->type)) {
+	if (config_fields_is_word(e->type))
+		return config_fields_set_words(member, e, text, why, why_size);
+	if (config_fields_is_path(e->type)) {
 		r = set_path(member, e->size, text, why, why_size);
 		return r < 0 || strcmp(text, "auto") == 0
 			       ? r
-			       : check_file(e->type, text, why, why_size);
+			       : config_fields_check_file(e->type, text, why, why_size);
 	}
 	if (e->type == CONFIG_TEXT)
 		return config_fields_set_text(member, e->size, text, why, why_size);
@@ -466,7 +469,7 @@ int config_set(struct config *c, const struct config_entry *e, const char *text,
 	return r;
 }
 
-static const char *word_text(const struct config_entry *e, const void *member)
+static const char *config_fields_word_text(const struct config_entry *e, const void *member)
 {
 	int value = e->size == sizeof(bool) ? *(const bool *)member : *(const int *)member;
 
@@ -482,9 +485,9 @@ const char *config_value(const struct config *c, size_t index, char *buf, size_t
 	const void *member = (const char *)c + e->offset;
 	char number[32];
 
-	if (is_word(e->type))
-		snprintf(buf, size, "%s", word_text(e, member));
-	else if (is_path(e->type))
+	if (config_fields_is_word(e->type))
+		snprintf(buf, size, "%s", config_fields_word_text(e, member));
+	else if (config_fields_is_path(e->type))
 		snprintf(buf, size, "%s", (const char *)member);
 	else if (e->type == CONFIG_SOCKET)
 		snprintf(buf, size, "%s%s", *(const char *)member ? "unix://" : "off",

@@ -23,7 +23,7 @@ static const struct {
 };
 
 /* "1000" or "1000-1999" */
-static bool set_uid(struct config_rule *rule, const char *text)
+static bool config_rules_set_uid(struct config_rule *rule, const char *text)
 {
 	char first[16];
 	size_t len = strcspn(text, "-");
@@ -60,11 +60,11 @@ static int config_rules_set_text(char *member, size_t size, const char *text, ch
 	return -EINVAL;
 }
 
-static int set_condition(struct config_rule *rule, const char *key, const char *text, char *why,
-			 size_t why_size)
+static int config_rules_set_condition(struct config_rule *rule, const char *key, const char *text,
+				      char *why, size_t why_size)
 {
 	if (strcmp(key, "uid") == 0) {
-		if (set_uid(rule, text))
+		if (config_rules_set_uid(rule, text))
 			return 0;
 		snprintf(why, why_size, "must be a uid or a range, as in 1000-1999; not \"%.100s\"",
 			 text);
@@ -87,7 +87,7 @@ static int set_condition(struct config_rule *rule, const char *key, const char *
 	return -EINVAL;
 }
 
-static bool is_empty(const struct config_rule *rule)
+static bool config_rules_is_empty(const struct config_rule *rule)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		if (*((const char *)rule + texts[i].offset))
@@ -110,7 +110,7 @@ void config_quoted(const char *s, char *buf, size_t size)
 	buf[n] = '\0';
 }
 
-static void uid_text(const struct config_rule *rule, char *buf, size_t size)
+static void config_rules_uid_text(const struct config_rule *rule, char *buf, size_t size)
 {
 	if (rule->uid_min == rule->uid_max)
 		snprintf(buf, size, "uid: %u", rule->uid_min);
@@ -135,7 +135,7 @@ const char *config_rule(const struct config *c, unsigned index, char *buf, size_
 		comma = ", ";
 	}
 	if (rule->has_uid && n < size) {
-		uid_text(rule, text, sizeof(text));
+		config_rules_uid_text(rule, text, sizeof(text));
 		n += (size_t)snprintf(buf + n, size - n, "%s%s", comma, text);
 	}
 	if (n < size)
@@ -146,7 +146,7 @@ const char *config_rule(const struct config *c, unsigned index, char *buf, size_
 /* ---- the list ------------------------------------------------------------------------------- */
 
 /* Reads a condition of @rule, or the end of the map: *ret_end. */
-static int take_condition(struct reading *r, struct config_rule *rule, bool *ret_end)
+static int config_rules_read_condition(struct reading *r, struct config_rule *rule, bool *ret_end)
 {
 	size_t parent = strlen(r->name);
 	char key[32], why[200];
@@ -171,8 +171,8 @@ static int take_condition(struct reading *r, struct config_rule *rule, bool *ret
 		n = config_refuse(r, "takes one value");
 	else if (strlen((const char *)event.data.scalar.value) != event.data.scalar.length)
 		n = config_refuse(r, "contains a NUL byte");
-	else if (set_condition(rule, key, (const char *)event.data.scalar.value, why, sizeof(why)) <
-		 0)
+	else if (config_rules_set_condition(rule, key, (const char *)event.data.scalar.value, why,
+					    sizeof(why)) < 0)
 		n = config_refuse(r, "%s", why);
 	yaml_event_delete(&event);
 	r->name[parent] = '\0';
@@ -180,7 +180,7 @@ static int take_condition(struct reading *r, struct config_rule *rule, bool *ret
 }
 
 /* Reads "allow" or "deny" and its conditions, from after the map's start event to its end event. */
-static int take_rule(struct reading *r, struct config_rule *rule)
+static int config_rules_read_rule(struct reading *r, struct config_rule *rule)
 {
 	static const char shape[] =
 		"must be one rule, `- deny: { command: x }` or `- allow: {...}`";
@@ -203,8 +203,8 @@ static int take_rule(struct reading *r, struct config_rule *rule)
 	n = config_need_event(r, YAML_MAPPING_START_EVENT,
 			      "takes conditions, as in { namespace: shop }");
 	while (n == 0 && !end)
-		n = take_condition(r, rule, &end);
-	if (n == 0 && is_empty(rule))
+		n = config_rules_read_condition(r, rule, &end);
+	if (n == 0 && config_rules_is_empty(rule))
 		n = config_refuse(r, "needs a condition, as in { namespace: shop }");
 	if (n < 0)
 		return n;
@@ -235,7 +235,7 @@ int config_take_rules(struct reading *r)
 			return config_refuse(r, "at most %d rules are allowed", RULES_MAX);
 		memset(&c->rules[c->n_rules], 0,
 		       sizeof(c->rules[0])); /* also the padding, which rules_hash() hashes */
-		n = take_rule(r, &c->rules[c->n_rules]);
+		n = config_rules_read_rule(r, &c->rules[c->n_rules]);
 		if (n < 0)
 			return n;
 		c->n_rules++;

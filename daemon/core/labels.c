@@ -5,7 +5,7 @@
 #include <string.h>
 #include "daemon/ground/utf8.h"
 
-static bool is_letter(char c)
+static bool labels_is_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
@@ -14,10 +14,10 @@ bool labels_key_is_valid(const char *key)
 {
 	size_t len = strnlen(key, LABEL_KEY_SIZE);
 
-	if (!len || len == LABEL_KEY_SIZE || !is_letter(*key))
+	if (!len || len == LABEL_KEY_SIZE || !labels_is_letter(*key))
 		return false;
 	for (const char *p = key; *p; p++)
-		if (!is_letter(*p) && !(*p >= '0' && *p <= '9') && !memchr("./-", *p, 3))
+		if (!labels_is_letter(*p) && !(*p >= '0' && *p <= '9') && !memchr("./-", *p, 3))
 			return false;
 	return true;
 }
@@ -51,7 +51,7 @@ bool labels_next_text(const char **text, char key[LABEL_KEY_SIZE], char value[LA
 	return true;
 }
 
-static bool label_has_key(const struct label *label, const char *key)
+static bool labels_has_key(const struct label *label, const char *key)
 {
 	return strlen(key) == label->key_len && memcmp(key, label->key, label->key_len) == 0;
 }
@@ -61,7 +61,7 @@ const char *labels_find(const char *text, const char *key, size_t *ret_len)
 	struct label label;
 
 	while (labels_next(&text, &label)) {
-		if (!label_has_key(&label, key))
+		if (!labels_has_key(&label, key))
 			continue;
 		*ret_len = label.value_len;
 		return label.value;
@@ -106,7 +106,7 @@ static size_t labels_find_line(const struct labels *l, const char *key, size_t *
 		size_t n = strlen(key) < label.key_len ? strlen(key) : label.key_len;
 		int order = memcmp(key, label.key, n);
 
-		if (label_has_key(&label, key))
+		if (labels_has_key(&label, key))
 			*ret_len = (size_t)(p - line);
 		else if (order > 0 || (order == 0 && strlen(key) > n)) {
 			line = p;

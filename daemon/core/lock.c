@@ -8,7 +8,7 @@
 #include <sys/file.h>
 #include "daemon/ground/mem.h"
 
-static pid_t read_pid(int fd)
+static pid_t lock_read_pid(int fd)
 {
 	char text[32];
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
@@ -30,7 +30,7 @@ int lock_take(const char *path, pid_t *ret_holder)
 		return -errno;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		r = -errno;
-		*ret_holder = read_pid(fd);
+		*ret_holder = lock_read_pid(fd);
 		return r;
 	}
 	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)

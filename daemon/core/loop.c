@@ -40,7 +40,7 @@ struct loop {
 	struct loop_source *signal_source;
 	struct loop_source *dead;
 	struct loop_timer *timers;
-	struct loop_timer *next_timer; /* where run_timers() continues */
+	struct loop_timer *next_timer; /* where loop_run_timers() continues */
 	uint64_t first_mono_ns; /* no timer is due before this; saves a search each round */
 	bool stopped;
 	int result;
@@ -165,7 +165,7 @@ struct loop_timer *loop_timer_free(struct loop_timer *t)
 	return NULL;
 }
 
-static uint64_t first_due(const struct loop *l)
+static uint64_t loop_first_due(const struct loop *l)
 {
 	uint64_t first = UINT64_MAX;
 
@@ -175,7 +175,7 @@ static uint64_t first_due(const struct loop *l)
 	return first;
 }
 
-static void run_timers(struct loop *l)
+static void loop_run_timers(struct loop *l)
 {
 	uint64_t now = clock_mono_ns();
 
@@ -189,7 +189,7 @@ static void run_timers(struct loop *l)
 		t->fn(t->userdata);
 	}
 	l->next_timer = NULL;
-	l->first_mono_ns = first_due(l);
+	l->first_mono_ns = loop_first_due(l);
 }
 
 static void loop_on_signal(void *userdata, uint32_t events)
@@ -227,7 +227,7 @@ int loop_signal(struct loop *l, int signo, loop_signal_fn *fn, void *userdata)
 
 /* How long epoll may wait, ms: until the first timer is due or @timeout_ns have passed, rounded up
  * so that it does not wake too early; at most an hour. */
-static int wait_ms(const struct loop *l, uint64_t timeout_ns)
+static int loop_wait_ms(const struct loop *l, uint64_t timeout_ns)
 {
 	uint64_t now = clock_mono_ns();
 	uint64_t wait_ns = timeout_ns;
@@ -246,7 +246,7 @@ int loop_round(struct loop *l, uint64_t timeout_ns)
 	struct epoll_event events[ROUND_EVENTS_MAX];
 	int n;
 
-	n = epoll_wait(l->epoll_fd, events, ROUND_EVENTS_MAX, wait_ms(l, timeout_ns));
+	n = epoll_wait(l->epoll_fd, events, ROUND_EVENTS_MAX, loop_wait_ms(l, timeout_ns));
 	if (n < 0 && errno != EINTR)
 		return -errno;
 	for (int i = 0; i < n; i++) {
@@ -255,7 +255,7 @@ int loop_round(struct loop *l, uint64_t timeout_ns)
 		if (s->fn)
 			s->fn(s->userdata, events[i].events);
 	}
-	run_timers(l);
+	loop_run_timers(l);
 	loop_bury(l);
 	return 0;
 }

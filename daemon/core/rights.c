@@ -173,7 +173,7 @@ int rights_prepare(const char *account, const char *dir, struct rights *ret, str
 /* ---- capabilities ---------------------------------------------------------------------------- */
 
 /* Before Linux 5.19 every call of bpf(2) needs CAP_BPF, even for a map that is open already. */
-static bool needs_bpf(void)
+static bool rights_needs_bpf(void)
 {
 	unsigned major = 0, minor = 0;
 	struct utsname name;
@@ -183,7 +183,7 @@ static bool needs_bpf(void)
 	return major < 5 || (major == 5 && minor < 19);
 }
 
-static bool sees_others(pid_t pid)
+static bool rights_sees_others(pid_t pid)
 {
 	char path[32];
 
@@ -194,7 +194,7 @@ static bool sees_others(pid_t pid)
 int rights_drop(const struct rights *r, pid_t parent, struct fault *f)
 {
 	int result = confine_become(r->uid, r->gid, r->account[0] ? r->account : NULL,
-				    needs_bpf() ? CONFINE_CAP(BPF) : 0);
+				    rights_needs_bpf() ? CONFINE_CAP(BPF) : 0);
 
 	if (result < 0)
 		return fault_set(f, -result, FAULT_INTERNAL,
@@ -204,7 +204,7 @@ int rights_drop(const struct rights *r, pid_t parent, struct fault *f)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != parent)
 		return fault_set(f, ESRCH, FAULT_INTERNAL, "kindlingd is ending");
-	if (!sees_others(parent))
+	if (!rights_sees_others(parent))
 		return fault_set(
 			f, EACCES, FAULT_INTERNAL,
 			"uid %u cannot see processes of other users, because /proc is mounted "

@@ -143,19 +143,19 @@ struct pieces {
 	unsigned short len;
 };
 
-static void add_piece(struct pieces *to, const struct sock_filter *piece, size_t n)
+static void rights_filter_add_piece(struct pieces *to, const struct sock_filter *piece, size_t n)
 {
 	memcpy(to->code + to->len, piece, n * sizeof(*piece));
 	to->len += (unsigned short)n;
 }
-#define ADD(to, piece) add_piece(to, piece, ARRAY_SIZE(piece))
+#define ADD(to, piece) rights_filter_add_piece(to, piece, ARRAY_SIZE(piece))
 _Static_assert(ARRAY_SIZE(begin) + ARRAY_SIZE(programs_piece) + ARRAY_SIZE(both) +
 			       ARRAY_SIZE(data_piece) + ARRAY_SIZE(upload_piece) +
 			       ARRAY_SIZE(end) <=
 		       PIECES_MAX,
 	       "there is room for all of them");
 
-static int set_filter(struct pieces *p)
+static int rights_filter_set(struct pieces *p)
 {
 	const struct sock_fprog program = { p->len, p->code };
 
@@ -178,7 +178,7 @@ int rights_filter(void)
 	ADD(&p, both);
 	ADD(&p, data_piece);
 	ADD(&p, end);
-	return set_filter(&p);
+	return rights_filter_set(&p);
 }
 
 int rights_filter_upload(bool programs)
@@ -191,5 +191,5 @@ int rights_filter_upload(bool programs)
 	ADD(&p, both);
 	ADD(&p, upload_piece);
 	ADD(&p, end);
-	return set_filter(&p);
+	return rights_filter_set(&p);
 }

@@ -95,7 +95,7 @@ static struct warden_answer warden_ask(const struct warden_question *q, size_t a
 	return a;
 }
 
-static int put_args(struct warden_question *q, char *const argv[], size_t *ret_len)
+static int warden_put_args(struct warden_question *q, char *const argv[], size_t *ret_len)
 {
 	size_t len, used = 0;
 
@@ -121,7 +121,7 @@ int warden_start(enum warden_program program, char *const argv[], const struct w
 
 	if (warden_fd < 0)
 		return warden_work_start(program, argv, fds, n_fds, ret_pid, ret_pidfd);
-	r = put_args(&q, argv, &len);
+	r = warden_put_args(&q, argv, &len);
 	for (unsigned i = 0; i < n_fds && r == 0; i++) {
 		if (fds[i].fd < 0)
 			continue;
@@ -170,7 +170,7 @@ void warden_kill(pid_t pid)
 }
 
 /* Asks a question whose answer is a descriptor. Returns it, or -errno. */
-static int ask_for_fd(const struct warden_question *q)
+static int warden_ask_for_fd(const struct warden_question *q)
 {
 	int fd;
 	struct warden_answer a = warden_ask(q, 0, NULL, 0, &fd);
@@ -182,7 +182,7 @@ int warden_open_clock(int cpu, uint64_t period_ns)
 {
 	struct warden_question q = { .ask = WARDEN_CLOCK, .cpu = cpu, .period_ns = period_ns };
 
-	return warden_fd < 0 ? warden_work_clock(cpu, 0, period_ns) : ask_for_fd(&q);
+	return warden_fd < 0 ? warden_work_clock(cpu, 0, period_ns) : warden_ask_for_fd(&q);
 }
 
 int warden_filters_listen(const char *path)
@@ -205,7 +205,7 @@ int warden_ask_names(const char *path, enum warden_names what, const char *id, u
 		return warden_work_names(path, what, id, number);
 	if ((size_t)snprintf(text, sizeof(text), "%s", id) >= sizeof(text))
 		return -EINVAL;
-	(void)put_args(&q, argv, &len);
+	(void)warden_put_args(&q, argv, &len);
 	return warden_ask(&q, len, NULL, 0, &none).result;
 }
 
@@ -213,7 +213,7 @@ int warden_open_settings(void)
 {
 	struct warden_question q = { .ask = WARDEN_SETTINGS };
 
-	return warden_fd < 0 ? -ENOENT : ask_for_fd(&q);
+	return warden_fd < 0 ? -ENOENT : warden_ask_for_fd(&q);
 }
 
 int warden_report(unsigned what, const char *status)
@@ -227,7 +227,7 @@ int warden_report(unsigned what, const char *status)
 		return -ENOENT;
 	if (status) {
 		snprintf(text, sizeof(text), "%s", status);
-		(void)put_args(&q, argv, &len);
+		(void)warden_put_args(&q, argv, &len);
 	}
 	return warden_ask(&q, len, NULL, 0, &none).result;
 }

@@ -153,7 +153,7 @@ size_t warden_names_request(enum warden_names what, const char *id,
 
 /* ---- the connection -------------------------------------------------------------------------- */
 
-static int connect_to(int fd, const char *path)
+static int names_connect_to(int fd, const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
@@ -165,7 +165,7 @@ static int connect_to(int fd, const char *path)
 
 /* Connects to the host's @path, through the root directory of the host's init, for a kindlingd that
  * runs in a container with hostPID. Symbolic links are resolved inside that root. */
-static int connect_on_host(int fd, const char *path)
+static int names_connect_on_host(int fd, const char *path)
 {
 	CLEANUP(fd_closep)
 	int root_dfd = open("/proc/1/root", O_PATH | O_DIRECTORY | O_CLOEXEC), at = -1;
@@ -182,20 +182,20 @@ static int connect_on_host(int fd, const char *path)
 	if (at < 0)
 		return -errno;
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", at);
-	r = connect_to(fd, name);
+	r = names_connect_to(fd, name);
 	fd_close(at);
 	return r;
 }
 
 /* Does not block: if the listener's queue is full, connect(2) fails with EAGAIN. */
-static int connect_to_runtime(const char *path)
+static int names_connect_to_runtime(const char *path)
 {
 	CLEANUP(fd_closep)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int r = fd < 0 ? -errno : connect_to(fd, path);
+	int r = fd < 0 ? -errno : names_connect_to(fd, path);
 
 	if (r == -ENOENT)
-		r = connect_on_host(fd, path);
+		r = names_connect_on_host(fd, path);
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
@@ -226,7 +226,7 @@ int warden_work_names(const char *path, enum warden_names what, const char *id, 
 		return -ESRCH;
 	if (names_is_too_often())
 		return -EAGAIN;
-	fd = connect_to_runtime(path);
+	fd = names_connect_to_runtime(path);
 	if (fd < 0)
 		return fd;
 	n = send(fd, words, len, MSG_NOSIGNAL);

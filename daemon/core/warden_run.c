@@ -84,7 +84,7 @@ static int warden_run_reap(const struct warden *w, pid_t pid, struct warden_answ
 	return r;
 }
 
-static int open_settings(const struct warden *w)
+static int warden_run_open_settings(const struct warden *w)
 {
 	int fd = w->settings->file
 			 ? open(w->settings->file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
@@ -130,7 +130,7 @@ static int warden_run_work(const struct warden *w, struct warden_question *q, si
 		return warden_work_clock(q->cpu, w->data, q->period_ns);
 	case WARDEN_SETTINGS:
 		*ret_is_fd = true;
-		return open_settings(w);
+		return warden_run_open_settings(w);
 	case WARDEN_TELL:
 		return warden_run_report(w, q, args_len);
 	case WARDEN_FILTERS:
@@ -180,7 +180,7 @@ static bool warden_run_answer_one(const struct warden *w)
 
 /* The exit status for the warden, if the data process has ended; else -1. As in shells, 128 + the
  * signal shows in the service's status that it died by a signal. */
-static int data_status(const struct warden *w)
+static int warden_run_data_status(const struct warden *w)
 {
 	int status;
 
@@ -199,14 +199,14 @@ static int warden_run_on_signal(const struct warden *w, int signals_fd)
 	if (read(signals_fd, &si, sizeof(si)) != (ssize_t)sizeof(si))
 		return -1;
 	if (si.ssi_signo == SIGCHLD)
-		return data_status(w);
+		return warden_run_data_status(w);
 	(void)kill(w->data, (int)si.ssi_signo);
 	return -1;
 }
 
 /* Removes the API's socket, which the data process has no right to do. If somebody accepts
  * connections there, the socket is another daemon's and stays. */
-static void remove_socket(const struct warden *w)
+static void warden_run_remove_socket(const struct warden *w)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -237,7 +237,7 @@ int warden_run(int fd, pid_t data, const struct warden_settings *settings)
 		return 1;
 	polled[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
 	polled[1] = (struct pollfd){ .fd = signals_fd, .events = POLLIN };
-	status = data_status(&w); /* it may have ended before SIGCHLD was blocked */
+	status = warden_run_data_status(&w); /* it may have ended before SIGCHLD was blocked */
 	while (status < 0) {
 		if (poll(polled, 2, -1) < 0)
 			continue;
@@ -247,6 +247,6 @@ int warden_run(int fd, pid_t data, const struct warden_settings *settings)
 		if (polled[1].revents)
 			status = warden_run_on_signal(&w, signals_fd);
 	}
-	remove_socket(&w);
+	warden_run_remove_socket(&w);
 	return status;
 }

@@ -25,8 +25,8 @@ static void warden_work_close_all(int *fds)
 }
 
 /* All are first duplicated to high numbers, so that no dup2() closes one that is still needed. */
-static int add_fds(posix_spawn_file_actions_t *actions, const struct warden_fd *fds, unsigned n,
-		   int high[WARDEN_FDS_MAX])
+static int warden_work_add_fds(posix_spawn_file_actions_t *actions, const struct warden_fd *fds,
+			       unsigned n, int high[WARDEN_FDS_MAX])
 {
 	int r = 0;
 
@@ -57,7 +57,7 @@ static int warden_work_spawn(char *const argv[], char *const env[], const struct
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &pipe);
-	r = add_fds(&actions, fds, n_fds, high);
+	r = warden_work_add_fds(&actions, fds, n_fds, high);
 	if (r == 0)
 		r = posix_spawn(ret, argv[0], &actions, &attr, argv, env);
 	posix_spawn_file_actions_destroy(&actions);

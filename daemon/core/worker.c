@@ -49,7 +49,7 @@ static void *worker_main(void *userdata)
 	return NULL;
 }
 
-static void run_done(struct worker *w)
+static void worker_run_done(struct worker *w)
 {
 	for (;;) {
 		struct job job;
@@ -66,14 +66,14 @@ static void run_done(struct worker *w)
 	}
 }
 
-static void on_event(void *userdata, uint32_t events)
+static void worker_on_event(void *userdata, uint32_t events)
 {
 	struct worker *w = userdata;
 	eventfd_t n;
 
 	(void)events;
 	(void)eventfd_read(w->event_fd, &n);
-	run_done(w);
+	worker_run_done(w);
 }
 
 int worker_new(struct loop *loop, struct worker **ret)
@@ -88,7 +88,7 @@ int worker_new(struct loop *loop, struct worker **ret)
 	pthread_cond_init(&w->wake, NULL);
 	w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = w->event_fd < 0 ? -errno
-			    : loop_add(loop, w->event_fd, EPOLLIN, on_event, w, &w->source);
+			    : loop_add(loop, w->event_fd, EPOLLIN, worker_on_event, w, &w->source);
 	if (r == 0) {
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -114,7 +114,7 @@ struct worker *worker_free(struct worker *w)
 	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
 	pthread_join(w->thread, NULL);
-	run_done(w);
+	worker_run_done(w);
 	loop_source_free(w->source);
 	fd_close(w->event_fd);
 	pthread_mutex_destroy(&w->lock);
