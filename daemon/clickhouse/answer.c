@@ -44,15 +44,15 @@ struct answer {
 	char text[TEXT_BYTES], other[TEXT_BYTES];
 };
 
-static uint32_t string_of(struct answer *a, struct rowbinary_string s)
+static uint32_t answer_string_of(struct answer *a, struct rowbinary_string s)
 {
 	(void)utf8_copy(a->text, sizeof(a->text), s.p, s.len);
 	return profile_string(a->p, a->text);
 }
 
-static uint32_t take_string(struct answer *a)
+static uint32_t answer_take_string(struct answer *a)
 {
-	return string_of(a, rowbinary_string(&a->in));
+	return answer_string_of(a, rowbinary_string(&a->in));
 }
 
 /* ---- stacks --------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static bool answer_array_fits(struct answer *a, size_t least)
 	return !a->in.bad;
 }
 
-static void take_strings(struct answer *a, struct rowbinary_string *to)
+static void answer_take_strings(struct answer *a, struct rowbinary_string *to)
 {
 	if (!answer_array_fits(a, 1))
 		return;
@@ -75,7 +75,7 @@ static void take_strings(struct answer *a, struct rowbinary_string *to)
 		to[i] = rowbinary_string(&a->in);
 }
 
-static void take_stack_row(struct answer *a)
+static void answer_take_stack_row(struct answer *a)
 {
 	struct stack_row *r = a->row;
 
@@ -92,15 +92,15 @@ static void take_stack_row(struct answer *a)
 		r->lines[i] = (int32_t)(uint32_t)rowbinary_number(&a->in, 4);
 	for (size_t i = 0, ok = answer_array_fits(a, 2); ok && i < r->n; i++)
 		r->class_bytes[i] = (uint16_t)rowbinary_number(&a->in, 2);
-	take_strings(a, r->signatures);
-	take_strings(a, r->files);
-	take_strings(a, r->modules);
+	answer_take_strings(a, r->signatures);
+	answer_take_strings(a, r->files);
+	answer_take_strings(a, r->modules);
 	for (size_t i = 0, ok = answer_array_fits(a, 8); ok && i < r->n; i++)
 		r->offsets[i] = rowbinary_number(&a->in, 8);
 }
 
 /* Does the frame's name begin with a class? "java.lang.Thread.run" does, with 16 bytes. */
-static bool has_class(const struct stack_row *r, size_t i)
+static bool answer_has_class(const struct stack_row *r, size_t i)
 {
 	size_t n = r->class_bytes[i];
 
@@ -116,14 +116,15 @@ static uint32_t frame_of(struct answer *a, size_t i)
 				   .line = r->lines[i] < -1 ? -1 : r->lines[i],
 				   .offset = r->offsets[i] };
 
-	f.signature = string_of(a, r->signatures[i]);
-	f.file = string_of(a, r->files[i]);
-	f.module = string_of(a, r->modules[i]);
-	if (has_class(r, i)) {
-		f.class_name = string_of(a, (struct rowbinary_string){ name.p, r->class_bytes[i] });
+	f.signature = answer_string_of(a, r->signatures[i]);
+	f.file = answer_string_of(a, r->files[i]);
+	f.module = answer_string_of(a, r->modules[i]);
+	if (answer_has_class(r, i)) {
+		f.class_name =
+			answer_string_of(a, (struct rowbinary_string){ name.p, r->class_bytes[i] });
 		name.p += r->class_bytes[i] + 1;
 		name.len -= r->class_bytes[i] + 1u;
-		f.method = string_of(a, name);
+		f.method = answer_string_of(a, name);
 		return profile_intern_frame(a->p, &f);
 	}
 	/* a frame without a name was stored with a placeholder, which must not become its name */
@@ -134,7 +135,7 @@ static uint32_t frame_of(struct answer *a, size_t i)
 	return profile_intern_frame(a->p, &f);
 }
 
-static int add_stack(struct answer *a, uint64_t stack, uint32_t node)
+static int answer_add_stack(struct answer *a, uint64_t stack, uint32_t node)
 {
 	if (a->n_stacks == a->cap_stacks) {
 		size_t cap = 2 * a->cap_stacks + 1024;
@@ -158,12 +159,12 @@ static int answer_take_stack(struct answer *a)
 	stack = rowbinary_number(&a->in, 8);
 	(void)rowbinary_string(&a->in); /* namespace, service */
 	(void)rowbinary_string(&a->in);
-	take_stack_row(a);
+	answer_take_stack_row(a);
 	if (a->in.bad)
 		return -EBADMSG;
 	for (size_t i = 0; i < a->row->n; i++)
 		node = profile_node(a->p, node, frame_of(a, i));
-	return add_stack(a, stack, node);
+	return answer_add_stack(a, stack, node);
 }
 
 static int answer_by_stack(const void *x, const void *y)
@@ -180,7 +181,8 @@ static int answer_by_stack(const void *x, const void *y)
  * In a profile a process is identified by its number and start time, which are unique on one node:
  * for all nodes but the first, the node is mixed in, so that processes of two nodes are never one.
  */
-static uint64_t start_on_node(struct answer *a, uint64_t start_time, struct rowbinary_string node)
+static uint64_t answer_start_on_node(struct answer *a, uint64_t start_time,
+				     struct rowbinary_string node)
 {
 	uint64_t hash = siphash(node.p, node.len);
 
@@ -203,7 +205,7 @@ static struct profile_process answer_take_owner(struct answer *a)
 		(void)rowbinary_string(&a->in);
 	node = rowbinary_string(&a->in);
 	q.pid = (uint32_t)rowbinary_number(&a->in, 4);
-	q.start_time = start_on_node(a, rowbinary_number(&a->in, 8), node);
+	q.start_time = answer_start_on_node(a, rowbinary_number(&a->in, 8), node);
 	return q;
 }
 
@@ -256,7 +258,7 @@ static void answer_take_numbers(struct answer *a, const int *events, size_t n, u
 	}
 }
 
-static void take_accounts(struct answer *a, uint64_t *intervals, struct profile_accounts *b)
+static void answer_take_accounts(struct answer *a, uint64_t *intervals, struct profile_accounts *b)
 {
 	const size_t step = sizeof(b->of[0]) / sizeof(uint64_t);
 	size_t n = rowbinary_length(&a->in, 1);
@@ -280,7 +282,7 @@ static void take_accounts(struct answer *a, uint64_t *intervals, struct profile_
 	b->short_waits_ns = rowbinary_number(&a->in, 8);
 }
 
-static void take_span(struct profile *p, uint64_t begin_ns, uint64_t end_ns)
+static void answer_take_span(struct profile *p, uint64_t begin_ns, uint64_t end_ns)
 {
 	if (!p->begin_real_ns || begin_ns < p->begin_real_ns)
 		p->begin_real_ns = begin_ns;
@@ -288,7 +290,7 @@ static void take_span(struct profile *p, uint64_t begin_ns, uint64_t end_ns)
 		p->end_real_ns = end_ns;
 }
 
-static int take_process(struct answer *a)
+static int answer_take_process(struct answer *a)
 {
 	uint64_t intervals[WIRE_EVENT_COUNT] = { 0 }, begin_ns, end_ns, cpu_ns;
 	struct profile_process q = answer_take_owner(a);
@@ -298,21 +300,21 @@ static int take_process(struct answer *a)
 
 	begin_ns = rowbinary_number(&a->in, 8);
 	end_ns = rowbinary_number(&a->in, 8);
-	q.name = take_string(a);
+	q.name = answer_take_string(a);
 	q.ns_pid = (uint32_t)rowbinary_number(&a->in, 4);
-	q.pod = take_string(a);
-	q.container = take_string(a);
-	q.container_id = take_string(a);
-	q.jdk = take_string(a);
-	q.note = take_string(a);
+	q.pod = answer_take_string(a);
+	q.container = answer_take_string(a);
+	q.container_id = answer_take_string(a);
+	q.jdk = answer_take_string(a);
+	q.note = answer_take_string(a);
 	q.labels = answer_take_labels(a);
 	cpu_ns = rowbinary_number(&a->in, 8);
 	cpu_unknown = rowbinary_number(&a->in, 1);
 	no_budget = rowbinary_number(&a->in, 1);
-	take_accounts(a, intervals, &accounts);
+	answer_take_accounts(a, intervals, &accounts);
 	if (a->in.bad)
 		return -EBADMSG;
-	take_span(a->p, begin_ns, end_ns);
+	answer_take_span(a->p, begin_ns, end_ns);
 	a->p->cpu_unknown |= cpu_unknown;
 	a->p->no_budget |= no_budget;
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
@@ -343,7 +345,7 @@ static uint32_t answer_node_of(struct answer *a, uint64_t stack, uint64_t sample
 	return profile_node(a->p, 0, profile_intern_frame(a->p, &f));
 }
 
-static int take_sample(struct answer *a)
+static int answer_take_sample(struct answer *a)
 {
 	struct profile_process q = answer_take_owner(a);
 	struct profile_thread thread = { 0 };
@@ -370,7 +372,7 @@ static int take_sample(struct answer *a)
 	thread.process = profile_process(a->p, &q);
 	if (thread.process == UINT32_MAX)
 		return -ENOMEM;
-	thread.name = string_of(a, name);
+	thread.name = answer_string_of(a, name);
 	row.thread = profile_thread(a->p, &thread);
 	row.node = answer_node_of(a, stack, row.samples);
 	profile_add_row(a->p, &row);
@@ -379,8 +381,8 @@ static int take_sample(struct answer *a)
 
 /* ---- interface ------------------------------------------------------------------------------- */
 
-static int take_rows(struct answer *a, const struct clickhouse_answers *from,
-		     enum clickhouse_table table, int (*take)(struct answer *a))
+static int answer_take_rows(struct answer *a, const struct clickhouse_answers *from,
+			    enum clickhouse_table table, int (*take)(struct answer *a))
 {
 	const uint8_t *bytes = from->bytes[table];
 	int r = 0;
@@ -421,13 +423,13 @@ int clickhouse_profile(const struct clickhouse_answers *from, struct clickhouse_
 	a->row = calloc(1, sizeof(*a->row));
 	if (!a->row || profile_new(&a->p) < 0)
 		return -ENOMEM;
-	r = take_rows(a, from, CLICKHOUSE_PROCESSES, take_process);
+	r = answer_take_rows(a, from, CLICKHOUSE_PROCESSES, answer_take_process);
 	if (r == 0)
-		r = take_rows(a, from, CLICKHOUSE_STACKS, answer_take_stack);
+		r = answer_take_rows(a, from, CLICKHOUSE_STACKS, answer_take_stack);
 	if (a->n_stacks)
 		qsort(a->stacks, a->n_stacks, sizeof(*a->stacks), answer_by_stack);
 	if (r == 0)
-		r = take_rows(a, from, CLICKHOUSE_SAMPLES, take_sample);
+		r = answer_take_rows(a, from, CLICKHOUSE_SAMPLES, answer_take_sample);
 	if (r == 0)
 		*ret = TAKE_PTR(a->p);
 	return r;

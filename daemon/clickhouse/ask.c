@@ -28,24 +28,24 @@ void clickhouse_put_quoted(struct text_out *t, const char *s)
 	text_put(t, "'");
 }
 
-static unsigned long long seconds_of(uint64_t ns)
+static unsigned long long ask_seconds_of(uint64_t ns)
 {
 	return ns / NS_PER_S;
 }
 
 /* Selects intervals that overlap the range. The second condition only lets ClickHouse use the
  * index. */
-static void put_range(struct text_out *t, const struct clickhouse_question *q)
+static void ask_put_range(struct text_out *t, const struct clickhouse_question *q)
 {
-	unsigned long long from = seconds_of(q->from_ns);
+	unsigned long long from = ask_seconds_of(q->from_ns);
 
 	text_printf(t,
 		    "time < toDateTime(%llu) AND time >= toDateTime(%llu) AND "
 		    "until > toDateTime(%llu)",
-		    seconds_of(q->to_ns + NS_PER_S - 1), from > DAY_S ? from - DAY_S : 0, from);
+		    ask_seconds_of(q->to_ns + NS_PER_S - 1), from > DAY_S ? from - DAY_S : 0, from);
 }
 
-static void put_selectors(struct text_out *t, const struct clickhouse_question *q)
+static void ask_put_selectors(struct text_out *t, const struct clickhouse_question *q)
 {
 	for (unsigned i = 0; i < CLICKHOUSE_SELECTORS; i++) {
 		if (!q->selectors[i])
@@ -69,15 +69,15 @@ static void clickhouse_ask_put_events(struct text_out *t, const struct clickhous
 	text_put(t, ")");
 }
 
-static void put_which_samples(struct text_out *t, const struct clickhouse_question *q)
+static void ask_put_which_samples(struct text_out *t, const struct clickhouse_question *q)
 {
 	text_printf(t, " FROM %s.samples FINAL WHERE ", q->database);
-	put_range(t, q);
-	put_selectors(t, q);
+	ask_put_range(t, q);
+	ask_put_selectors(t, q);
 	clickhouse_ask_put_events(t, q);
 }
 
-static void put_samples_question(struct text_out *t, const struct clickhouse_question *q)
+static void ask_put_samples(struct text_out *t, const struct clickhouse_question *q)
 {
 	static const char of[] = "node, pid, start_time, tid, thread, event, wait, idle, stack";
 
@@ -85,20 +85,21 @@ static void put_samples_question(struct text_out *t, const struct clickhouse_que
 		    "SELECT toUInt32(0), toUInt32(0), '', '', '', '', '', '', %s, '', "
 		    "sum(samples), sum(weight)",
 		    of);
-	put_which_samples(t, q);
+	ask_put_which_samples(t, q);
 	text_printf(t, " GROUP BY %s", of);
 }
 
-static void put_stacks_question(struct text_out *t, const struct clickhouse_question *q)
+static void ask_put_stacks(struct text_out *t, const struct clickhouse_question *q)
 {
-	unsigned long long from = seconds_of(q->from_ns);
+	unsigned long long from = ask_seconds_of(q->from_ns);
 
 	text_printf(
 		t,
 		"SELECT toDate(0), stack, '', '', frames, kinds, lines, class_bytes, signatures, "
 		"files, modules, offsets FROM %s.stacks WHERE "
 		"day >= toDate(toDateTime(%llu)) AND day <= toDate(toDateTime(%llu))",
-		q->database, from > 2 * DAY_S ? from - 2 * DAY_S : 0, seconds_of(q->to_ns) + DAY_S);
+		q->database, from > 2 * DAY_S ? from - 2 * DAY_S : 0,
+		ask_seconds_of(q->to_ns) + DAY_S);
 	for (unsigned i = CLICKHOUSE_NAMESPACE; i <= CLICKHOUSE_SERVICE; i++) {
 		if (!q->selectors[i])
 			continue;
@@ -106,28 +107,28 @@ static void put_stacks_question(struct text_out *t, const struct clickhouse_ques
 		clickhouse_put_quoted(t, q->selectors[i]);
 	}
 	text_put(t, " AND stack GLOBAL IN (SELECT stack");
-	put_which_samples(t, q);
+	ask_put_which_samples(t, q);
 	text_put(t, ") LIMIT 1 BY stack");
 }
 
-static void put_processes_question(struct text_out *t, const struct clickhouse_question *q)
+static void ask_put_processes(struct text_out *t, const struct clickhouse_question *q)
 {
 	text_put(t, "SELECT ");
 	clickhouse_put_columns(t, CLICKHOUSE_PROCESSES);
 	text_printf(t, " FROM %s.processes FINAL WHERE ", q->database);
-	put_range(t, q);
-	put_selectors(t, q);
+	ask_put_range(t, q);
+	ask_put_selectors(t, q);
 }
 
 void clickhouse_put_question(struct text_out *t, const struct clickhouse_question *q,
 			     enum clickhouse_table table)
 {
 	if (table == CLICKHOUSE_STACKS)
-		put_stacks_question(t, q);
+		ask_put_stacks(t, q);
 	else if (table == CLICKHOUSE_SAMPLES)
-		put_samples_question(t, q);
+		ask_put_samples(t, q);
 	else
-		put_processes_question(t, q);
+		ask_put_processes(t, q);
 	text_put(t, " FORMAT RowBinary");
 }
 
@@ -136,7 +137,7 @@ void clickhouse_put_locks_question(struct text_out *t, const struct clickhouse_q
 {
 	text_put(t, "SELECT leaf, wait, uniqExact(node, pid, start_time), sum(samples), "
 		    "sum(weight) AS ns");
-	put_which_samples(t, q);
+	ask_put_which_samples(t, q);
 	text_printf(t, "%s GROUP BY leaf, wait ORDER BY ns DESC LIMIT %u FORMAT TabSeparated",
 		    idle ? "" : " AND idle = 0", rows);
 }

@@ -31,7 +31,7 @@ struct maker {
 	char name[NAME_BYTES];
 };
 
-static uint32_t begin_s(const struct profile *p)
+static uint32_t rows_begin_s(const struct profile *p)
 {
 	return (uint32_t)(p->begin_real_ns / NS_PER_S);
 }
@@ -46,7 +46,7 @@ static void rows_put_owner(struct text_out *t, const struct maker *m, uint32_t p
 	const struct clickhouse_owner *o = &m->owners[process];
 	const struct profile_process *q = &m->p->processes[process];
 
-	rowbinary_put_number(t, begin_s(m->p), 4);
+	rowbinary_put_number(t, rows_begin_s(m->p), 4);
 	rowbinary_put_number(t, end_s(m->p), 4);
 	rowbinary_put_string(t, o->namespace);
 	rowbinary_put_string(t, o->service);
@@ -136,7 +136,7 @@ static uint64_t rows_stack_of(struct maker *m, uint32_t process, uint32_t node)
 	rows_put_frames(m, chain, rows_chain_of(m->p, node, chain));
 	m->known[node] = process + 1;
 	m->stacks[node] = m->scratch.failed ? 0 : siphash(m->scratch.p, m->scratch.len);
-	rowbinary_put_number(t, begin_s(m->p) / DAY_S, 2);
+	rowbinary_put_number(t, rows_begin_s(m->p) / DAY_S, 2);
 	rowbinary_put_number(t, m->stacks[node], 8);
 	text_bytes(t, m->scratch.p, m->scratch.len);
 	m->rows->rows[CLICKHOUSE_STACKS]++;
@@ -168,7 +168,7 @@ static int rows_by_key(const void *x, const void *y)
 
 /* The server keeps only one of two rows with the same key, so equal ones are added up here. They
  * occur when stacks differ only in a part that was cut. */
-static bool is_same(const struct sample *a, const struct sample *b)
+static bool rows_is_same(const struct sample *a, const struct sample *b)
 {
 	return a->row.thread == b->row.thread && a->row.event == b->row.event &&
 	       a->row.wait == b->row.wait && a->row.idle == b->row.idle && a->stack == b->stack;
@@ -215,7 +215,7 @@ static int rows_put_samples(struct maker *m)
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		struct sample sum = samples[i];
 
-		while (i + 1 < p->n_rows && is_same(&sum, &samples[i + 1])) {
+		while (i + 1 < p->n_rows && rows_is_same(&sum, &samples[i + 1])) {
 			i++;
 			sum.row.samples += samples[i].row.samples;
 			sum.row.weight += samples[i].row.weight;

@@ -109,17 +109,17 @@ void clickhouse_put_columns(struct text_out *t, enum clickhouse_table table)
 		text_printf(t, "%s%s", i ? ", " : "", tables[table].columns[i].name);
 }
 
-static void put_on_cluster(struct text_out *t, const struct clickhouse_schema *s)
+static void schema_put_on_cluster(struct text_out *t, const struct clickhouse_schema *s)
 {
 	/* ON CLUSTER needs ZooKeeper or Keeper, which is there if tables are replicated */
 	if (s->cluster && s->replicated)
 		text_printf(t, " ON CLUSTER %s", s->cluster);
 }
 
-static void put_database(struct text_out *t, const struct clickhouse_schema *s)
+static void schema_put_database(struct text_out *t, const struct clickhouse_schema *s)
 {
 	text_printf(t, "CREATE DATABASE IF NOT EXISTS %s", s->database);
-	put_on_cluster(t, s);
+	schema_put_on_cluster(t, s);
 }
 
 static void schema_put_table(struct text_out *t, const struct clickhouse_schema *s,
@@ -128,7 +128,7 @@ static void schema_put_table(struct text_out *t, const struct clickhouse_schema 
 	const char *name = clickhouse_table_names[table], *shard = s->cluster ? "_shard" : "";
 
 	text_printf(t, "CREATE TABLE IF NOT EXISTS %s.%s%s", s->database, name, shard);
-	put_on_cluster(t, s);
+	schema_put_on_cluster(t, s);
 	text_put(t, "\n(\n");
 	for (size_t i = 0; i < tables[table].n; i++)
 		text_printf(t, "    %s %s%s\n", tables[table].columns[i].name,
@@ -148,13 +148,13 @@ static void schema_put_table(struct text_out *t, const struct clickhouse_schema 
 			    tables[table].moment, s->ttl_days);
 }
 
-static void put_distributed(struct text_out *t, const struct clickhouse_schema *s,
-			    enum clickhouse_table table)
+static void schema_put_distributed(struct text_out *t, const struct clickhouse_schema *s,
+				   enum clickhouse_table table)
 {
 	const char *name = clickhouse_table_names[table];
 
 	text_printf(t, "CREATE TABLE IF NOT EXISTS %s.%s", s->database, name);
-	put_on_cluster(t, s);
+	schema_put_on_cluster(t, s);
 	text_printf(t, " AS %s.%s_shard\nENGINE = Distributed(%s, %s, %s_shard, %s)", s->database,
 		    name, s->cluster, s->database, name, tables[table].shard);
 }
@@ -162,11 +162,11 @@ static void put_distributed(struct text_out *t, const struct clickhouse_schema *
 bool clickhouse_put_statement(struct text_out *t, const struct clickhouse_schema *s, unsigned i)
 {
 	if (i == 0)
-		put_database(t, s);
+		schema_put_database(t, s);
 	else if (i <= CLICKHOUSE_TABLES)
 		schema_put_table(t, s, (enum clickhouse_table)(i - 1));
 	else if (i <= 2 * CLICKHOUSE_TABLES && s->cluster)
-		put_distributed(t, s, (enum clickhouse_table)(i - 1 - CLICKHOUSE_TABLES));
+		schema_put_distributed(t, s, (enum clickhouse_table)(i - 1 - CLICKHOUSE_TABLES));
 	else
 		return false;
 	return true;

@@ -11,7 +11,7 @@
 
 #define BLANKS ", \t"
 
-static void allowed_word(char *ret, size_t size, const char *as, const char *value)
+static void allowed_copy_text(char *ret, size_t size, const char *as, const char *value)
 {
 	char text[256];
 	int n = snprintf(text, sizeof(text), "%.40s%s", as, value);
@@ -38,7 +38,7 @@ static void allowed_profile(struct allowed *a, const char *value, const char *as
 		return;
 	}
 	a->no = true;
-	allowed_word(a->no_word, sizeof(a->no_word), as, value);
+	allowed_copy_text(a->no_word, sizeof(a->no_word), as, value);
 }
 
 static void allowed_events(struct allowed *a, const char *value, const char *as)
@@ -60,7 +60,7 @@ static void allowed_events(struct allowed *a, const char *value, const char *as)
 	}
 	a->events = a->events_given ? a->events & events : events;
 	a->events_given = true;
-	allowed_word(a->events_word, sizeof(a->events_word), as, value);
+	allowed_copy_text(a->events_word, sizeof(a->events_word), as, value);
 }
 
 static void allowed_interval(struct allowed *a, const char *value, const char *as)
@@ -68,7 +68,7 @@ static void allowed_interval(struct allowed *a, const char *value, const char *a
 	uint64_t ns;
 
 	if (value_duration_ns(value, &ns) < 0) {
-		allowed_word(a->wrong, sizeof(a->wrong), as, value);
+		allowed_copy_text(a->wrong, sizeof(a->wrong), as, value);
 		return;
 	}
 	if (ns > ALLOWED_INTERVAL_MAX)
@@ -76,7 +76,7 @@ static void allowed_interval(struct allowed *a, const char *value, const char *a
 	if (ns <= a->interval_ns)
 		return;
 	a->interval_ns = ns;
-	allowed_word(a->interval_word, sizeof(a->interval_word), as, value);
+	allowed_copy_text(a->interval_word, sizeof(a->interval_word), as, value);
 }
 
 void allowed_set_value(struct allowed *a, const char *name, const char *value, const char *as)

@@ -88,7 +88,7 @@ DIR *container_open_directory(int root_dfd, const char *path)
 /* Searches <tasks>/<containerd namespace>/<id>/config.json; the namespaces are k8s.io, default,
  * moby
  * ... */
-static bool try_containerd(int root_dfd, const char *tasks, struct jvm *ret)
+static bool container_try_containerd(int root_dfd, const char *tasks, struct jvm *ret)
 {
 	DIR *dir = container_open_directory(root_dfd, tasks);
 	const struct dirent *e;
@@ -104,14 +104,14 @@ static bool try_containerd(int root_dfd, const char *tasks, struct jvm *ret)
 	return found;
 }
 
-static bool names_by_id(int root_dfd, struct jvm *ret)
+static bool container_names_by_id(int root_dfd, struct jvm *ret)
 {
 	static const char *const storages[] = { "/run/containers/storage",
 						"/var/lib/containers/storage" };
 	const char *id = ret->container_id;
 
 	for (size_t i = 0; container_tasks[i]; i++)
-		if (try_containerd(root_dfd, container_tasks[i], ret))
+		if (container_try_containerd(root_dfd, container_tasks[i], ret))
 			return true;
 	if (try_file(root_dfd, container_parse_docker, ret,
 		     "/var/lib/docker/containers/%s/config.v2.json", id))
@@ -126,7 +126,7 @@ static bool names_by_id(int root_dfd, struct jvm *ret)
 
 /* Reads the link of a namespace, "pid:[4026531836]". @who: a pid or "self". false = the process has
  * ended or may not be read. */
-static bool read_namespace(int proc_dfd, const char *who, const char *name, char ret[64])
+static bool container_read_namespace(int proc_dfd, const char *who, const char *name, char ret[64])
 {
 	char path[48];
 	ssize_t n;
@@ -145,8 +145,8 @@ static bool container_is_host_namespace(int proc_dfd, const char *name, const ch
 {
 	char host[64];
 
-	return (read_namespace(proc_dfd, "1", name, host) ||
-		read_namespace(proc_dfd, "self", name, host)) &&
+	return (container_read_namespace(proc_dfd, "1", name, host) ||
+		container_read_namespace(proc_dfd, "self", name, host)) &&
 	       strcmp(value, host) == 0;
 }
 
@@ -158,14 +158,14 @@ bool container_belongs_to(int proc_dfd, pid_t pid, pid_t init)
 		return true;
 	snprintf(pid_text, sizeof(pid_text), "%d", (int)pid);
 	snprintf(init_text, sizeof(init_text), "%d", (int)init);
-	return init > 0 && read_namespace(proc_dfd, pid_text, "pid", ours) &&
-	       read_namespace(proc_dfd, init_text, "pid", theirs) && strcmp(ours, theirs) == 0 &&
-	       !container_is_host_namespace(proc_dfd, "pid", ours);
+	return init > 0 && container_read_namespace(proc_dfd, pid_text, "pid", ours) &&
+	       container_read_namespace(proc_dfd, init_text, "pid", theirs) &&
+	       strcmp(ours, theirs) == 0 && !container_is_host_namespace(proc_dfd, "pid", ours);
 }
 
 /* For runc and crun without an engine: searches <run>/<container's name>/<state file>. */
-static bool name_by_state(int proc_dfd, int root_dfd, const char *run, const char *file,
-			  struct jvm *ret)
+static bool container_name_by_state(int proc_dfd, int root_dfd, const char *run, const char *file,
+				    struct jvm *ret)
 {
 	DIR *dir = container_open_directory(root_dfd, run);
 	const struct dirent *e;
@@ -205,8 +205,8 @@ int container_host_root(int proc_dfd)
 
 /* The owner of a cgroup's directory. The hierarchy of version 1 is mounted below /sys/fs/cgroup
  * under the names of its controllers, or under the name after "name=". */
-static uid_t uid_of_cgroup(void *userdata, const char *names, size_t names_len, const char *path,
-			   size_t len)
+static uid_t container_uid_of_cgroup(void *userdata, const char *names, size_t names_len,
+				     const char *path, size_t len)
 {
 	const int *root_dfd = userdata;
 	CLEANUP(fd_closep) int fd = -1;
@@ -232,7 +232,7 @@ static uid_t uid_of_cgroup(void *userdata, const char *names, size_t names_len, 
 void container_describe(int proc_dfd, int pid_dfd, struct jvm *ret)
 {
 	CLEANUP(fd_closep) int root_dfd = container_host_root(proc_dfd);
-	const struct container_owner owner = { uid_of_cgroup, &root_dfd };
+	const struct container_owner owner = { container_uid_of_cgroup, &root_dfd };
 	char cgroup[8192], mnt[64], pid[16];
 
 	ret->container_id[0] = ret->container[0] = ret->pod[0] = '\0';
@@ -242,15 +242,15 @@ void container_describe(int proc_dfd, int pid_dfd, struct jvm *ret)
 	if (proc_read(pid_dfd, "cgroup", cgroup, sizeof(cgroup)) > 0)
 		(void)container_id_from_cgroup(cgroup, &owner, ret->container_id);
 	snprintf(pid, sizeof(pid), "%d", (int)ret->pid);
-	if (!ret->container_id[0] && read_namespace(proc_dfd, pid, "mnt", mnt) &&
+	if (!ret->container_id[0] && container_read_namespace(proc_dfd, pid, "mnt", mnt) &&
 	    container_is_host_namespace(proc_dfd, "mnt", mnt))
 		return; /* it sees the host's files, so it is not in a container */
 	if (root_dfd < 0)
 		return;
 	if (ret->container_id[0])
 		notes_read(root_dfd, ret);
-	if (ret->container_id[0] && names_by_id(root_dfd, ret))
+	if (ret->container_id[0] && container_names_by_id(root_dfd, ret))
 		return;
-	if (!name_by_state(proc_dfd, root_dfd, "/run/runc", "state.json", ret))
-		(void)name_by_state(proc_dfd, root_dfd, "/run/crun", "status", ret);
+	if (!container_name_by_state(proc_dfd, root_dfd, "/run/runc", "state.json", ret))
+		(void)container_name_by_state(proc_dfd, root_dfd, "/run/crun", "status", ret);
 }

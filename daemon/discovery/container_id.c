@@ -9,7 +9,7 @@
  * Finds the id in one element of a cgroup path: "<id>", "docker-<id>.scope", "libpod-<id>",
  * "kubepods-pod1.slice:cri-containerd:<id>". A prefix of an id ends in '-' or ':'.
  */
-static bool id_in_element(const char *element, size_t len, char ret[CONTAINER_ID_SIZE])
+static bool container_id_in_element(const char *element, size_t len, char ret[CONTAINER_ID_SIZE])
 {
 	static const char scope[] = ".scope";
 	size_t id_len, start;
@@ -38,13 +38,13 @@ static bool id_in_element(const char *element, size_t len, char ret[CONTAINER_ID
 }
 
 /* Searches from the last element to the first, so that the innermost container is found. */
-static bool id_in_path(const char *path, size_t len, char ret[CONTAINER_ID_SIZE])
+static bool container_id_in_path(const char *path, size_t len, char ret[CONTAINER_ID_SIZE])
 {
 	while (len) {
 		const char *slash = memrchr(path, '/', len);
 		const char *element = slash ? slash + 1 : path;
 
-		if (id_in_element(element, (size_t)(path + len - element), ret))
+		if (container_id_in_element(element, (size_t)(path + len - element), ret))
 			return true;
 		len = slash ? (size_t)(slash - path) : 0;
 	}
@@ -93,7 +93,7 @@ bool container_id_from_cgroup(const char *cgroup, const struct container_owner *
 							 (size_t)(path - names - 1), path + 1,
 							 (size_t)(end - path - 1))
 			   : 0;
-		if (path && id_in_path(path + 1, len, ret))
+		if (path && container_id_in_path(path + 1, len, ret))
 			return true;
 		line = *end ? end + 1 : end;
 	}

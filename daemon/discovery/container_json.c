@@ -41,7 +41,7 @@ static void copy_pod(struct jvm *ret, const char *name_space, const char *name)
 
 /* Copies "sha256:" and 64 hex digits from anywhere in @text, or 64 hex digits without the prefix if
  * @text is nothing else. */
-static void copy_digest(struct jvm *ret, const char *text)
+static void container_json_copy_digest(struct jvm *ret, const char *text)
 {
 	static const char word[] = "sha256:", hex[] = "0123456789abcdef";
 	const char *digits = text ? strstr(text, word) : NULL;
@@ -83,8 +83,9 @@ bool container_parse_oci(const char *text, size_t len, struct jvm *ret)
 		 container_json_first_of(notes, pod, ARRAY_SIZE(pod)));
 	container_json_copy(ret->image, sizeof(ret->image),
 			    container_json_first_of(notes, image, ARRAY_SIZE(image)));
-	copy_digest(ret, container_json_text_of(notes, "io.kubernetes.cri-o.ImageRef"));
-	copy_digest(ret, ret->image);
+	container_json_copy_digest(ret,
+				   container_json_text_of(notes, "io.kubernetes.cri-o.ImageRef"));
+	container_json_copy_digest(ret, ret->image);
 	return ret->container[0] || ret->pod[0];
 }
 
@@ -103,7 +104,7 @@ bool container_parse_docker(const char *text, size_t len, struct jvm *ret)
 		 container_json_text_of(labels, "io.kubernetes.pod.name"));
 	container_json_copy(ret->image, sizeof(ret->image),
 			    container_json_text_of(config, "Image"));
-	copy_digest(ret, container_json_text_of(json, "Image"));
+	container_json_copy_digest(ret, container_json_text_of(json, "Image"));
 	return ret->container[0] || ret->pod[0];
 }
 
@@ -129,7 +130,7 @@ bool container_parse_storage(const char *text, size_t len, struct jvm *ret)
 			container_json_text_of(entry, "metadata")); /* JSON inside a JSON string */
 	container_json_copy(ret->image, sizeof(ret->image),
 			    container_json_text_of(details, "image-name"));
-	copy_digest(ret, container_json_text_of(entry, "image"));
+	container_json_copy_digest(ret, container_json_text_of(entry, "image"));
 	return ret->container[0];
 }
 

@@ -201,7 +201,7 @@ static bool discovery_look_at(struct discovery *d, struct process *p)
 	return true;
 }
 
-static void on_due(void *userdata)
+static void discovery_on_due(void *userdata)
 {
 	struct discovery *d = userdata;
 	uint64_t now = clock_mono_ns();
@@ -229,7 +229,7 @@ static bool discovery_read_stat(struct discovery *d, pid_t pid, struct proc_stat
 	       proc_parse_stat(text, ret);
 }
 
-static uint64_t read_start_time(struct discovery *d, pid_t pid)
+static uint64_t discovery_read_start_time(struct discovery *d, pid_t pid)
 {
 	struct proc_stat stat;
 
@@ -270,11 +270,11 @@ static uint64_t discovery_age_ns(uint64_t start_time)
 }
 
 /* The entry of @pid, which is replaced if it is about an earlier process with this pid. */
-static struct process *discovery_meet(struct discovery *d, pid_t pid, uint64_t mono_ns)
+static struct process *discovery_entry_of(struct discovery *d, pid_t pid, uint64_t mono_ns)
 {
 	struct process *p = processes_find(d->processes, pid);
 
-	if (p && p->start_time && p->start_time != read_start_time(d, pid)) {
+	if (p && p->start_time && p->start_time != discovery_read_start_time(d, pid)) {
 		processes_remove(d->processes, p);
 		p = NULL;
 	}
@@ -290,7 +290,7 @@ static struct process *discovery_meet(struct discovery *d, pid_t pid, uint64_t m
 
 void discovery_exec(struct discovery *d, pid_t pid, const char *comm, uint64_t mono_ns)
 {
-	struct process *p = discovery_meet(d, pid, mono_ns);
+	struct process *p = discovery_entry_of(d, pid, mono_ns);
 
 	if (!p || p->reported)
 		return;
@@ -311,12 +311,12 @@ void discovery_exit(struct discovery *d, pid_t pid, uint64_t mono_ns)
 		processes_remove(d->processes, p);
 }
 
-static void on_exec(void *userdata, pid_t pid, const char *comm, uint64_t mono_ns)
+static void discovery_on_exec(void *userdata, pid_t pid, const char *comm, uint64_t mono_ns)
 {
 	discovery_exec(userdata, pid, comm, mono_ns);
 }
 
-static void on_exit_event(void *userdata, pid_t pid, int status, uint64_t mono_ns)
+static void discovery_on_exit(void *userdata, pid_t pid, int status, uint64_t mono_ns)
 {
 	struct discovery *d = userdata;
 
@@ -377,13 +377,13 @@ static int discovery_scan_one(struct discovery *d, pid_t pid)
 			return 0;
 		}
 	}
-	p = discovery_meet(d, pid, now);
+	p = discovery_entry_of(d, pid, now);
 	if (!p || p->reported || p->due_mono_ns || p->question)
 		return 0;
 	if (!p->begin_mono_ns) {
 		uint64_t age;
 
-		p->start_time = read_start_time(d, pid);
+		p->start_time = discovery_read_start_time(d, pid);
 		age = discovery_age_ns(p->start_time);
 		p->begin_mono_ns = age < now ? now - age : 1;
 	}
@@ -398,7 +398,7 @@ static int discovery_scan_one(struct discovery *d, pid_t pid)
 	return 1;
 }
 
-static uint64_t until_next_scan(const struct discovery *d)
+static uint64_t discovery_until_next_scan(const struct discovery *d)
 {
 	if (!d->events && d->scan_interval_ns > SCAN_WITHOUT_BPF)
 		return SCAN_WITHOUT_BPF;
@@ -424,7 +424,7 @@ static void end_scan(struct discovery *d)
 	d->pids = NULL;
 	if (d->full)
 		discovery_report_losses(d);
-	loop_timer_set(d->scan_timer, until_next_scan(d), 0);
+	loop_timer_set(d->scan_timer, discovery_until_next_scan(d), 0);
 	discovery_arm(d);
 }
 
@@ -468,13 +468,13 @@ static bool discovery_begin_scan(struct discovery *d)
 	return true;
 }
 
-static void on_scan(void *userdata)
+static void discovery_on_scan(void *userdata)
 {
 	struct discovery *d = userdata;
 	int left = ROUND_PROBES_MAX;
 
 	if (!d->pids && !discovery_begin_scan(d)) {
-		loop_timer_set(d->scan_timer, until_next_scan(d), 0);
+		loop_timer_set(d->scan_timer, discovery_until_next_scan(d), 0);
 		return;
 	}
 	while (d->next_pid < d->n_pids && left) {
@@ -496,7 +496,7 @@ static void on_scan(void *userdata)
 /* A look has ended: continues with the processes that are due, then with the scan. */
 static void discovery_go_on(struct discovery *d)
 {
-	on_due(d);
+	discovery_on_due(d);
 	if (d->pids)
 		loop_timer_set(d->scan_timer, 0, 0);
 }
@@ -520,10 +520,10 @@ int discovery_new_at(struct loop *loop, const struct config *config,
 	r = processes_new(&d->processes);
 	if (r < 0)
 		return r;
-	r = loop_timer_add(loop, UINT64_MAX, 0, on_due, d, &d->due_timer);
+	r = loop_timer_add(loop, UINT64_MAX, 0, discovery_on_due, d, &d->due_timer);
 	if (r < 0)
 		return r;
-	r = loop_timer_add(loop, 0, 0, on_scan, d, &d->scan_timer);
+	r = loop_timer_add(loop, 0, 0, discovery_on_scan, d, &d->scan_timer);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(d);
@@ -533,7 +533,7 @@ int discovery_new_at(struct loop *loop, const struct config *config,
 int discovery_new(struct loop *loop, const struct config *config, struct look *look,
 		  const struct discovery_ops *ops, void *userdata, struct discovery **ret)
 {
-	static const struct exec_events_ops event_ops = { on_exec, on_exit_event };
+	static const struct exec_events_ops event_ops = { discovery_on_exec, discovery_on_exit };
 	CLEANUP(discovery_freep) struct discovery *d = NULL;
 	int proc_dfd, r;
 

@@ -21,22 +21,22 @@ static_assert(RULES_MAX <= 64, "a bit each");
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
-static bool is_pattern(const char *word)
+static bool facts_is_pattern(const char *word)
 {
 	return strpbrk(word, "*?[") != NULL;
 }
 
 bool facts_fits(const char *word, const char *text)
 {
-	return is_pattern(word) ? fnmatch(word, text, 0) == 0 : strcmp(word, text) == 0;
+	return facts_is_pattern(word) ? fnmatch(word, text, 0) == 0 : strcmp(word, text) == 0;
 }
 
 static bool command_fits(const char *word, const struct facts_text *t)
 {
 	if (!t->command)
 		return false;
-	return is_pattern(word) ? fnmatch(word, t->command, 0) == 0
-				: strstr(t->command, word) != NULL;
+	return facts_is_pattern(word) ? fnmatch(word, t->command, 0) == 0
+				      : strstr(t->command, word) != NULL;
 }
 
 static bool environment_fits(const char *word, const struct facts_text *t)
@@ -113,7 +113,7 @@ static void facts_read_text(int pid_dfd, const struct facts_rules *rules, struct
 	facts_match(rules->list, rules->n, &text, ret);
 }
 
-static bool may_have_agent(int pid_dfd)
+static bool facts_may_have_agent(int pid_dfd)
 {
 	CLEANUP(fd_closep) int fd = openat(pid_dfd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -148,6 +148,6 @@ int facts_read(int pid_dfd, int rules_fd, struct facts *ret)
 	facts_read_text(pid_dfd, rules, ret);
 	profilers_read_maps(pid_dfd, &ret->profilers);
 	profilers_read_options(pid_dfd, &ret->profilers);
-	ret->has_agent = may_have_agent(pid_dfd);
+	ret->has_agent = facts_may_have_agent(pid_dfd);
 	return 0;
 }

@@ -23,7 +23,7 @@ static const char *filter_text_of(const cJSON *object, const char *name)
 
 /* ---- a container's profile ------------------------------------------------------------------ */
 
-static enum filter_effect effect_of(const char *action)
+static enum filter_effect filter_effect_of(const char *action)
 {
 	static const char *const deadly[] = { "SCMP_ACT_KILL", "SCMP_ACT_KILL_PROCESS",
 					      "SCMP_ACT_KILL_THREAD", "SCMP_ACT_TRAP" };
@@ -58,7 +58,7 @@ static uint64_t filter_number_of(const cJSON *object, const char *name)
 	return value >= 0 && value < 1.8e19 ? (uint64_t)value : 0; /* also false for NaN */
 }
 
-static bool argument_matches(const cJSON *arg, const struct agent_call *call)
+static bool filter_argument_matches(const cJSON *arg, const struct agent_call *call)
 {
 	uint64_t index = filter_number_of(arg, "index"), value = filter_number_of(arg, "value");
 	uint64_t two = filter_number_of(arg, "valueTwo");
@@ -79,7 +79,7 @@ static bool argument_matches(const cJSON *arg, const struct agent_call *call)
 
 /* The conditions for all arguments must hold; of several for the same argument one is enough, as in
  * the runtimes. */
-static bool arguments_match(const cJSON *rule, const struct agent_call *call)
+static bool filter_arguments_match(const cJSON *rule, const struct agent_call *call)
 {
 	const cJSON *args = cJSON_GetObjectItemCaseSensitive(rule, "args"), *arg;
 	bool seen[6] = { false }, good[6] = { false };
@@ -91,7 +91,7 @@ static bool arguments_match(const cJSON *rule, const struct agent_call *call)
 		if (index >= 6)
 			return false;
 		seen[index] = true;
-		good[index] |= argument_matches(arg, call);
+		good[index] |= filter_argument_matches(arg, call);
 	}
 	for (size_t i = 0; i < 6; i++)
 		if (seen[i] && !good[i])
@@ -101,7 +101,7 @@ static bool arguments_match(const cJSON *rule, const struct agent_call *call)
 
 /* What the profile does to a call. If rules contradict each other libseccomp decides by their order
  * and kind, which this does not reproduce. */
-static enum filter_effect effect_on(const cJSON *seccomp, const struct agent_call *call)
+static enum filter_effect filter_effect_on(const cJSON *seccomp, const struct agent_call *call)
 {
 	enum filter_effect effect = FILTER_UNKNOWN;
 	bool any = false;
@@ -109,16 +109,16 @@ static enum filter_effect effect_on(const cJSON *seccomp, const struct agent_cal
 
 	cJSON_ArrayForEach(rule, cJSON_GetObjectItemCaseSensitive(seccomp, "syscalls"))
 	{
-		enum filter_effect one = effect_of(filter_text_of(rule, "action"));
+		enum filter_effect one = filter_effect_of(filter_text_of(rule, "action"));
 
-		if (!filter_names(rule, call->name) || !arguments_match(rule, call))
+		if (!filter_names(rule, call->name) || !filter_arguments_match(rule, call))
 			continue;
 		if (any && one != effect)
 			return FILTER_UNKNOWN;
 		effect = one;
 		any = true;
 	}
-	return any ? effect : effect_of(filter_text_of(seccomp, "defaultAction"));
+	return any ? effect : filter_effect_of(filter_text_of(seccomp, "defaultAction"));
 }
 
 enum filter_effect filter_of_bundle(const char *text, size_t len, const char **ret_call)
@@ -131,7 +131,7 @@ enum filter_effect filter_of_bundle(const char *text, size_t len, const char **r
 	if (!cJSON_IsObject(seccomp))
 		return FILTER_UNKNOWN;
 	for (size_t i = 0; i < agent_call_count; i++) {
-		enum filter_effect one = effect_on(seccomp, &agent_calls[i]);
+		enum filter_effect one = filter_effect_on(seccomp, &agent_calls[i]);
 
 		if (one == FILTER_DEADLY) {
 			*ret_call = agent_calls[i].name;

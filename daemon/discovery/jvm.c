@@ -15,7 +15,7 @@
 
 #define CMDLINE_MAX_BYTES (512u * 1024) /* class paths are long */
 
-static bool is_dead(char state)
+static bool jvm_is_dead(char state)
 {
 	return state == 'Z' || state == 'X' || state == 'x';
 }
@@ -29,7 +29,7 @@ static int jvm_read_stat(int pid_dfd, struct proc_stat *ret)
 		return (int)n;
 	if (!proc_parse_stat(text, ret))
 		return -EBADMSG;
-	return is_dead(ret->state) ? -ESRCH : 0;
+	return jvm_is_dead(ret->state) ? -ESRCH : 0;
 }
 
 static int jvm_read_status(int pid_dfd, struct proc_status *ret)
@@ -43,7 +43,7 @@ static int jvm_read_status(int pid_dfd, struct proc_status *ret)
 }
 
 /* Writes the file name of the running program, "" if it cannot be read. */
-static void read_exe(int pid_dfd, char *ret, size_t size)
+static void jvm_read_exe(int pid_dfd, char *ret, size_t size)
 {
 	char path[4096];
 	ssize_t n = readlinkat(pid_dfd, "exe", path, sizeof(path) - 1);
@@ -67,7 +67,7 @@ static void jvm_read_name(int pid_dfd, struct jvm *jvm)
 	char exe[64];
 	ssize_t n = -ENOMEM;
 
-	read_exe(pid_dfd, exe, sizeof(exe));
+	jvm_read_exe(pid_dfd, exe, sizeof(exe));
 	if (cmdline)
 		n = proc_read(pid_dfd, "cmdline", cmdline, CMDLINE_MAX_BYTES);
 	jvm_name(cmdline ? cmdline : "", n > 0 ? (size_t)n : 0, exe, jvm->comm, jvm->name,

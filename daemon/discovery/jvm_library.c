@@ -5,7 +5,7 @@
 #include <string.h>
 #include "daemon/ground/maps.h"
 
-static bool is_library(const char *base, const char *name)
+static bool jvm_library_is(const char *base, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -13,7 +13,7 @@ static bool is_library(const char *base, const char *name)
 }
 
 /* libj9vm29.so: the number is the release line */
-static bool is_j9(const char *base)
+static bool jvm_library_is_j9(const char *base)
 {
 	size_t digits;
 
@@ -45,8 +45,8 @@ void jvm_library_line(void *library, char *line)
 	if (deleted)
 		path[len - mark] = '\0';
 	base = strrchr(path, '/') + 1;
-	j9 = is_j9(base);
-	if ((!j9 && !is_library(base, "libjvm")) || (m->path[0] && (m->j9 || !j9)))
+	j9 = jvm_library_is_j9(base);
+	if ((!j9 && !jvm_library_is(base, "libjvm")) || (m->path[0] && (m->j9 || !j9)))
 		return;
 	if (strlen(path) >= sizeof(m->path))
 		return;

@@ -79,7 +79,7 @@ static void look_reap_given_up(struct look *l)
 	}
 }
 
-static void look_remember(struct look *l, pid_t child, struct look_tenant *tenant)
+static void look_note_given_up(struct look *l, pid_t child, struct look_tenant *tenant)
 {
 	if (l->n_given_up == LOOK_STUCK_ALL)
 		return;
@@ -112,7 +112,7 @@ static struct look_ticket *look_give_up(struct lane *lane)
 	lane->fd = fd_close(lane->fd);
 	if (lane->child) {
 		warden_kill(lane->child);
-		look_remember(lane->owner, lane->child, t ? t->tenant : NULL);
+		look_note_given_up(lane->owner, lane->child, t ? t->tenant : NULL);
 	}
 	lane->child = 0;
 	return t;
@@ -129,7 +129,7 @@ static int look_spawn(const char *program, int fd, pid_t *ret)
 	return warden_start(WARDEN_LOOK, argv, fds, ARRAY_SIZE(fds), ret, &pidfd);
 }
 
-static void on_answer(void *userdata, uint32_t events);
+static void look_on_answer(void *userdata, uint32_t events);
 
 static int look_start(struct lane *lane)
 {
@@ -144,7 +144,8 @@ static int look_start(struct lane *lane)
 	if (r < 0)
 		lane->child = 0;
 	else
-		r = loop_add(lane->owner->loop, lane->fd, EPOLLIN, on_answer, lane, &lane->source);
+		r = loop_add(lane->owner->loop, lane->fd, EPOLLIN, look_on_answer, lane,
+			     &lane->source);
 	if (r < 0)
 		(void)look_give_up(lane);
 	return r;
@@ -185,7 +186,7 @@ static void refuse_some(struct look *l)
 
 static void look_go_on(struct look *l);
 
-static void on_answer(void *userdata, uint32_t events)
+static void look_on_answer(void *userdata, uint32_t events)
 {
 	struct lane *lane = userdata;
 	struct look *l = lane->owner;
@@ -215,7 +216,7 @@ static void on_answer(void *userdata, uint32_t events)
 	look_go_on(l);
 }
 
-static void on_turn(void *userdata)
+static void look_on_turn(void *userdata)
 {
 	static struct log_limit limit = { .burst = 20, .per_s = 1 };
 	struct look *l = userdata;
@@ -380,7 +381,7 @@ int look_new(struct loop *loop, const char *program, struct look **ret)
 		l->lanes[i].owner = l;
 		l->lanes[i].fd = -1;
 	}
-	r = loop_timer_add(loop, LOOK_TURN_NS, LOOK_TURN_NS, on_turn, l, &l->timer);
+	r = loop_timer_add(loop, LOOK_TURN_NS, LOOK_TURN_NS, look_on_turn, l, &l->timer);
 	if (r == 0)
 		r = look_start(&l->lanes[0]); /* so that a missing program is reported at once */
 	if (r < 0)

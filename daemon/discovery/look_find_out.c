@@ -20,7 +20,7 @@ static int look_find_out_root_of(int pid_dfd)
 
 /* Opens the file that the process has mapped, even if it is deleted (map_files); if the kernel does
  * not allow that, by its path. */
-static int open_mapped(int pid_dfd, int root_dfd, const struct look_question *q)
+static int look_open_mapped(int pid_dfd, int root_dfd, const struct look_question *q)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC,
@@ -37,11 +37,11 @@ static int open_mapped(int pid_dfd, int root_dfd, const struct look_question *q)
 	return fd < 0 ? -errno : fd;
 }
 
-static int find_mapped(int pid_dfd, const struct look_question *q, struct look_answer *ret,
-		       int fds[LOOK_FDS])
+static int look_find_mapped(int pid_dfd, const struct look_question *q, struct look_answer *ret,
+			    int fds[LOOK_FDS])
 {
 	CLEANUP(fd_closep) int root = look_find_out_root_of(pid_dfd);
-	CLEANUP(fd_closep) int file = open_mapped(pid_dfd, root, q);
+	CLEANUP(fd_closep) int file = look_open_mapped(pid_dfd, root, q);
 
 	if (file < 0)
 		return file;
@@ -54,14 +54,14 @@ static int find_mapped(int pid_dfd, const struct look_question *q, struct look_a
 	return 0;
 }
 
-static int find_cwd(int pid_dfd, int fds[LOOK_FDS])
+static int look_find_cwd(int pid_dfd, int fds[LOOK_FDS])
 {
 	fds[0] = openat(pid_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fds[0] < 0 ? -errno : 0;
 }
 
 /* Looks for hs_err_pidN.log. Only its attributes are read; it is never opened. */
-static int find_hs_err(const struct look_question *q, int dfd)
+static int look_find_hs_err(const struct look_question *q, int dfd)
 {
 	struct stat st;
 	char name[40];
@@ -72,7 +72,7 @@ static int find_hs_err(const struct look_question *q, int dfd)
 }
 
 /* Opens the directory of this very process; a later process with the same pid is refused. */
-static int open_process(int proc_dfd, const struct look_question *q)
+static int look_open_process(int proc_dfd, const struct look_question *q)
 {
 	CLEANUP(fd_closep) int pid_dfd = proc_open(proc_dfd, q->pid);
 	struct proc_stat stat;
@@ -89,10 +89,10 @@ static int open_process(int proc_dfd, const struct look_question *q)
 	return TAKE_FD(pid_dfd);
 }
 
-static int find_of_process(int proc_dfd, const struct look_question *q, int fd,
-			   struct look_answer *ret, int fds[LOOK_FDS])
+static int look_find_of_process(int proc_dfd, const struct look_question *q, int fd,
+				struct look_answer *ret, int fds[LOOK_FDS])
 {
-	CLEANUP(fd_closep) int pid_dfd = open_process(proc_dfd, q);
+	CLEANUP(fd_closep) int pid_dfd = look_open_process(proc_dfd, q);
 
 	if (pid_dfd < 0)
 		return pid_dfd;
@@ -100,9 +100,9 @@ static int find_of_process(int proc_dfd, const struct look_question *q, int fd,
 	case LOOK_FACTS:
 		return facts_read(pid_dfd, fd, &ret->facts);
 	case LOOK_CWD:
-		return find_cwd(pid_dfd, fds);
+		return look_find_cwd(pid_dfd, fds);
 	case LOOK_MAPPED:
-		return find_mapped(pid_dfd, q, ret, fds);
+		return look_find_mapped(pid_dfd, q, ret, fds);
 	default:
 		return -EINVAL;
 	}
@@ -117,8 +117,8 @@ void look_find_out(int proc_dfd, const struct look_question *q, int fd, struct l
 	if (q->kind == LOOK_JVM)
 		ret->result = jvm_probe(proc_dfd, q->pid, &ret->jvm);
 	else if (q->kind == LOOK_HS_ERR)
-		ret->result = find_hs_err(q, fd);
+		ret->result = look_find_hs_err(q, fd);
 	else
-		ret->result = find_of_process(proc_dfd, q, fd, ret, fds);
+		ret->result = look_find_of_process(proc_dfd, q, fd, ret, fds);
 	ret->took_ns = clock_mono_ns() - begin;
 }

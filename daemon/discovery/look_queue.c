@@ -24,7 +24,7 @@ struct look_tenant *queue_tenant(struct look_queue *q, uint64_t number)
 	return t;
 }
 
-static struct look_tenant *tenant_get(struct look_queue *q, uint64_t number)
+static struct look_tenant *queue_tenant_get(struct look_queue *q, uint64_t number)
 {
 	struct look_tenant *t = queue_tenant(q, number);
 
@@ -73,7 +73,7 @@ int queue_put(struct look_queue *q, const struct look_question *question, uint64
 	      struct look_ticket **ret)
 {
 	CLEANUP(fd_closep) int taken = fd;
-	struct look_tenant *whose = tenant_get(q, tenant);
+	struct look_tenant *whose = queue_tenant_get(q, tenant);
 	struct look_ticket *t;
 
 	if (!whose)

@@ -11,7 +11,7 @@ struct args {
 };
 
 /* The next argument, *ret_len bytes, which need not be NUL-terminated; NULL at the end. */
-static const char *next_arg(struct args *a, size_t *ret_len)
+static const char *name_next_arg(struct args *a, size_t *ret_len)
 {
 	const char *arg = a->next;
 
@@ -72,7 +72,7 @@ static const char *name_base_name(const char *path, size_t *len)
 }
 
 /* The class of "module/class"; a module alone is returned as it is. */
-static const char *module_main(const char *arg, size_t *len)
+static const char *name_module_main(const char *arg, size_t *len)
 {
 	const char *slash = memchr(arg, '/', *len);
 
@@ -83,27 +83,27 @@ static const char *module_main(const char *arg, size_t *len)
 }
 
 /* What `java` runs with these arguments, or NULL. *ret_class: it is a class, not a file. */
-static const char *find_main(struct args *a, size_t *ret_len, bool *ret_class)
+static const char *name_find_main(struct args *a, size_t *ret_len, bool *ret_class)
 {
 	const char *arg;
 	size_t len;
 
 	*ret_class = false;
-	while ((arg = next_arg(a, &len))) {
+	while ((arg = name_next_arg(a, &len))) {
 		if (name_equal(arg, len, "-jar")) {
-			arg = next_arg(a, ret_len);
+			arg = name_next_arg(a, ret_len);
 			return arg ? name_base_name(arg, ret_len) : NULL;
 		}
 		if (name_equal(arg, len, "-m") || name_equal(arg, len, "--module")) {
-			arg = next_arg(a, ret_len);
-			return arg ? module_main(arg, ret_len) : NULL;
+			arg = name_next_arg(a, ret_len);
+			return arg ? name_module_main(arg, ret_len) : NULL;
 		}
 		if (name_begins(arg, len, "--module=")) {
 			*ret_len = len - strlen("--module=");
-			return module_main(arg + strlen("--module="), ret_len);
+			return name_module_main(arg + strlen("--module="), ret_len);
 		}
 		if (name_takes_value(arg, len))
-			(void)next_arg(a, &len);
+			(void)name_next_arg(a, &len);
 		else if (len && arg[0] != '-' && arg[0] != '@') {
 			*ret_len = len;
 			*ret_class = len < 5 || memcmp(arg + len - 5, ".java", 5) != 0;
@@ -113,7 +113,7 @@ static const char *find_main(struct args *a, size_t *ret_len, bool *ret_class)
 	return NULL;
 }
 
-static bool is_launcher(const char *path, size_t len)
+static bool name_is_launcher(const char *path, size_t len)
 {
 	path = name_base_name(path, &len);
 	return name_equal(path, len, "java");
@@ -127,9 +127,9 @@ void jvm_name(const char *cmdline, size_t len, const char *exe, const char *fall
 	size_t name_len = 0, arg0_len = 0;
 	bool is_class = false;
 
-	arg0 = next_arg(&args, &arg0_len);
-	if (strcmp(exe, "java") == 0 || (arg0 && is_launcher(arg0, arg0_len)))
-		name = find_main(&args, &name_len, &is_class);
+	arg0 = name_next_arg(&args, &arg0_len);
+	if (strcmp(exe, "java") == 0 || (arg0 && name_is_launcher(arg0, arg0_len)))
+		name = name_find_main(&args, &name_len, &is_class);
 	else if (exe[0]) {
 		name = exe;
 		name_len = strlen(exe);

@@ -54,7 +54,7 @@ bool release_parse(const char *text, char *ret, size_t ret_size)
 	return true;
 }
 
-static bool is_local_type(const char *type, size_t len)
+static bool release_is_local_type(const char *type, size_t len)
 {
 	static const char *const local[] = { "ext4", "ext3",	 "ext2",   "xfs",      "btrfs",
 					     "f2fs", "overlay",	 "aufs",   "tmpfs",    "ramfs",
@@ -100,7 +100,7 @@ bool release_is_local(const char *mountinfo, const char *path)
 		len = strcspn(point, " \n");
 		type += 3;
 		if (release_is_above(point, len, path)) {
-			if (!is_local_type(type, strcspn(type, " \n")))
+			if (!release_is_local_type(type, strcspn(type, " \n")))
 				return false;
 			any = true;
 		}
@@ -119,7 +119,7 @@ static int release_open_in(int root_dfd, const char *path, int flags)
 	return (int)syscall(SYS_openat2, root_dfd, path, &how, sizeof(how));
 }
 
-static void read_build(int root_dfd, const char *libjvm, char *ret, size_t ret_size)
+static void release_read_build(int root_dfd, const char *libjvm, char *ret, size_t ret_size)
 {
 	CLEANUP(fd_closep) int fd = release_open_in(root_dfd, libjvm, O_PATH);
 	struct tm tm = { 0 };
@@ -133,7 +133,7 @@ static void read_build(int root_dfd, const char *libjvm, char *ret, size_t ret_s
 	snprintf(ret, ret_size, "%lld bytes of %s", (long long)st.st_size, when);
 }
 
-static bool read_release(int root_dfd, const char *path, char *ret, size_t ret_size)
+static bool release_read_file(int root_dfd, const char *path, char *ret, size_t ret_size)
 {
 	CLEANUP(fd_closep)
 	int fd = release_open_in(root_dfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -169,7 +169,7 @@ void release_read(int pid_dfd, const char *libjvm, struct jvm *ret)
 	if (root_dfd < 0)
 		return;
 	if (!ret->libjvm_deleted)
-		read_build(root_dfd, libjvm, ret->libjvm_build, sizeof(ret->libjvm_build));
+		release_read_build(root_dfd, libjvm, ret->libjvm_build, sizeof(ret->libjvm_build));
 	memcpy(path, libjvm, len + 1);
 	for (int depth = 0; depth <= HOME_DEPTH_MAX; depth++) {
 		char *slash = strrchr(path, '/');
@@ -178,7 +178,7 @@ void release_read(int pid_dfd, const char *libjvm, struct jvm *ret)
 			return;
 		strcpy(slash, "/release");
 		if (release_is_local(mountinfo, path) &&
-		    read_release(root_dfd, path, ret->jdk, sizeof(ret->jdk)))
+		    release_read_file(root_dfd, path, ret->jdk, sizeof(ret->jdk)))
 			return;
 		*slash = '\0';
 	}

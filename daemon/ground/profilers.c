@@ -45,7 +45,7 @@ const char *profilers_name(unsigned row)
 	return row < ARRAY_SIZE(profilers) ? profilers[row].name : NULL;
 }
 
-static bool is_one_of(const char *const patterns[PATTERNS_MAX], const char *name)
+static bool profilers_is_one_of(const char *const patterns[PATTERNS_MAX], const char *name)
 {
 	for (int i = 0; i < PATTERNS_MAX && patterns[i]; i++)
 		if (fnmatch(patterns[i], name, 0) == 0)
@@ -58,7 +58,7 @@ static profilers_set profilers_of_name(const char *name, bool jar)
 	profilers_set set = 0;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(profilers); i++)
-		if (is_one_of(jar ? profilers[i].jars : profilers[i].libraries, name))
+		if (profilers_is_one_of(jar ? profilers[i].jars : profilers[i].libraries, name))
 			set |= 1u << i;
 	return set;
 }
@@ -91,7 +91,7 @@ static profilers_set profilers_of_value(const char *value, size_t len, bool lib,
 	return profilers_of_name(name, jar);
 }
 
-static void profilers_look(void *userdata, const char *list, size_t len)
+static void profilers_on_options(void *userdata, const char *list, size_t len)
 {
 	static const struct {
 		const char *text;
@@ -123,7 +123,7 @@ profilers_set profilers_of_options(const char *cmdline, size_t cmdline_len, cons
 {
 	profilers_set set = 0;
 
-	java_options_each(cmdline, cmdline_len, environ, environ_len, profilers_look, &set);
+	java_options_each(cmdline, cmdline_len, environ, environ_len, profilers_on_options, &set);
 	return set;
 }
 
