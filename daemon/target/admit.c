@@ -14,7 +14,7 @@
 #define REVIEW_NS (10 * NS_PER_S)
 
 /* The operator's request, unless a newer rule names the JVM. */
-static const struct override *override_of(struct target *t, int rule)
+static const struct override *admit_override_of(struct target *t, int rule)
 {
 	struct targets *table = t->priv->table;
 	const struct override *w = overrides_find(&table->overrides, t->jvm.pid, t->jvm.start_time);
@@ -41,7 +41,7 @@ static enum keep admit_reason(struct target *t, struct fault *why)
 		rules_explain(table->config, rule, why);
 		return KEEP_RULE;
 	}
-	override = override_of(t, rule);
+	override = admit_override_of(t, rule);
 	if (override && override->attach)
 		return KEEP_NOT;
 	if (override) {
@@ -107,7 +107,7 @@ void targets_review_soon(struct targets *table, uint64_t delay_ns)
 	loop_timer_set(table->review_timer, delay_ns, 0);
 }
 
-static void review_crashes(struct targets *table)
+static void admit_review_crashes(struct targets *table)
 {
 	uint64_t now = clock_real_ns();
 
@@ -125,7 +125,7 @@ void targets_on_review(void *userdata)
 	table->review_mono_ns = 0;
 	if (table->stopping)
 		return;
-	review_crashes(table);
+	admit_review_crashes(table);
 	limit_review(table);
 	room_review(table);
 	for (struct target *t = table->first; t; t = t->priv->next)

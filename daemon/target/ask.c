@@ -14,7 +14,7 @@
 #include "daemon/target/rules.h"
 
 /* A new descriptor of the file with the current rules, for kindling-look. The caller closes it. */
-static int rules_file(struct targets *table)
+static int ask_rules_file(struct targets *table)
 {
 	uint64_t id = rules_hash(table->config);
 	int fd;
@@ -50,7 +50,7 @@ void facts_explain(int result, struct fault *ret)
 		fault_set(ret, -result, FAULT_DEADLINE, "read the process: ");
 }
 
-static void target_ask_conclude(struct target *t, int result)
+static void ask_conclude(struct target *t, int result)
 {
 	unsigned wanted = TAKE(t->priv->facts_for, 0);
 
@@ -66,7 +66,7 @@ static void target_ask_conclude(struct target *t, int result)
 
 static void target_ask(struct target *t);
 
-static void on_facts(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
+static void ask_on_facts(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
 {
 	struct target *t = userdata;
 
@@ -81,7 +81,7 @@ static void on_facts(void *userdata, const struct look_answer *a, int fds[LOOK_F
 			return;
 		}
 	}
-	target_ask_conclude(t, a->result);
+	ask_conclude(t, a->result);
 }
 
 static void target_ask(struct target *t)
@@ -90,13 +90,13 @@ static void target_ask(struct target *t)
 	const struct look_question q = { .kind = LOOK_FACTS,
 					 .pid = t->jvm.pid,
 					 .start_time = t->jvm.start_time };
-	int fd = rules_file(p->table), r = fd;
+	int fd = ask_rules_file(p->table), r = fd;
 
 	if (fd >= 0)
-		r = look_ask(p->table->look, &q, tenant_number(p->tenant->name), fd, on_facts, t,
-			     &p->facts_question);
+		r = look_ask(p->table->look, &q, tenant_number(p->tenant->name), fd, ask_on_facts,
+			     t, &p->facts_question);
 	if (r < 0)
-		target_ask_conclude(t, r);
+		ask_conclude(t, r);
 }
 
 void facts_ask(struct target *t, enum facts_for what)

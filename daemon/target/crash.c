@@ -77,7 +77,7 @@ static struct cohort *crash_find_key(const struct crashes *c, const char *name)
 	return NULL;
 }
 
-static unsigned count_of(const struct crashes *c, const char *owner)
+static unsigned crash_count_of(const struct crashes *c, const char *owner)
 {
 	unsigned n = 0;
 
@@ -86,17 +86,17 @@ static unsigned count_of(const struct crashes *c, const char *owner)
 	return n;
 }
 
-static const char *owner_of_most(const struct crashes *c)
+static const char *crash_owner_of_most(const struct crashes *c)
 {
 	const char *most = c->list[0].owner;
 
 	for (unsigned i = 1; i < c->n; i++)
-		if (count_of(c, c->list[i].owner) > count_of(c, most))
+		if (crash_count_of(c, c->list[i].owner) > crash_count_of(c, most))
 			most = c->list[i].owner;
 	return most;
 }
 
-static struct cohort *first_to_end(struct crashes *c, const char *owner)
+static struct cohort *crash_first_to_expire(struct crashes *c, const char *owner)
 {
 	struct cohort *first = NULL;
 
@@ -114,11 +114,11 @@ static struct cohort *crash_make_room(struct crashes *c, const char *owner)
 		c->list = calloc(COHORTS_MAX, sizeof(*c->list));
 	if (!c->list)
 		return NULL;
-	if (count_of(c, owner) >= COHORTS_OWN)
-		return first_to_end(c, owner);
+	if (crash_count_of(c, owner) >= COHORTS_OWN)
+		return crash_first_to_expire(c, owner);
 	if (c->n < COHORTS_MAX)
 		return &c->list[c->n++];
-	return first_to_end(c, owner_of_most(c));
+	return crash_first_to_expire(c, crash_owner_of_most(c));
 }
 
 /* ---- the file: a line each, "until crashes<tab>cohort<tab>reason<tab>owner" ---- */

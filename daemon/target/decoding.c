@@ -38,7 +38,7 @@ static uint64_t decoding_during(uint64_t ns_per_s, uint64_t passed_ns)
 	return ns_per_s * (passed_ns / 1000) / (NS_PER_S / 1000);
 }
 
-static uint64_t bound_of(const struct targets *table)
+static uint64_t decoding_bound(const struct targets *table)
 {
 	return table->config->decode_cpu_permille * (NS_PER_S / 1000);
 }
@@ -48,16 +48,16 @@ static uint64_t decoding_least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static uint64_t kept_ns(const struct targets *table)
+static uint64_t decoding_kept_ns(const struct targets *table)
 {
-	uint64_t ns = KEPT_S * bound_of(table);
+	uint64_t ns = KEPT_S * decoding_bound(table);
 
 	return table->streams > KEPT_TARGETS ? ns * KEPT_TARGETS / table->streams : ns;
 }
 
-static uint64_t reserve_kept_ns(const struct targets *table)
+static uint64_t decoding_reserve_kept_ns(const struct targets *table)
 {
-	return 2 * kept_ns(table);
+	return 2 * decoding_kept_ns(table);
 }
 
 /* ---- holding back ---------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ bool decoding_is_held(const struct target *t)
 
 void decoding_new_tenant(struct target *t)
 {
-	t->priv->tenant->decoding.reserve_ns = (int64_t)reserve_kept_ns(t->priv->table);
+	t->priv->tenant->decoding.reserve_ns = (int64_t)decoding_reserve_kept_ns(t->priv->table);
 }
 
 void decoding_begin(struct target *t)
@@ -141,7 +141,7 @@ static void decoding_spend(struct target *t, uint64_t cpu_ns)
 
 	d->total_ns += cpu_ns;
 	d->spent_ns += cpu_ns;
-	if (!bound_of(t->priv->table))
+	if (!decoding_bound(t->priv->table))
 		return;
 	decode_spend(&d->left_ns, &t->priv->tenant->decoding.reserve_ns, cpu_ns);
 	if (d->left_ns < 0 && (!d->bounded || d->allowed))
@@ -191,7 +191,7 @@ void decoding_drain(struct target *t)
 	struct target_decoding *d = &t->priv->decoding;
 	int64_t *reserve = &t->priv->tenant->decoding.reserve_ns;
 
-	if (!bound_of(t->priv->table))
+	if (!decoding_bound(t->priv->table))
 		return;
 	d->left_ns = (d->left_ns > 0 ? d->left_ns : 0) + (int64_t)END_NS;
 	if (*reserve > 0) {
@@ -210,7 +210,7 @@ void decoding_end(struct target *t)
 		decode_spend(reserve, &none, (uint64_t)-d->left_ns);
 	else if (d->left_ns > (int64_t)END_NS) /* gives unspent time back to the reserve */
 		decode_earn(reserve, (uint64_t)d->left_ns - END_NS,
-			    reserve_kept_ns(t->priv->table));
+			    decoding_reserve_kept_ns(t->priv->table));
 	d->left_ns = 0;
 }
 
@@ -227,7 +227,7 @@ static uint64_t decoding_used(struct target *t)
 }
 
 /* The additional budget for a recording, which an operator asked for and can stop. */
-static uint64_t recorded_ns(const struct target *t, uint64_t cpu_ns, uint64_t passed_ns)
+static uint64_t decoding_recorded_ns(const struct target *t, uint64_t cpu_ns, uint64_t passed_ns)
 {
 	uint64_t ns = 0;
 
@@ -243,15 +243,15 @@ static uint64_t recorded_ns(const struct target *t, uint64_t cpu_ns, uint64_t pa
 static void decoding_ask(struct target *t, uint64_t passed_ns)
 {
 	struct target_decoding *d = &t->priv->decoding;
-	uint64_t bound = decoding_during(bound_of(t->priv->table), passed_ns);
-	uint64_t kept = kept_ns(t->priv->table), cpu_ns, recorded, room;
+	uint64_t bound = decoding_during(decoding_bound(t->priv->table), passed_ns);
+	uint64_t kept = decoding_kept_ns(t->priv->table), cpu_ns, recorded, room;
 
 	d->asked_ns = 0;
 	d->most_ns = kept;
 	if (!t->stream || d->left_ns > (int64_t)(kept - kept / 8))
 		return;
 	cpu_ns = decoding_used(t);
-	recorded = recorded_ns(t, cpu_ns, passed_ns);
+	recorded = decoding_recorded_ns(t, cpu_ns, passed_ns);
 	d->asked_ns = decoding_during(BASE_NS, passed_ns) + cpu_ns / CPU_PART;
 	d->cut = d->asked_ns > bound;
 	d->asked_ns = decoding_least(d->asked_ns, bound);
@@ -264,7 +264,7 @@ static void decoding_ask(struct target *t, uint64_t passed_ns)
 	d->part_ns = recorded;
 }
 
-static void ask_of_all(struct targets *table, uint64_t passed_ns)
+static void decoding_ask_all(struct targets *table, uint64_t passed_ns)
 {
 	table->streams = 0;
 	for (const struct target *t = table->first; t; t = t->priv->next)
@@ -273,7 +273,7 @@ static void ask_of_all(struct targets *table, uint64_t passed_ns)
 		struct tenant_decoding *d = &n->decoding;
 
 		d->reserve_asked_ns = decoding_during(RESERVE_NS, passed_ns);
-		if (d->reserve_ns >= (int64_t)reserve_kept_ns(table))
+		if (d->reserve_ns >= (int64_t)decoding_reserve_kept_ns(table))
 			d->reserve_asked_ns = 0;
 		d->asked_ns = d->reserve_asked_ns;
 		d->level_ns = UINT64_MAX;
@@ -286,7 +286,8 @@ static void ask_of_all(struct targets *table, uint64_t passed_ns)
 
 /* Sets the most that each of the tenant's targets gets, if the tenant's demands exceed
  * @level_ns. */
-static void share_in(struct targets *table, struct tenant *tenant, uint64_t level_ns)
+static void decoding_share_in_tenant(struct targets *table, struct tenant *tenant,
+				     uint64_t level_ns)
 {
 	static uint64_t asked[NAMED_MAX + 1];
 	unsigned n = 0;
@@ -310,7 +311,7 @@ static void decoding_share(struct targets *table, uint64_t bound_ns)
 		asked[n++] = t->decoding.asked_ns;
 	level = decode_level(asked, n, bound_ns);
 	for (struct tenant *t = table->tenants; t; t = t->next)
-		share_in(table, t, level);
+		decoding_share_in_tenant(table, t, level);
 }
 
 static void decoding_earn(struct target *t, uint64_t passed_ns)
@@ -336,7 +337,7 @@ static void decoding_earn(struct target *t, uint64_t passed_ns)
 }
 
 /* limits.decode_cpu was removed: releases all receivers. */
-static void release_all(struct targets *table)
+static void decoding_release_all(struct targets *table)
 {
 	for (struct target *t = table->first; t; t = t->priv->next)
 		if (t->priv->decoding.bounded)
@@ -348,18 +349,18 @@ void decoding_on_second(struct targets *table)
 	uint64_t now = clock_mono_ns(), passed = now - table->decoded_mono_ns;
 
 	table->decoded_mono_ns = now;
-	if (!bound_of(table)) {
-		release_all(table);
+	if (!decoding_bound(table)) {
+		decoding_release_all(table);
 		return;
 	}
 	/* if more time has passed the daemon did not run: nothing is earned for that */
 	passed = decoding_least(passed, PASSED_MAX);
-	ask_of_all(table, passed);
-	decoding_share(table, decoding_during(bound_of(table), passed));
+	decoding_ask_all(table, passed);
+	decoding_share(table, decoding_during(decoding_bound(table), passed));
 	for (struct tenant *n = table->tenants; n; n = n->next)
 		decode_earn(&n->decoding.reserve_ns,
 			    decoding_least(n->decoding.reserve_asked_ns, n->decoding.level_ns),
-			    reserve_kept_ns(table));
+			    decoding_reserve_kept_ns(table));
 	for (struct target *t = table->first; t; t = t->priv->next)
 		decoding_earn(t, passed);
 }

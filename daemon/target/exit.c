@@ -19,7 +19,7 @@ void exit_watch(struct target *t)
 	exit_find_cwd(t);
 }
 
-static void on_cwd(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
+static void exit_on_cwd(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
 {
 	struct target *t = userdata;
 
@@ -40,7 +40,7 @@ void exit_find_cwd(struct target *t)
 					 .start_time = t->jvm.start_time };
 
 	p->cwd_question = look_cancel(p->cwd_question);
-	(void)look_ask(p->table->look, &q, tenant_number(p->tenant->name), -1, on_cwd, t,
+	(void)look_ask(p->table->look, &q, tenant_number(p->tenant->name), -1, exit_on_cwd, t,
 		       &p->cwd_question);
 }
 
@@ -98,7 +98,7 @@ static void exit_judge(struct target *t, int status, bool wrote_hs_err)
 	exit_block(t, reason);
 }
 
-static void on_hs_err(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
+static void exit_on_hs_err(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
 {
 	struct target *t = userdata;
 
@@ -110,7 +110,7 @@ static void on_hs_err(void *userdata, const struct look_answer *a, int fds[LOOK_
 /* Looks for hs_err_pidN.log, newer than the attach, in the JVM's working directory. The answering
  * process takes the descriptor of the directory, because closing the last one may block on its file
  * system. */
-static void ask_for_hs_err(struct target *t)
+static void exit_ask_for_hs_err(struct target *t)
 {
 	struct target_priv *p = t->priv;
 	uint64_t since_ns = clock_mono_ns() - p->attach_mono_ns;
@@ -120,7 +120,7 @@ static void ask_for_hs_err(struct target *t)
 	q.hs_err.uid = t->jvm.uid;
 	q.hs_err.since_s = (int64_t)((clock_real_ns() - since_ns) / NS_PER_S);
 	(void)look_ask(p->table->look, &q, tenant_number(p->tenant->name), TAKE_FD(p->cwd_fd),
-		       on_hs_err, t, &p->crash_question);
+		       exit_on_hs_err, t, &p->crash_question);
 }
 
 void exit_look(struct target *t)
@@ -128,7 +128,7 @@ void exit_look(struct target *t)
 	exit_judge(t, t->priv->exit_status, false);
 	t->priv->cwd_question = look_cancel(t->priv->cwd_question);
 	if (t->priv->cwd_fd >= 0)
-		ask_for_hs_err(t);
+		exit_ask_for_hs_err(t);
 }
 
 /* "the process was ended by SIGKILL", for the state GONE; code 0 if the process exited by itself */

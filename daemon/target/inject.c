@@ -83,7 +83,7 @@ void target_inject_abort(struct target *t)
 	target_clean_up(t);
 }
 
-static void on_backoff(void *userdata)
+static void inject_on_backoff(void *userdata)
 {
 	struct target *t = userdata;
 
@@ -91,10 +91,11 @@ static void on_backoff(void *userdata)
 	target_begin(t);
 }
 
-static void back_off(struct target *t, uint64_t wait_ns)
+static void inject_back_off(struct target *t, uint64_t wait_ns)
 {
 	t->retry_mono_ns = clock_mono_ns() + wait_ns;
-	(void)loop_timer_add(t->priv->table->loop, wait_ns, 0, on_backoff, t, &t->priv->timer);
+	(void)loop_timer_add(t->priv->table->loop, wait_ns, 0, inject_on_backoff, t,
+			     &t->priv->timer);
 }
 
 void target_fail(struct target *t, const struct fault *why)
@@ -103,7 +104,7 @@ void target_fail(struct target *t, const struct fault *why)
 
 	target_set_state(t, TARGET_FAILED, why);
 	if (wait_ns && t->state == TARGET_FAILED && !t->priv->timer)
-		back_off(t, wait_ns);
+		inject_back_off(t, wait_ns);
 }
 
 void target_begin_knowing(struct target *t, int result)
@@ -131,7 +132,7 @@ void target_begin_knowing(struct target *t, int result)
 	/* a receiver that was just killed has the agent's pipe open for another moment, which looks
 	 * like another daemon's */
 	if (t->priv->stuck && t->priv->facts.has_agent)
-		back_off(t, STOPPING_NS);
+		inject_back_off(t, STOPPING_NS);
 	else if (session_look(t) == 0)
 		target_inject(t);
 }
@@ -154,14 +155,14 @@ void target_busy(struct target *t, const struct fault *why)
 	t->attempts++;
 	if (t->state == TARGET_FAILED) { /* no change of state, so nothing is logged */
 		t->fault = *why;
-		back_off(t, target_backoff_ns(t->attempts, why));
+		inject_back_off(t, target_backoff_ns(t->attempts, why));
 	} else {
 		target_fail(t, why);
 	}
 }
 
 /* From INJECTING to FAILED, or to the state that target_leave() asked for meanwhile. */
-static void end_attempt(struct target *t, const struct fault *why)
+static void inject_end_attempt(struct target *t, const struct fault *why)
 {
 	receiver_stop(t);
 	/* these steps send nothing to the JVM: the attempt does not count */
@@ -177,7 +178,7 @@ static void end_attempt(struct target *t, const struct fault *why)
 		target_fail(t, why);
 }
 
-static void on_result(void *userdata, uint32_t events)
+static void inject_on_result(void *userdata, uint32_t events)
 {
 	struct target *t = userdata;
 	struct inject_result result = { 0 };
@@ -197,7 +198,7 @@ static void on_result(void *userdata, uint32_t events)
 	if (result.left)
 		left_report(t->priv->table, t->jvm.pid, t->jvm.start_time);
 	if (result.fault.code) {
-		end_attempt(t, &result.fault);
+		inject_end_attempt(t, &result.fault);
 	} else {
 		t->placement = result.strategy;
 		session_open(t);
@@ -218,11 +219,11 @@ static void inject_on_deadline(void *userdata)
 	fault_set(&f, ETIMEDOUT, FAULT_DEADLINE,
 		  "the attach did not end in time (attach.deadline)");
 	target_inject_abort(t);
-	end_attempt(t, &f);
+	inject_end_attempt(t, &f);
 	targets_inject_next(t->priv->table);
 }
 
-static int spawn_injector(struct target *t, int start_fd, int result_fd, int pipes_fd)
+static int inject_spawn(struct target *t, int start_fd, int result_fd, int pipes_fd)
 {
 	const struct config *c = t->priv->table->config;
 	char pid[16], start[24], deadline[40], pipe_bytes[40];
@@ -288,11 +289,11 @@ static int inject_start_child(struct target *t, struct fault *f)
 	take_fd = pipes[1];
 	r = receiver_start(t, take_fd);
 	if (r == 0)
-		r = spawn_injector(t, start_fd, theirs, give_fd);
+		r = inject_spawn(t, start_fd, theirs, give_fd);
 	if (r < 0)
 		return fault_set(f, -r, FAULT_INTERNAL, "start %s: ", table->config->injector);
 	turns_begin(t);
-	r = loop_add(table->loop, pair[0], EPOLLIN, on_result, t, &t->priv->result_source);
+	r = loop_add(table->loop, pair[0], EPOLLIN, inject_on_result, t, &t->priv->result_source);
 	/* the injector's own deadline ends first, so that it can clean up */
 	if (r == 0)
 		r = loop_timer_add(table->loop, table->config->attach_deadline_ns + KILL_NS, 0,
@@ -302,7 +303,7 @@ static int inject_start_child(struct target *t, struct fault *f)
 		     : 0;
 }
 
-static void begin_attempt(struct target *t)
+static void inject_begin_attempt(struct target *t)
 {
 	struct targets *table = t->priv->table;
 	struct fault f = { 0 };
@@ -320,7 +321,7 @@ static void begin_attempt(struct target *t)
 	if (inject_start_child(t, &f) < 0) {
 		target_inject_abort(t);
 		inject_end_child(t);
-		end_attempt(t, &f);
+		inject_end_attempt(t, &f);
 	}
 }
 
@@ -344,6 +345,6 @@ void targets_inject_next(struct targets *table)
 			loop_timer_set(table->rate_timer, wait_ns, 0);
 			return;
 		}
-		begin_attempt(t);
+		inject_begin_attempt(t);
 	}
 }

@@ -14,7 +14,7 @@
 #define MORE_TICKS 10 /* and a newcomer must use at least so many clock ticks more */
 
 /* Does the target count for targets.max? */
-static bool is_taken(const struct target *t)
+static bool limit_counts(const struct target *t)
 {
 	switch (t->state) {
 	case TARGET_FOUND: /* not before its facts, which decide whether it may be attached to */
@@ -29,7 +29,7 @@ static bool is_taken(const struct target *t)
 	}
 }
 
-static bool is_waiting(const struct target *t)
+static bool limit_is_waiting(const struct target *t)
 {
 	return t->state == TARGET_EXCLUDED && t->priv->kept == KEEP_MAX;
 }
@@ -39,7 +39,7 @@ static unsigned limit_taken(const struct targets *table, const struct target *bu
 	unsigned n = 0;
 
 	for (const struct target *t = table->first; t; t = t->priv->next)
-		n += t != but && is_taken(t);
+		n += t != but && limit_counts(t);
 	return n;
 }
 
@@ -73,30 +73,30 @@ static void limit_measure(struct target *t)
 	t->priv->cpu_ticks = stat.cpu_ticks;
 }
 
-static struct target *busiest_waiting(struct targets *table)
+static struct target *limit_busiest_waiting(struct targets *table)
 {
 	struct target *best = NULL;
 
 	for (struct target *t = table->first; t; t = t->priv->next)
-		if (is_waiting(t) && (!best || t->priv->used_ticks > best->priv->used_ticks))
+		if (limit_is_waiting(t) && (!best || t->priv->used_ticks > best->priv->used_ticks))
 			best = t;
 	return best;
 }
 
 /* The target with the least use that may be replaced; never one that an operator asked for. */
-static struct target *idlest_taken(struct targets *table)
+static struct target *limit_idlest(struct targets *table)
 {
 	struct target *best = NULL;
 
 	for (struct target *t = table->first; t; t = t->priv->next)
-		if (is_taken(t) && t->state != TARGET_INJECTING &&
+		if (limit_counts(t) && t->state != TARGET_INJECTING &&
 		    (!best || t->priv->used_ticks < best->priv->used_ticks) &&
 		    !overrides_find(&table->overrides, t->jvm.pid, t->jvm.start_time))
 			best = t;
 	return best;
 }
 
-static bool deserves_more(const struct target *waiting, const struct target *has)
+static bool limit_deserves_more(const struct target *waiting, const struct target *has)
 {
 	uint64_t a = waiting->priv->used_ticks, b = has->priv->used_ticks;
 
@@ -105,22 +105,22 @@ static bool deserves_more(const struct target *waiting, const struct target *has
 
 void limit_review(struct targets *table)
 {
-	struct target *in = busiest_waiting(table), *out;
+	struct target *in = limit_busiest_waiting(table), *out;
 	struct fault why;
 
 	if (!in)
 		return;
 	for (struct target *t = table->first; t; t = t->priv->next)
-		if (is_waiting(t) || is_taken(t))
+		if (limit_is_waiting(t) || limit_counts(t))
 			limit_measure(t);
-	while ((in = busiest_waiting(table)) && !limit_reached(in)) {
+	while ((in = limit_busiest_waiting(table)) && !limit_reached(in)) {
 		target_take_in(in);
 		if (in->state == TARGET_EXCLUDED)
 			return; /* something else keeps it out */
 	}
-	for (int i = 0; i < SWAPS_MAX && (in = busiest_waiting(table)); i++) {
-		out = idlest_taken(table);
-		if (!out || !deserves_more(in, out))
+	for (int i = 0; i < SWAPS_MAX && (in = limit_busiest_waiting(table)); i++) {
+		out = limit_idlest(table);
+		if (!out || !limit_deserves_more(in, out))
 			return;
 		limit_explain(table, &why);
 		target_keep_out(out, KEEP_MAX, &why);

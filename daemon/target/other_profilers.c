@@ -35,7 +35,7 @@ void other_profilers_known(struct target *t)
 		target_keep_out(t, KEEP_PROFILER, &why);
 }
 
-static void on_again(void *userdata)
+static void other_profilers_on_again(void *userdata)
 {
 	struct target *t = userdata;
 
@@ -51,5 +51,6 @@ void other_profilers_watch(struct target *t)
 	uint64_t ns = AGAIN_SCANS * table->config->scan_interval_ns;
 
 	if (!t->priv->profilers_timer)
-		(void)loop_timer_add(table->loop, ns, ns, on_again, t, &t->priv->profilers_timer);
+		(void)loop_timer_add(table->loop, ns, ns, other_profilers_on_again, t,
+				     &t->priv->profilers_timer);
 }

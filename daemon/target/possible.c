@@ -14,7 +14,7 @@ static uint64_t possible_cpus(void)
 	return n > 0 ? (uint64_t)n : 1;
 }
 
-static uint64_t read_cpu(struct target_priv *p, pid_t pid)
+static uint64_t possible_read_cpu(struct target_priv *p, pid_t pid)
 {
 	uint64_t now = clock_mono_ns(), cpu_ns;
 
@@ -32,12 +32,12 @@ void possible_begin(struct target *t)
 
 	if (!p->cpu.mono_ns)
 		p->cpu.mono_ns = clock_mono_ns();
-	p->cpu.begin_ns = read_cpu(p, t->jvm.pid);
+	p->cpu.begin_ns = possible_read_cpu(p, t->jvm.pid);
 }
 
 uint64_t possible_cpu_ns(struct target *t)
 {
-	(void)read_cpu(t->priv, t->jvm.pid);
+	(void)possible_read_cpu(t->priv, t->jvm.pid);
 	return t->priv->cpu.ns;
 }
 
@@ -46,7 +46,7 @@ void possible_limits(void *userdata, struct stream_limits *ret)
 	struct target *t = userdata;
 	uint64_t tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
 
-	ret->cpu_total_ns = read_cpu(t->priv, t->jvm.pid);
+	ret->cpu_total_ns = possible_read_cpu(t->priv, t->jvm.pid);
 	ret->cpu_ns = ret->cpu_total_ns > t->priv->cpu.begin_ns
 			      ? ret->cpu_total_ns - t->priv->cpu.begin_ns
 			      : 0;

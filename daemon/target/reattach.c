@@ -9,7 +9,7 @@
 #include <sys/epoll.h>
 #include "daemon/ground/log.h"
 
-static void target_reattach_begin_again(struct target *t)
+static void reattach_begin(struct target *t)
 {
 	const uint8_t *secret =
 		secrets_find(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
@@ -47,7 +47,7 @@ static void reattach_leave(struct target *t)
 	left_look(t);
 }
 
-static void target_reattach_on_found(void *userdata, uint32_t events)
+static void reattach_on_found(void *userdata, uint32_t events)
 {
 	struct receive_found found = { 0 };
 	struct target *t = userdata;
@@ -67,7 +67,7 @@ static void target_reattach_on_found(void *userdata, uint32_t events)
 		TARGET_LOG(INFO, t, "target.send_away", "pid=%d version=%s", t->jvm.pid,
 			   found.sent_away);
 	if (found.found == 1) {
-		target_reattach_begin_again(t);
+		reattach_begin(t);
 		return;
 	}
 	receiver_stop(t);
@@ -81,7 +81,7 @@ static void target_reattach_on_found(void *userdata, uint32_t events)
 	}
 }
 
-static void on_look_late(void *userdata)
+static void reattach_on_late(void *userdata)
 {
 	struct target *t = userdata;
 	struct fault f = { 0 };
@@ -105,9 +105,10 @@ int session_look(struct target *t)
 	if (!p->facts.has_agent || receiver_start(t, -1) < 0)
 		return 0;
 	p->timer = loop_timer_free(p->timer);
-	if (loop_add(p->table->loop, p->socket_fd, EPOLLIN, target_reattach_on_found, t,
+	if (loop_add(p->table->loop, p->socket_fd, EPOLLIN, reattach_on_found, t,
 		     &p->socket_source) < 0 ||
-	    loop_timer_add(p->table->loop, LOOK_DEADLINE_NS, 0, on_look_late, t, &p->timer) < 0) {
+	    loop_timer_add(p->table->loop, LOOK_DEADLINE_NS, 0, reattach_on_late, t, &p->timer) <
+		    0) {
 		receiver_stop(t);
 		return 0;
 	}

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-static struct target *oldest_gone(struct targets *table)
+static struct target *room_oldest_gone(struct targets *table)
 {
 	struct target *t = table->first;
 
@@ -17,7 +17,7 @@ static struct target *oldest_gone(struct targets *table)
 	return t;
 }
 
-static const struct tenant *room_greediest(const struct targets *table)
+static const struct tenant *room_largest_tenant(const struct targets *table)
 {
 	const struct tenant *most = table->tenants;
 
@@ -34,14 +34,14 @@ static bool room_is_idle(const struct target *t)
 	       t->state == TARGET_EXCLUDED || t->state == TARGET_DETACHED;
 }
 
-static bool is_streaming(const struct target *t)
+static bool room_is_streaming(const struct target *t)
 {
 	return t->state == TARGET_STREAMING;
 }
 
 /* The tenant's newest target for which @is_one holds; the newest gives up its slot first. */
-static struct target *last_of(struct targets *table, const struct tenant *tenant,
-			      bool (*is_one)(const struct target *t))
+static struct target *room_newest_of(struct targets *table, const struct tenant *tenant,
+				     bool (*is_one)(const struct target *t))
 {
 	struct target *last = NULL;
 
@@ -80,20 +80,20 @@ bool room_make(struct targets *table, const struct tenant *newcomer)
 
 	if (table->count < table->bound)
 		return true;
-	t = oldest_gone(table);
+	t = room_oldest_gone(table);
 	if (t) {
 		target_forget(t);
 		return true;
 	}
-	most = room_greediest(table);
+	most = room_largest_tenant(table);
 	if (!most || most->targets < newcomer->targets + 2)
 		return false;
-	t = last_of(table, most, room_is_idle);
+	t = room_newest_of(table, most, room_is_idle);
 	if (t) {
 		room_displace(t);
 		return true;
 	}
-	t = last_of(table, most, is_streaming);
+	t = room_newest_of(table, most, room_is_streaming);
 	if (t)
 		room_detach(t);
 	return false;

@@ -9,7 +9,7 @@
 
 #define CONTAINER_ID_MIN 12
 
-static bool container_matches(const char *word, const struct jvm *jvm)
+static bool rules_container_matches(const char *word, const struct jvm *jvm)
 {
 	size_t len = strlen(word);
 
@@ -20,7 +20,7 @@ static bool container_matches(const char *word, const struct jvm *jvm)
 	return len >= CONTAINER_ID_MIN && strncmp(jvm->container_id, word, len) == 0;
 }
 
-static bool pod_matches(const char *word, const struct jvm *jvm)
+static bool rules_pod_matches(const char *word, const struct jvm *jvm)
 {
 	const char *slash = strchr(jvm->pod, '/');
 
@@ -29,7 +29,7 @@ static bool pod_matches(const char *word, const struct jvm *jvm)
 	return facts_fits(word, jvm->pod) || (slash && facts_fits(word, slash + 1));
 }
 
-static bool namespace_matches(const char *word, const struct jvm *jvm)
+static bool rules_namespace_matches(const char *word, const struct jvm *jvm)
 {
 	const char *slash = strchr(jvm->pod, '/');
 	char namespace[sizeof(jvm->pod)];
@@ -41,7 +41,7 @@ static bool namespace_matches(const char *word, const struct jvm *jvm)
 }
 
 /* Does @word match any label or annotation of the pod, as "NAME=value"? */
-static bool annotation_matches(const char *word, const struct jvm *jvm)
+static bool rules_annotation_matches(const char *word, const struct jvm *jvm)
 {
 	char note[LABEL_KEY_SIZE + LABEL_VALUE_SIZE];
 	const char *text = jvm->notes;
@@ -61,15 +61,15 @@ static bool rules_holds(const struct config_rule *r, unsigned index, const struc
 {
 	if (r->has_uid && (jvm->uid < r->uid_min || jvm->uid > r->uid_max))
 		return false;
-	if (r->container[0] && !container_matches(r->container, jvm))
+	if (r->container[0] && !rules_container_matches(r->container, jvm))
 		return false;
-	if (r->pod[0] && !pod_matches(r->pod, jvm))
+	if (r->pod[0] && !rules_pod_matches(r->pod, jvm))
 		return false;
-	if (r->namespace[0] && !namespace_matches(r->namespace, jvm))
+	if (r->namespace[0] && !rules_namespace_matches(r->namespace, jvm))
 		return false;
 	if (r->image[0] && (!jvm->image[0] || !facts_fits(r->image, jvm->image)))
 		return false;
-	if (r->annotation[0] && !annotation_matches(r->annotation, jvm))
+	if (r->annotation[0] && !rules_annotation_matches(r->annotation, jvm))
 		return false;
 	if (r->command[0] && !(f->command >> index & 1))
 		return false;

@@ -21,7 +21,7 @@
 #define LINE_MAX  160
 #define HEX_BYTES (2 * WIRE_SECRET_BYTES)
 
-static struct secret *target_secrets_find(const struct secrets *s, pid_t pid, uint64_t start_time)
+static struct secret *secrets_find_entry(const struct secrets *s, pid_t pid, uint64_t start_time)
 {
 	for (unsigned i = 0; i < s->n; i++)
 		if (s->list[i].pid == pid && s->list[i].start_time == start_time)
@@ -29,9 +29,9 @@ static struct secret *target_secrets_find(const struct secrets *s, pid_t pid, ui
 	return NULL;
 }
 
-static struct secret *target_secrets_find_or_add(struct secrets *s, pid_t pid, uint64_t start_time)
+static struct secret *secrets_find_or_add(struct secrets *s, pid_t pid, uint64_t start_time)
 {
-	struct secret *found = target_secrets_find(s, pid, start_time), *more;
+	struct secret *found = secrets_find_entry(s, pid, start_time), *more;
 	unsigned room = s->room ? 2 * s->room : 64;
 
 	if (found)
@@ -49,7 +49,7 @@ static struct secret *target_secrets_find_or_add(struct secrets *s, pid_t pid, u
 
 /* ---- the file: "boot pid start_time secret" ------------------------------------------------- */
 
-static bool from_hex(const char *hex, uint8_t ret[WIRE_SECRET_BYTES])
+static bool secrets_from_hex(const char *hex, uint8_t ret[WIRE_SECRET_BYTES])
 {
 	if (strlen(hex) != HEX_BYTES)
 		return false;
@@ -59,7 +59,7 @@ static bool from_hex(const char *hex, uint8_t ret[WIRE_SECRET_BYTES])
 	return true;
 }
 
-static size_t to_line(const struct secrets *s, const struct secret *x, char line[LINE_MAX])
+static size_t secrets_to_line(const struct secrets *s, const struct secret *x, char line[LINE_MAX])
 {
 	int n = snprintf(line, LINE_MAX, "%s %d %" PRIu64 " ", s->boot_id, x->pid, x->start_time);
 
@@ -69,7 +69,7 @@ static size_t to_line(const struct secrets *s, const struct secret *x, char line
 	return (size_t)n;
 }
 
-static void target_secrets_read_line(struct secrets *s, const char *line)
+static void secrets_read_line(struct secrets *s, const char *line)
 {
 	uint8_t bytes[WIRE_SECRET_BYTES];
 	char boot[40], hex[HEX_BYTES + 1];
@@ -78,17 +78,17 @@ static void target_secrets_read_line(struct secrets *s, const char *line)
 	pid_t pid;
 
 	if (sscanf(line, "%39s %d %" SCNu64 " %32s", boot, &pid, &start_time, hex) != 4 ||
-	    strcmp(boot, s->boot_id) != 0 || pid <= 0 || !from_hex(hex, bytes) ||
+	    strcmp(boot, s->boot_id) != 0 || pid <= 0 || !secrets_from_hex(hex, bytes) ||
 	    !proc_lives(pid, start_time))
 		return;
-	x = target_secrets_find_or_add(s, pid, start_time);
+	x = secrets_find_or_add(s, pid, start_time);
 	if (!x)
 		return;
 	memcpy(x->bytes, bytes, sizeof(bytes));
 	x->former = true;
 }
 
-static int target_secrets_open_file(const char *path, int flags)
+static int secrets_open_file(const char *path, int flags)
 {
 	int fd = open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
 
@@ -96,7 +96,7 @@ static int target_secrets_open_file(const char *path, int flags)
 }
 
 /* Rewrites the file with the processes that are alive. */
-static int target_secrets_write_anew(struct secrets *s)
+static int secrets_rewrite(struct secrets *s)
 {
 	CLEANUP(freep) char *text = malloc(s->n * LINE_MAX + 1);
 	size_t len = 0;
@@ -104,27 +104,27 @@ static int target_secrets_write_anew(struct secrets *s)
 	if (!text)
 		return -ENOMEM;
 	for (unsigned i = 0; i < s->n; i++)
-		len += to_line(s, &s->list[i], text + len);
+		len += secrets_to_line(s, &s->list[i], text + len);
 	s->lines = s->n;
 	return replace_path(s->path, 0600, false, text, len);
 }
 
-static int target_secrets_append(struct secrets *s, const struct secret *x)
+static int secrets_append(struct secrets *s, const struct secret *x)
 {
 	CLEANUP(fd_closep) int fd = -1;
 	char line[LINE_MAX];
 	size_t len;
 
 	if (++s->lines > LINES_MAX)
-		return target_secrets_write_anew(s);
-	fd = target_secrets_open_file(s->path, O_WRONLY | O_CREAT | O_APPEND);
-	len = to_line(s, x, line);
+		return secrets_rewrite(s);
+	fd = secrets_open_file(s->path, O_WRONLY | O_CREAT | O_APPEND);
+	len = secrets_to_line(s, x, line);
 	if (fd < 0)
 		return fd;
 	return write(fd, line, len) == (ssize_t)len ? 0 : -EIO;
 }
 
-static void target_secrets_complain(const struct secrets *s, int r)
+static void secrets_log_error(const struct secrets *s, int r)
 {
 	if (r < 0)
 		log_warn("target.agents", "file=%s error=%s", s->path, log_str(strerror(-r)));
@@ -144,9 +144,9 @@ void secrets_open(struct secrets *s, const char *dir)
 	if (!f)
 		return;
 	while (fgets(line, sizeof(line), f))
-		target_secrets_read_line(s, line);
+		secrets_read_line(s, line);
 	fclose(f);
-	target_secrets_complain(s, target_secrets_write_anew(s));
+	secrets_log_error(s, secrets_rewrite(s));
 }
 
 void secrets_close(struct secrets *s)
@@ -160,7 +160,7 @@ void secrets_close(struct secrets *s)
 
 int secrets_make(struct secrets *s, pid_t pid, uint64_t start_time, uint8_t ret[WIRE_SECRET_BYTES])
 {
-	struct secret *x = target_secrets_find_or_add(s, pid, start_time);
+	struct secret *x = secrets_find_or_add(s, pid, start_time);
 
 	if (!x)
 		return -ENOMEM;
@@ -171,27 +171,27 @@ int secrets_make(struct secrets *s, pid_t pid, uint64_t start_time, uint8_t ret[
 	memcpy(ret, x->bytes, sizeof(x->bytes));
 	x->former = false;
 	if (s->path[0])
-		target_secrets_complain(s, target_secrets_append(s, x));
+		secrets_log_error(s, secrets_append(s, x));
 	return 0;
 }
 
 const uint8_t *secrets_find(const struct secrets *s, pid_t pid, uint64_t start_time)
 {
-	const struct secret *x = target_secrets_find(s, pid, start_time);
+	const struct secret *x = secrets_find_entry(s, pid, start_time);
 
 	return x ? x->bytes : NULL;
 }
 
 bool secrets_is_former(const struct secrets *s, pid_t pid, uint64_t start_time)
 {
-	const struct secret *x = target_secrets_find(s, pid, start_time);
+	const struct secret *x = secrets_find_entry(s, pid, start_time);
 
 	return x && x->former;
 }
 
 void secrets_forget(struct secrets *s, pid_t pid, uint64_t start_time)
 {
-	struct secret *x = target_secrets_find(s, pid, start_time);
+	struct secret *x = secrets_find_entry(s, pid, start_time);
 
 	if (x)
 		*x = s->list[--s->n];

@@ -20,7 +20,7 @@ unsigned target_asked_events(const struct target *t)
 	return events & target_allowed_events(t);
 }
 
-static void target_session_begin_session(struct target *t)
+static void session_choose_id(struct target *t)
 {
 	if (getrandom(&t->priv->session, sizeof(t->priv->session), 0) < 0)
 		t->priv->session = clock_mono_ns();
@@ -64,7 +64,7 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 		start.interval_ns = host_ns;
 	}
 	if (!t->priv->session)
-		target_session_begin_session(t);
+		session_choose_id(t);
 	start.session = t->priv->session;
 	/* only a newly loaded agent is told the secret; one that is there already must know it */
 	if (t->state == TARGET_INJECTING)
@@ -78,13 +78,13 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 	return (int)wire_end(&w, 1);
 }
 
-static const uint64_t *ledger_of(const struct target *t, struct stream_counts *c)
+static const uint64_t *session_ledger(const struct target *t, struct stream_counts *c)
 {
 	target_counts(t, c);
 	return c->ledger.counter;
 }
 
-static bool is_hosted(const uint64_t *counter)
+static bool session_is_hosted(const uint64_t *counter)
 {
 	return counter[WIRE_COUNTER_HOST_SIGNAL] != 0;
 }
@@ -92,13 +92,13 @@ static bool is_hosted(const uint64_t *counter)
 uint64_t target_interval_ns(const struct target *t)
 {
 	struct stream_counts c;
-	const uint64_t *counter = ledger_of(t, &c);
+	const uint64_t *counter = session_ledger(t, &c);
 	uint64_t said = counter[WIRE_COUNTER_INTERVAL_NS];
 	struct timespec tick = { 0, 0 };
 
 	if (!said)
 		said = t->interval_ns;
-	if (is_hosted(counter))
+	if (session_is_hosted(counter))
 		return said;
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
 	return said && said < (uint64_t)tick.tv_nsec ? (uint64_t)tick.tv_nsec : said;
@@ -112,7 +112,7 @@ uint64_t target_interval(const struct target *t, enum wire_event event)
 
 	switch (event) {
 	case WIRE_EVENT_LOCK: /* the agent's budget may have raised it */
-		in_force = ledger_of(t, &counts)[WIRE_COUNTER_LOCK_MIN_NS];
+		in_force = session_ledger(t, &counts)[WIRE_COUNTER_LOCK_MIN_NS];
 		return in_force ? in_force : c->lock_min_ns;
 	case WIRE_EVENT_ALLOC:
 		return t->wanted_alloc_interval ? t->wanted_alloc_interval : c->alloc_interval;
@@ -129,7 +129,7 @@ uint64_t target_interval(const struct target *t, enum wire_event event)
 unsigned target_events(const struct target *t)
 {
 	struct stream_counts c;
-	uint64_t said = ledger_of(t, &c)[WIRE_COUNTER_EVENTS];
+	uint64_t said = session_ledger(t, &c)[WIRE_COUNTER_EVENTS];
 
 	if (t->state != TARGET_STREAMING)
 		return 0;
@@ -142,22 +142,22 @@ const char *target_engine(const struct target *t)
 {
 	struct stream_counts c;
 
-	return is_hosted(ledger_of(t, &c)) ? "host" : t->engine;
+	return session_is_hosted(session_ledger(t, &c)) ? "host" : t->engine;
 }
 
 const char *target_engine_note(const struct target *t)
 {
 	struct stream_counts c;
-	const uint64_t *counter = ledger_of(t, &c);
+	const uint64_t *counter = session_ledger(t, &c);
 	bool samples = counter[WIRE_COUNTER_EVENTS] & 1u << WIRE_EVENT_CPU;
 
 	/* before the first LEDGER, and while no CPU time is sampled, the engine is unknown */
-	return samples && !is_hosted(counter) ? TARGET_TIMERS_NOTE : "";
+	return samples && !session_is_hosted(counter) ? TARGET_TIMERS_NOTE : "";
 }
 
 /* ---- the pipe ------------------------------------------------------------------------------- */
 
-static void log_accounts(const struct target *t)
+static void session_log_accounts(const struct target *t)
 {
 	struct stream_counts c;
 
@@ -178,7 +178,7 @@ static void log_accounts(const struct target *t)
 	}
 }
 
-static void target_session_add_accounts(struct stream_accounts *a, const struct stream_accounts *b)
+static void session_add_accounts(struct stream_accounts *a, const struct stream_accounts *b)
 {
 	a->taken += b->taken;
 	a->taken_weight += b->taken_weight;
@@ -192,10 +192,10 @@ static void target_session_add_accounts(struct stream_accounts *a, const struct 
 	}
 }
 
-static void target_session_add_counts(struct stream_counts *a, const struct stream_counts *b)
+static void session_add_counts(struct stream_counts *a, const struct stream_counts *b)
 {
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-		target_session_add_accounts(&a->of[e], &b->of[e]);
+		session_add_accounts(&a->of[e], &b->of[e]);
 	a->bytes += b->bytes;
 	a->frames += b->frames;
 	a->ledger = b->ledger;
@@ -208,7 +208,7 @@ void target_counts(const struct target *t, struct stream_counts *ret)
 	*ret = t->past;
 	if (t->stream) {
 		stream_counts(t->stream, &now);
-		target_session_add_counts(ret, &now);
+		session_add_counts(ret, &now);
 	}
 }
 
@@ -232,7 +232,7 @@ void session_close(struct target *t)
 
 	session_log_end(t);
 	if (t->stream) {
-		log_accounts(t);
+		session_log_accounts(t);
 		session_report_ledger(t); /* the accounts since the last LEDGER */
 		target_counts(t, &c);
 		t->past = c;
@@ -248,7 +248,7 @@ void session_close(struct target *t)
 	t->recent = (struct target_recent){ 0 };
 }
 
-static void break_session(struct target *t, const struct fault *why)
+static void session_break(struct target *t, const struct fault *why)
 {
 	if (clock_mono_ns() - t->priv->session_mono_ns > STEADY_NS)
 		t->attempts = 0;
@@ -257,7 +257,7 @@ static void break_session(struct target *t, const struct fault *why)
 	target_fail(t, why);
 }
 
-static void finish_detach(struct target *t, const struct fault *why)
+static void session_finish_detach(struct target *t, const struct fault *why)
 {
 	if (why)
 		TARGET_LOG(WARNING, t, "target.detach", "pid=%d what=%s", t->jvm.pid,
@@ -268,19 +268,19 @@ static void finish_detach(struct target *t, const struct fault *why)
 	target_set_state(t, t->priv->leave_to, why);
 }
 
-static void target_session_end_session(struct target *t, const struct fault *why)
+static void session_fail(struct target *t, const struct fault *why)
 {
 	if (t->priv->ending)
 		target_end(t);
 	else if (t->state == TARGET_DRAINING)
-		finish_detach(t, NULL);
+		session_finish_detach(t, NULL);
 	else
-		break_session(t, why);
+		session_break(t, why);
 }
 
 /* An agent that was there already does not understand this daemon: without its secret the next
  * attempt, which follows soon, does not take it over but attaches. */
-static void replace_agent(struct target *t, struct fault *why)
+static void session_forget_agent(struct target *t, struct fault *why)
 {
 	if (!t->priv->taken_over)
 		return;
@@ -288,7 +288,7 @@ static void replace_agent(struct target *t, struct fault *why)
 	why->flags |= FAULT_RETRY_SOON;
 }
 
-static void target_session_feed(struct target *t, const uint8_t *buf, size_t len)
+static void session_feed(struct target *t, const uint8_t *buf, size_t len)
 {
 	struct fault f = { 0 };
 
@@ -297,21 +297,21 @@ static void target_session_feed(struct target *t, const uint8_t *buf, size_t len
 		if (f.code == EPERM) /* not our agent: the next attempt attaches */
 			secrets_forget(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
 		else if (f.code == EPROTONOSUPPORT)
-			replace_agent(t, &f);
-		target_session_end_session(t, &f);
+			session_forget_agent(t, &f);
+		session_fail(t, &f);
 	} else if (t->priv->got_bye) {
 		fault_set(&f, ESHUTDOWN, FAULT_AGENT, "the agent has ended");
-		target_session_end_session(t, &f);
+		session_fail(t, &f);
 	}
 }
 
-static void on_late(struct target *t)
+static void session_on_late(struct target *t)
 {
 	struct fault f = { .flags = FAULT_RETRY_SOON }; /* the agent sleeps until a command comes */
 
 	fault_set(&f, ETIMEDOUT, FAULT_STREAM,
 		  "the daemon did not read for so long that the agent paused itself");
-	target_session_end_session(t, &f);
+	session_fail(t, &f);
 }
 
 void session_stuck(struct target *t)
@@ -321,21 +321,21 @@ void session_stuck(struct target *t)
 	TARGET_LOG(WARNING, t, "target.stuck", "pid=%d", t->jvm.pid);
 	fault_set(&f, ETIMEDOUT, FAULT_STREAM,
 		  "its pipe does not answer: a read of it has not ended");
-	target_session_end_session(t, &f);
+	session_fail(t, &f);
 }
 
-static void on_closed(void *userdata)
+static void session_on_closed(void *userdata)
 {
 	struct target *t = userdata;
 	struct fault f = { 0 };
 
 	fault_set(&f, EPIPE, FAULT_AGENT, "the agent closed its pipe");
-	target_session_end_session(t, &f);
+	session_fail(t, &f);
 }
 
 /* The receiver has ended, because no process has the pipe open for writing any more, and all of it
  * has been read. Usually the JVM is ending, which its pidfd reports in a moment. */
-static void target_session_on_end(struct target *t)
+static void session_on_end(struct target *t)
 {
 	struct target_priv *p = t->priv;
 
@@ -345,19 +345,19 @@ static void target_session_on_end(struct target *t)
 	}
 	p->socket_source = loop_source_free(p->socket_source);
 	p->timer = loop_timer_free(p->timer);
-	(void)loop_timer_add(p->table->loop, CLOSED_GRACE_NS, 0, on_closed, t, &p->timer);
+	(void)loop_timer_add(p->table->loop, CLOSED_GRACE_NS, 0, session_on_closed, t, &p->timer);
 }
 
-static void on_unwritten(struct target *t)
+static void session_on_unwritten(struct target *t)
 {
 	if (t->state == TARGET_DRAINING && !t->priv->ending)
-		finish_detach(t, NULL);
+		session_finish_detach(t, NULL);
 	else
 		TARGET_LOG(WARNING, t, "target.control", "pid=%d error=\"the agent does not read\"",
 			   t->jvm.pid);
 }
 
-static void take_message(struct target *t, size_t *ret_len)
+static void session_read_message(struct target *t, size_t *ret_len)
 {
 	static uint8_t buf[RECEIVE_BYTES];
 	size_t len = 0;
@@ -367,38 +367,38 @@ static void take_message(struct target *t, size_t *ret_len)
 	switch (what) {
 	case RECEIVE_DATA:
 		gathering_on_message(t);
-		target_session_feed(t, buf, len);
+		session_feed(t, buf, len);
 		return;
 	case RECEIVE_LATE:
-		on_late(t);
+		session_on_late(t);
 		return;
 	case RECEIVE_UNWRITTEN:
-		on_unwritten(t);
+		session_on_unwritten(t);
 		return;
 	case RECEIVE_ANSWER:
 		if (t->priv->ending)
 			target_end(t);
 		return;
 	case -EPIPE:
-		target_session_on_end(t);
+		session_on_end(t);
 		return;
 	default:
 		return;
 	}
 }
 
-static void on_message(void *userdata, uint32_t events)
+static void session_on_message(void *userdata, uint32_t events)
 {
 	uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct target *t = userdata;
 	size_t len;
 
 	(void)events;
-	take_message(t, &len);
+	session_read_message(t, &len);
 	decoding_pay(t, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns, len);
 }
 
-static void on_ending_late(void *userdata)
+static void session_on_ending_late(void *userdata)
 {
 	target_end(userdata);
 }
@@ -413,17 +413,18 @@ bool session_end(struct target *t)
 	p->timer = loop_timer_free(p->timer);
 	decoding_drain(t);
 	receiver_ask(t);
-	return loop_timer_add(p->table->loop, ENDING_NS, 0, on_ending_late, t, &p->timer) == 0;
+	return loop_timer_add(p->table->loop, ENDING_NS, 0, session_on_ending_late, t, &p->timer) ==
+	       0;
 }
 
-static void on_no_hello(void *userdata)
+static void session_on_no_hello(void *userdata)
 {
 	struct target *t = userdata;
 	struct fault f = { 0 };
 
 	fault_set(&f, ETIMEDOUT, FAULT_HELLO, "the agent did not answer START within 5 s");
-	replace_agent(t, &f); /* an agent that was there may not understand START */
-	break_session(t, &f);
+	session_forget_agent(t, &f); /* an agent that was there may not understand START */
+	session_break(t, &f);
 }
 
 void session_open(struct target *t)
@@ -437,18 +438,20 @@ void session_open(struct target *t)
 	decoding_begin(t);
 	p->socket_source = loop_source_free(p->socket_source);
 	if (stream_new(&p->table->stream_ops, t, &t->stream) < 0 ||
-	    loop_add(p->table->loop, p->socket_fd, EPOLLIN, on_message, t, &p->socket_source) < 0)
+	    loop_add(p->table->loop, p->socket_fd, EPOLLIN, session_on_message, t,
+		     &p->socket_source) < 0)
 		log_err("target.session", "pid=%d error=\"out of memory\"", t->jvm.pid);
 	if (t->stream)
 		stream_expect(t->stream, p->secret);
-	(void)loop_timer_add(p->table->loop, HELLO_DEADLINE_NS, 0, on_no_hello, t, &p->timer);
+	(void)loop_timer_add(p->table->loop, HELLO_DEADLINE_NS, 0, session_on_no_hello, t,
+			     &p->timer);
 	other_profilers_watch(t);
 }
 
 void target_give_up(struct target *t, const struct fault *why)
 {
 	if (t->stream)
-		target_session_end_session(t, why);
+		session_fail(t, why);
 }
 
 /* ---- commands ------------------------------------------------------------------------------- */
@@ -464,15 +467,15 @@ int target_start(struct target *t, uint64_t interval_ns, bool no_budget)
 	return receiver_write(t, frame, (size_t)len);
 }
 
-static void on_no_bye(void *userdata)
+static void session_on_no_bye(void *userdata)
 {
 	struct fault f = { 0 };
 
 	fault_set(&f, ETIMEDOUT, FAULT_AGENT, "the agent did not answer DETACH within 5 s");
-	finish_detach(userdata, &f);
+	session_finish_detach(userdata, &f);
 }
 
-static void send_detach(struct target *t)
+static void session_send_detach(struct target *t)
 {
 	uint8_t frame[WIRE_FRAME_MAX];
 	struct wire_writer w;
@@ -483,10 +486,10 @@ static void send_detach(struct target *t)
 	target_set_state(t, TARGET_DRAINING, NULL);
 	decoding_detach(t);
 	t->priv->timer = loop_timer_free(t->priv->timer);
-	(void)loop_timer_add(t->priv->table->loop, DRAIN_DEADLINE_NS, 0, on_no_bye, t,
+	(void)loop_timer_add(t->priv->table->loop, DRAIN_DEADLINE_NS, 0, session_on_no_bye, t,
 			     &t->priv->timer);
 	if (receiver_write(t, frame, len) < 0)
-		finish_detach(t, NULL);
+		session_finish_detach(t, NULL);
 }
 
 void target_leave(struct target *t, enum target_state to, const struct fault *why)
@@ -502,7 +505,7 @@ void target_leave(struct target *t, enum target_state to, const struct fault *wh
 	else if (t->state == TARGET_FOUND || t->state == TARGET_FAILED)
 		session_leave_idle(t);
 	if (t->state == TARGET_STREAMING && !t->priv->ending)
-		send_detach(t);
+		session_send_detach(t);
 	else if (t->state == TARGET_INJECTING)
 		t->priv->leave = true; /* an attempt cannot be undone halfway, and ends soon */
 }

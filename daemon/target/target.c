@@ -136,12 +136,12 @@ struct targets *targets_free(struct targets *table)
 	return NULL;
 }
 
-static void on_remembered_long_enough(void *userdata)
+static void target_on_remembered_long_enough(void *userdata)
 {
 	target_forget(userdata);
 }
 
-static struct target *oldest_remembered(struct targets *table)
+static struct target *target_oldest_remembered(struct targets *table)
 {
 	struct target *t = table->first, *oldest = NULL;
 
@@ -163,19 +163,19 @@ static void target_remember(struct target *t)
 	table->count--;
 	t->priv->tenant->targets--;
 	table->remembered++;
-	(void)loop_timer_add(table->loop, REMEMBER_NS - GONE_KEEP_NS, 0, on_remembered_long_enough,
-			     t, &t->priv->timer);
+	(void)loop_timer_add(table->loop, REMEMBER_NS - GONE_KEEP_NS, 0,
+			     target_on_remembered_long_enough, t, &t->priv->timer);
 	if (table->remembered > REMEMBER_MAX)
-		target_forget(oldest_remembered(table));
+		target_forget(target_oldest_remembered(table));
 }
 
-static void on_gone_long_enough(void *userdata)
+static void target_on_gone_long_enough(void *userdata)
 {
 	target_remember(userdata);
 }
 
 /* If many JVMs end, only the last GONE_KEEP_MAX are kept with all of their data. */
-static void bound_gone(struct targets *table)
+static void target_limit_gone(struct targets *table)
 {
 	struct target *oldest = NULL;
 	unsigned n = 0;
@@ -192,7 +192,7 @@ static void bound_gone(struct targets *table)
 }
 
 /* The process has ended; its last events may still be in the pipe. */
-static void on_pidfd(void *userdata, uint32_t events)
+static void target_on_pidfd(void *userdata, uint32_t events)
 {
 	struct target *t = userdata;
 
@@ -219,9 +219,9 @@ void target_end(struct target *t)
 	secrets_forget(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
 	exit_look(t);
 	targets_review_soon(t->priv->table, 0); /* another JVM may get its place */
-	(void)loop_timer_add(t->priv->table->loop, GONE_KEEP_NS, 0, on_gone_long_enough, t,
+	(void)loop_timer_add(t->priv->table->loop, GONE_KEEP_NS, 0, target_on_gone_long_enough, t,
 			     &t->priv->timer);
-	bound_gone(t->priv->table);
+	target_limit_gone(t->priv->table);
 	targets_inject_next(t->priv->table);
 }
 
@@ -253,9 +253,9 @@ static int target_watch(struct target *t)
 	int r;
 
 	p->pidfd = (int)syscall(SYS_pidfd_open, t->jvm.pid, 0);
-	r = p->pidfd < 0
-		    ? -errno
-		    : loop_add(p->table->loop, p->pidfd, EPOLLIN, on_pidfd, t, &p->pidfd_source);
+	r = p->pidfd < 0 ? -errno
+			 : loop_add(p->table->loop, p->pidfd, EPOLLIN, target_on_pidfd, t,
+				    &p->pidfd_source);
 	/* the pid may have been reused between discovery's look and pidfd_open() */
 	if (r == 0 && !proc_lives(t->jvm.pid, t->jvm.start_time)) {
 		p->pidfd_source = loop_source_free(p->pidfd_source);

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static bool may_begin(const struct target *t)
+static bool turns_may_begin(const struct target *t)
 {
 	return t->priv->queued && (t->state == TARGET_FOUND || t->state == TARGET_FAILED) &&
 	       t->priv->tenant->injectors < TENANT_INJECTORS;
@@ -50,7 +50,7 @@ struct target *turns_next(const struct targets *table)
 		return NULL;
 	/* the table is in the order of arrival, so the first target of a tenant wins */
 	for (struct target *t = table->first; t; t = t->priv->next)
-		if (may_begin(t) && (!next || turns_comes_before(t, next)))
+		if (turns_may_begin(t) && (!next || turns_comes_before(t, next)))
 			next = t;
 	return next;
 }
