@@ -19,7 +19,7 @@ struct host {
 	const struct config *config;
 	struct worker *worker;
 	struct targets *targets;
-	struct look *look; /* NULL = this process looks by itself */
+	struct look *look; /* NULL = this process examines JVMs itself, without kindling-look */
 	struct discovery *discovery; /* NULL = not wanted, or shutting down */
 	struct names *names; /* NULL = the container runtime is not asked */
 	struct live *live;

@@ -15,7 +15,8 @@
 
 /* At the first sample: counts what the process has used since the previous daemon as not
  * sampled. false: there was no previous one. */
-static bool book_gap(struct host *h, struct target *t, struct host_entry *e, struct host_cpu *now)
+static bool process_cpu_count_gap(struct host *h, struct target *t, struct host_entry *e,
+				  struct host_cpu *now)
 {
 	struct gaps_last last;
 
@@ -54,7 +55,7 @@ void host_take_cpu(struct host *h, struct target *t)
 		live_add_cpu(e->source, now.ns - e->cpu.ns, e->cpu.real_ns, now.real_ns);
 	}
 	if (!e->cpu.known)
-		booked = book_gap(h, t, e, &now);
+		booked = process_cpu_count_gap(h, t, e, &now);
 	e->cpu = now;
 	/* a daemon that is killed before its first second has ended has sampled from here on */
 	if (!booked)

@@ -44,7 +44,7 @@ static int ask_more(struct recording *r, struct target *t)
 			    !r->keep_budget);
 }
 
-static void want_nothing(struct target *t)
+static void recording_want_nothing(struct target *t)
 {
 	t->wanted_events = 0;
 	t->wanted_lock_min_ns = 0;
@@ -53,9 +53,9 @@ static void want_nothing(struct target *t)
 }
 
 /* Sends a START with the settings' events and intervals instead of the recording's. */
-static void ask_less(struct recording *r, struct target *t)
+static void recording_ask_settings(struct recording *r, struct target *t)
 {
-	want_nothing(t);
+	recording_want_nothing(t);
 	(void)target_start(t, r->host->config->cpu_interval_ns, false);
 }
 
@@ -95,7 +95,7 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 	live_tap_profile(r->tap)->no_budget = !o->keep_budget;
 	error = ask_more(r, t);
 	if (error < 0) {
-		want_nothing(t);
+		recording_want_nothing(t);
 		live_tap_free(r->tap);
 		free(r);
 		return error;
@@ -112,7 +112,7 @@ void recording_end(struct recording *r)
 		return;
 	r->ended = true;
 	if (t)
-		ask_less(r, t);
+		recording_ask_settings(r, t);
 	if (t && t->stream) {
 		host_take_accounts(r->host, t);
 		host_take_cpu(r->host, t);

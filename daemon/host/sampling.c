@@ -106,7 +106,7 @@ uint64_t host_sampling_wanted(struct host_sampling *s, const struct host_samplin
 /* The host engine's parameters for @t, from the agent's LEDGER. The agent may choose a longer
  * interval than its START asked for, but no shorter one: the shortest of all targets determines how
  * often every CPU ticks. */
-static struct host_engine_target words_of(const struct target *t)
+static struct host_engine_target host_sampling_parameters(const struct target *t)
 {
 	struct host_engine_target want;
 	struct stream_counts c;
@@ -122,7 +122,7 @@ static struct host_engine_target words_of(const struct target *t)
 
 /* Makes the off-CPU engine send signals to the agent of @t, if that collects the event and so
  * understands them. */
-static void follow_offcpu(struct host_sampling *s, const struct target *t)
+static void host_sampling_follow_offcpu(struct host_sampling *s, const struct target *t)
 {
 	int r;
 
@@ -139,7 +139,7 @@ static void follow_offcpu(struct host_sampling *s, const struct target *t)
 
 void host_sampling_follow(struct host_sampling *s, struct target *t, struct host_sampling_target *e)
 {
-	struct host_engine_target want = words_of(t);
+	struct host_engine_target want = host_sampling_parameters(t);
 	int r = -EOPNOTSUPP;
 
 	if (t->state != TARGET_STREAMING || !t->host_interval_ns || !want.signo) {
@@ -151,7 +151,7 @@ void host_sampling_follow(struct host_sampling *s, struct target *t, struct host
 	if (s->engine)
 		r = host_engine_set(s->engine, t->jvm.pid, &want);
 	if (r == 0)
-		follow_offcpu(s, t);
+		host_sampling_follow_offcpu(s, t);
 	if (r == 0 || e->timers_only)
 		return;
 	log_warn("host_engine.target", "pid=%d error=%s", t->jvm.pid, log_str(strerror(-r)));

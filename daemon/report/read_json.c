@@ -524,8 +524,8 @@ static int json_rows(struct json_reader *j, const uint32_t *threads, const uint3
 	return 0;
 }
 
-/* Moves the counters of processes, which were stored at the first event, to the event that the
- * file named. */
+/* Moves the counters of processes to the file's event; while that was not known they were stored
+ * under the first event. */
 static void json_accounts(struct json_reader *j)
 {
 	struct profile_process *q = (struct profile_process *)(uintptr_t)j->p->processes;

@@ -188,7 +188,7 @@ static size_t tenant_bytes(const struct timelines *p, uint64_t tenant)
 }
 
 /* The timeline that must drop a chunk: the largest one of the tenant that takes the most memory. */
-static struct timeline *who_gives(const struct timelines *p)
+static struct timeline *timeline_largest(const struct timelines *p)
 {
 	struct timeline *most = NULL;
 	size_t tenant_most = 0;
@@ -212,7 +212,7 @@ void timelines_tick(struct timelines *p, uint64_t now_ns)
 		timeline_weigh(t);
 	}
 	while (timelines_bytes(p) > p->bytes_max) {
-		struct timeline *t = who_gives(p);
+		struct timeline *t = timeline_largest(p);
 
 		if (!t || !drop_oldest(t))
 			return;

@@ -164,7 +164,7 @@ int sink_encode_halves(struct sink *s, const struct sink_interval *in, sink_part
 	struct sink_interval part = *in;
 	int r = encode_some(in->profile, in->events, -1, &p);
 
-	/* the way to the part: the bits below its highest one */
+	/* the bits of in->part below the highest one select the half at each split */
 	for (int bit = 30 - __builtin_clz(in->part); bit >= 0 && r == 0; bit--)
 		r = encode_half(&p, in->part >> bit & 1);
 	if (r < 0)

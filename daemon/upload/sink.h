@@ -188,8 +188,8 @@ int sink_encode_report(struct sink *s, const struct sink_interval *in);
  */
 int sink_encode_parts(struct sink *s, const struct sink_interval *in, unsigned events,
 		      unsigned word, sink_part_fn *fn);
-/* Makes the halves of the part in->part; in->profile has all rows of in->events. -EMSGSIZE: the
- * part has fewer than two rows. */
+/* Splits the part in->part of an interval in two and encodes both halves; in->profile has all rows
+ * of in->events. 0, -EMSGSIZE: the part has fewer than two rows; or another -errno. */
 int sink_encode_halves(struct sink *s, const struct sink_interval *in, sink_part_fn *fn);
 /* Is a body of @len bytes, made from the rows of @p, larger than the server has been seen to
  * accept? */

@@ -209,7 +209,7 @@ static void take_one(struct sink_take *t, const struct source_process *who)
 	in.profile = p;
 	in.process = &p->processes[0];
 	r = s->type->encode(s, &in);
-	/* samples that are in no body */
+	/* counts samples that have become part of no body as lost */
 	if (t->taken + t->held - before < samples)
 		take_lose(t, samples - (t->taken + t->held - before));
 	if (r < 0 && !s->error[0])
