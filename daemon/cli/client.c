@@ -82,7 +82,7 @@ static bool is_denied(CURLcode code, long os_error)
 	return code == CURLE_COULDNT_CONNECT && (os_error == EACCES || os_error == EPERM);
 }
 
-static void say_unreachable(CURLcode code, long os_error)
+static void client_print_unreachable(CURLcode code, long os_error)
 {
 	const char *advice =
 		"Start it with: sudo systemctl start kindlingd   (or in the foreground: sudo kindlingd). If it uses another socket, add --socket PATH";
@@ -107,7 +107,7 @@ static void say_unreachable(CURLcode code, long os_error)
 }
 
 /* Prints the JVMs that an error lists, one in each line. */
-static void say_targets(const cJSON *json)
+static void client_print_targets(const cJSON *json)
 {
 	const cJSON *t;
 
@@ -126,7 +126,7 @@ static void say_targets(const cJSON *json)
 			json_number_of(json, "more"));
 }
 
-static void say_refusal(const struct reply *r)
+static void client_print_refusal(const struct reply *r)
 {
 	cJSON *json = r->body ? cJSON_Parse(r->body) : NULL;
 	const char *text = json_text_of(json, "error");
@@ -138,7 +138,7 @@ static void say_refusal(const struct reply *r)
 		fprintf(stderr, "kindlingd refused the request (HTTP %ld) without a reason",
 			r->status);
 	fputc('\n', stderr);
-	say_targets(json);
+	client_print_targets(json);
 	cJSON_Delete(json);
 }
 
@@ -178,10 +178,10 @@ static int client_request_once(const char *method, const char *path, const char 
 	if (saying == SAY_NOTHING) {
 		ret->denied = is_denied(code, os_error);
 	} else if (code == CURLE_OK) {
-		say_refusal(ret);
+		client_print_refusal(ret);
 	} else if (saying == SAY_ALL || code != CURLE_COULDNT_CONNECT ||
 		   is_denied(code, os_error)) {
-		say_unreachable(code, os_error);
+		client_print_unreachable(code, os_error);
 	}
 	reply_free(ret);
 	if (code == CURLE_OK)
@@ -296,12 +296,12 @@ int client_stream(const char *path, bool (*on_line)(void *userdata, const char *
 	curl_easy_getinfo(c, CURLINFO_OS_ERRNO, &os_error);
 	curl_easy_cleanup(c);
 	if (l.partial.status >= 400) {
-		say_refusal(&l.partial);
+		client_print_refusal(&l.partial);
 		r = CLI_FAILED;
 	} else if (l.ended || cli_interrupted) {
 		r = CLI_OK;
 	} else if (l.partial.status == 0) {
-		say_unreachable(code, os_error);
+		client_print_unreachable(code, os_error);
 		r = CLI_NO_DAEMON;
 	} else {
 		fputs("kindling: kindlingd has ended; run this command again when it is back\n",

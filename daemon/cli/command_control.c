@@ -92,7 +92,7 @@ static bool is_final(const struct wish *wish, const cJSON *t)
 	       (!cJSON_IsNumber(json_get(t, "retry_in_s")) || json_number_of(t, "attempts") >= 3);
 }
 
-static void command_control_say(const struct wish *wish, const cJSON *t)
+static void command_control_print(const struct wish *wish, const cJSON *t)
 {
 	const char *state = json_text_of(t, "state");
 	bool done = wish->reached(state);
@@ -116,7 +116,7 @@ static int command_control_conclude(const struct wish *wish, const cJSON *t, boo
 	if (text)
 		puts(text);
 	if (!json || r != CLI_OK)
-		command_control_say(wish, t);
+		command_control_print(wish, t);
 	free(text);
 	return r;
 }

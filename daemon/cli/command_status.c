@@ -273,10 +273,10 @@ static void command_status_put_target(struct table *table, const cJSON *t, size_
 
 /* ---- below the table ------------------------------------------------------------------------ */
 
-static void command_status_say(FILE *to, size_t width, const char *fmt, ...)
+static void command_status_print_wrapped(FILE *to, size_t width, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void command_status_say(FILE *to, size_t width, const char *fmt, ...)
+static void command_status_print_wrapped(FILE *to, size_t width, const char *fmt, ...)
 {
 	char text[2048];
 	va_list ap;
@@ -299,8 +299,9 @@ static void print_blocked(FILE *to, const cJSON *blocked, size_t width)
 		struct tm tm;
 
 		strftime(when, sizeof(when), "%F %H:%M", localtime_r(&until, &tm));
-		command_status_say(to, width, "Not profiled until %s: %s, because %s.", when,
-				   json_text_of(b, "cohort"), json_text_of(b, "reason"));
+		command_status_print_wrapped(to, width, "Not profiled until %s: %s, because %s.",
+					     when, json_text_of(b, "cohort"),
+					     json_text_of(b, "reason"));
 	}
 }
 
@@ -325,10 +326,11 @@ static void print_sum(FILE *to, const cJSON *status, size_t width)
 	}
 	if (ended)
 		snprintf(more, sizeof(more), "; %d %s ended", ended, ended == 1 ? "has" : "have");
-	command_status_say(to, width, "%d of %d JVM%s streaming%s", streaming, living,
-			   living == 1 ? "" : "s", more);
-	command_status_say(to, width, "%.0f samples taken = %.0f delivered + %.0f dropped", taken,
-			   delivered, dropped);
+	command_status_print_wrapped(to, width, "%d of %d JVM%s streaming%s", streaming, living,
+				     living == 1 ? "" : "s", more);
+	command_status_print_wrapped(to, width,
+				     "%.0f samples taken = %.0f delivered + %.0f dropped", taken,
+				     delivered, dropped);
 }
 
 /* Prints where CPU samples come from, and what that costs or cannot do. */
@@ -338,16 +340,18 @@ static void print_engine(FILE *to, const cJSON *engine, size_t width)
 	double cost_ns = json_number_of(engine, "tick_cost_ns");
 
 	if (*json_text_of(engine, "note"))
-		command_status_say(to, width, "CPU samples: %s; no clocks on the CPUs: %s",
-				   json_text_of(engine, "note"), json_text_of(engine, "why"));
+		command_status_print_wrapped(
+			to, width, "CPU samples: %s; no clocks on the CPUs: %s",
+			json_text_of(engine, "note"), json_text_of(engine, "why"));
 	else if (interval_ns > 0 && cost_ns > 0)
-		command_status_say(
+		command_status_print_wrapped(
 			to, width,
 			"CPU samples: each CPU has a tick every %.3g ms, which costs %.1f us, %.2f %% of it",
 			interval_ns / 1e6, cost_ns / 1e3, 100 * cost_ns / interval_ns);
 	else if (interval_ns > 0)
-		command_status_say(to, width, "CPU samples: each CPU has a tick every %.3g ms",
-				   interval_ns / 1e6);
+		command_status_print_wrapped(to, width,
+					     "CPU samples: each CPU has a tick every %.3g ms",
+					     interval_ns / 1e6);
 }
 
 /* Prints "time off the CPU: intervals of 1 ms and more, 0.04 % of the CPUs for 1800 context
@@ -357,15 +361,15 @@ static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 	const char *state = json_text_of(offcpu, "state");
 
 	if (strcmp(state, "refused") == 0)
-		command_status_say(to, width, "time off the CPU is not measured: %s",
-				   json_text_of(offcpu, "why"));
+		command_status_print_wrapped(to, width, "time off the CPU is not measured: %s",
+					     json_text_of(offcpu, "why"));
 	else if (strcmp(state, "resting") == 0)
-		command_status_say(
+		command_status_print_wrapped(
 			to, width,
 			"time off the CPU is not measured for a minute: %.0f context switches a second are too many",
 			json_number_of(offcpu, "switches_per_s"));
 	else if (strcmp(state, "on") == 0)
-		command_status_say(
+		command_status_print_wrapped(
 			to, width,
 			"time off the CPU: intervals of %.3g ms and more, %.2g %% of the CPUs for %.0f context switches a second",
 			json_number_of(offcpu, "min_ns") / 1e6,
@@ -384,8 +388,8 @@ static void print_names(FILE *to, const cJSON *names, size_t width)
 		snprintf(without, sizeof(without), "; %.0f JVM%s went on without its answer",
 			 missed, missed > 1 ? "s" : "");
 	if (strcmp(json_text_of(names, "state"), "failing") == 0)
-		command_status_say(to, width, "names of pods (names.cri): %s%s",
-				   json_text_of(names, "why"), without);
+		command_status_print_wrapped(to, width, "names of pods (names.cri): %s%s",
+					     json_text_of(names, "why"), without);
 }
 
 static void print_daemon(FILE *to, const cJSON *status, size_t width)
@@ -407,22 +411,23 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 		snprintf(time, sizeof(time), "%.0f min", up / 60);
 	else
 		snprintf(time, sizeof(time), "%.0f h", up / 3600);
-	command_status_say(to, width, "kindlingd %s, up %s, finds JVMs by %s%s%s%s",
-			   json_text_of(status, "version"), time, bpf ? "BPF" : "scanning /proc",
-			   *why ? " (without BPF: " : "", why, *why ? ")" : "");
+	command_status_print_wrapped(to, width, "kindlingd %s, up %s, finds JVMs by %s%s%s%s",
+				     json_text_of(status, "version"), time,
+				     bpf ? "BPF" : "scanning /proc", *why ? " (without BPF: " : "",
+				     why, *why ? ")" : "");
 	print_blocked(to, json_get(status, "blocked"), width);
 	if (denied > 0)
-		command_status_say(
+		command_status_print_wrapped(
 			to, width,
 			"%.0f process%s called java cannot be inspected, because the kernel does not let kindlingd read %s "
 			"memory map: it lacks CAP_SYS_PTRACE, or a security module forbids it",
 			denied, denied > 1 ? "es" : "", denied > 1 ? "their" : "its");
 	if (*history)
-		command_status_say(to, width, "%s", history);
+		command_status_print_wrapped(to, width, "%s", history);
 	if (*note)
-		command_status_say(to, width, "kernel frames: %s", note);
+		command_status_print_wrapped(to, width, "kernel frames: %s", note);
 	if (*filters)
-		command_status_say(to, width, "seccomp filters: %s", filters);
+		command_status_print_wrapped(to, width, "seccomp filters: %s", filters);
 	print_names(to, json_get(status, "names"), width);
 	print_engine(to, engine, width);
 	print_offcpu_engine(to, json_get(status, "offcpu"), width);
@@ -465,19 +470,20 @@ static void command_status_print_sinks(FILE *to, const cJSON *status, size_t wid
 		double dropped = 0, oldest = json_number_of(s, "oldest_s");
 
 		cJSON_ArrayForEach(cause, json_get(s, "dropped")) dropped += cause->valuedouble;
-		command_status_say(
+		command_status_print_wrapped(
 			to, width,
 			"sink %s (%s): %.0f taken = %.0f delivered + %.0f spooled + %.0f unconfirmed + %.0f dropped",
 			json_text_of(s, "name"), json_text_of(s, "type"),
 			json_number_of(s, "taken"), json_number_of(s, "delivered"),
 			json_number_of(s, "spooled"), json_number_of(s, "unconfirmed"), dropped);
-		cJSON_ArrayForEach(cause, json_get(s, "dropped")) command_status_say(
+		cJSON_ArrayForEach(cause, json_get(s, "dropped")) command_status_print_wrapped(
 			to, width, "  dropped, %s: %.0f", cause->string, cause->valuedouble);
 		if (oldest > 0)
-			command_status_say(to, width, "  the oldest undelivered one is %.0f s old",
-					   oldest);
+			command_status_print_wrapped(
+				to, width, "  the oldest undelivered one is %.0f s old", oldest);
 		if (*json_text_of(s, "last_error"))
-			command_status_say(to, width, "  %s", json_text_of(s, "last_error"));
+			command_status_print_wrapped(to, width, "  %s",
+						     json_text_of(s, "last_error"));
 	}
 }
 

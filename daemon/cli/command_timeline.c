@@ -117,7 +117,7 @@ static double command_timeline_events(const cJSON *json, const char *kind)
 }
 
 /* Prints "timeline.html: 5,120 samples, 31 waits. Open it in a browser." */
-static void command_timeline_say(const char *output, const cJSON *json, int format)
+static void command_timeline_print_result(const char *output, const cJSON *json, int format)
 {
 	double lost = 0, unseen;
 	const cJSON *sum;
@@ -166,7 +166,7 @@ static int command_timeline_write(const char *output, const struct reply *reply,
 	r = write_file(output, made ? made : reply->body, len);
 	free(made);
 	if (r == CLI_OK)
-		command_timeline_say(output, json, format);
+		command_timeline_print_result(output, json, format);
 	return r;
 }
 

@@ -27,7 +27,7 @@ static int read_moment(const char *command, const char *option, const char *word
 }
 
 /* Says that a time of day later than now was taken as yesterday's. */
-static void say_yesterday(const char *option, const char *word, uint64_t now_ns, uint64_t ns)
+static void span_note_yesterday(const char *option, const char *word, uint64_t now_ns, uint64_t ns)
 {
 	char date[32], now[32];
 
@@ -62,11 +62,11 @@ static int add_range(char *path, size_t size, const struct span_words *w)
 		return r;
 	if (from > now)
 		return refuse_future(w->command, from, now);
-	say_yesterday("--from", w->from, now, from);
+	span_note_yesterday("--from", w->from, now, from);
 	if (to < from && !strpbrk(w->to, "@-"))
 		to = now; /* --to 14:10 at 14:07 means now */
 	else
-		say_yesterday("--to", w->to, now, to);
+		span_note_yesterday("--to", w->to, now, to);
 	if (from >= to)
 		return cli_wrong(w->command, "--from is not before --to");
 	snprintf(text, sizeof(text), "%" PRIu64, from);

@@ -74,7 +74,7 @@ static void run_append(void *userdata)
 }
 
 /* Logs one line when the history stops, and one when it goes on. */
-static void say_result(struct host *h, int result)
+static void history_log_result(struct host *h, int result)
 {
 	bool was = h->stands_still;
 	struct store_counts c;
@@ -97,7 +97,7 @@ static void done_append(void *userdata)
 	struct append_job *job = userdata;
 
 	job->host->appending--;
-	say_result(job->host, job->result);
+	history_log_result(job->host, job->result);
 	if (job->result < 0)
 		note_not_stored(job->host, job->window);
 	profile_free(job->window);

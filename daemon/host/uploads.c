@@ -127,7 +127,7 @@ static void uploads_report_recorded(void *userdata, const struct upload_recorded
 }
 
 /* false: the message is no request for a recording. */
-static bool uploads_on_wish(struct uploads *u, const void *message, size_t len)
+static bool uploads_on_request(struct uploads *u, const void *message, size_t len)
 {
 	struct upload_record ask;
 
@@ -151,7 +151,7 @@ static void uploads_on_answer(void *userdata, uint32_t events)
 	(void)events;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n > 0 && uploads_on_wish(u, &a, (size_t)n))
+	if (n > 0 && uploads_on_request(u, &a, (size_t)n))
 		return;
 	if (n < (ssize_t)head || a.len >= sizeof(a.text) || (size_t)n != head + a.len + 1) {
 		uploads_close(u); /* it has ended, or has sent something invalid */
@@ -232,7 +232,7 @@ static void uploads_stop(struct uploads *u)
 	u->kill_mono_ns = clock_mono_ns() + END_NS;
 }
 
-static void uploads_tell(struct uploads *u)
+static void uploads_send_tick(struct uploads *u)
 {
 	struct host *h = u->host;
 	struct upload_question q = { .ask = UPLOAD_TICK,
@@ -255,7 +255,7 @@ void uploads_on_second(struct host *h)
 	if (u->wanted)
 		wanted_on_second(u->wanted);
 	if (u->fd >= 0) {
-		uploads_tell(u);
+		uploads_send_tick(u);
 	} else if (u->pid) {
 		if (u->kill_mono_ns && now > u->kill_mono_ns)
 			warden_kill(u->pid);

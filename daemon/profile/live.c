@@ -181,7 +181,7 @@ static void live_close_all(struct live *l)
 	forget_seconds(l, UINT64_MAX);
 }
 
-static void tell_second(struct live *l, const struct live_recent *w, struct live_second *s)
+static void live_report_second(struct live *l, const struct live_recent *w, struct live_second *s)
 {
 	uint64_t begin = w->begin_real_ns + (uint64_t)(s - w->seconds) * LIVE_SLICE_NS;
 	struct profile view;
@@ -193,7 +193,7 @@ static void tell_second(struct live *l, const struct live_recent *w, struct live
 	live_view_free(&view);
 }
 
-static void tell_slices(struct live *l)
+static void live_report_slices(struct live *l)
 {
 	for (int i = 0; i < LIVE_RECENT && l->on_slice; i++) {
 		struct live_recent *w = &l->recent[i];
@@ -202,7 +202,7 @@ static void tell_slices(struct live *l)
 			continue;
 		for (unsigned k = 0; k < LIVE_SECONDS; k++)
 			if (w->seconds[k].told != w->seconds[k].changes)
-				tell_second(l, w, &w->seconds[k]);
+				live_report_second(l, w, &w->seconds[k]);
 	}
 }
 
@@ -221,7 +221,7 @@ void live_tick(struct live *l, uint64_t real_ns)
 	}
 	while (l->open_from < due)
 		close_window(l, l->open_from);
-	tell_slices(l);
+	live_report_slices(l);
 }
 
 struct live *live_free(struct live *l)

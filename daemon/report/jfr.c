@@ -80,7 +80,7 @@ static size_t begin_event(struct jfr *j, enum jfr_type type, uint64_t after_ns)
 	return at;
 }
 
-static void put_who(struct jfr *j, const struct profile_row *r)
+static void jfr_put_thread_and_stack(struct jfr *j, const struct profile_row *r)
 {
 	jfr_u64(j->t, r->thread + 1ull);
 	jfr_u64(j->t, jfr_stack_of(j, r) + 1ull);
@@ -164,7 +164,7 @@ static void put_cpu_time(struct jfr *j, const struct profile_row *r, uint64_t sp
 {
 	size_t at = begin_event(j, JFR_CPU_TIME, span_ns / 2);
 
-	put_who(j, r);
+	jfr_put_thread_and_stack(j, r);
 	jfr_u64(j->t, r->samples);
 	jfr_u64(j->t, r->weight);
 	jfr_put_ids(j, r);
@@ -186,7 +186,7 @@ static void put_execution_samples(struct jfr *j, const struct profile_row *r, ui
 	for (; j->carried_ns >= interval_ns && !j->t->failed; j->carried_ns -= interval_ns) {
 		size_t at = begin_event(j, JFR_EXECUTION_SAMPLE, moment_ns(j->n++, span_ns));
 
-		put_who(j, r);
+		jfr_put_thread_and_stack(j, r);
 		jfr_u64(j->t, 0); /* STATE_DEFAULT */
 		jfr_end(j->t, at);
 	}
@@ -208,7 +208,7 @@ static void jfr_put_one(struct jfr *j, const struct profile_row *r, uint64_t wei
 
 	if (is_wait)
 		jfr_u64(j->t, weight);
-	put_who(j, r);
+	jfr_put_thread_and_stack(j, r);
 	jfr_u64(j->t, jfr_class_of(j, r));
 	for (int i = 0; is_wait && i < zeros[r->wait]; i++)
 		jfr_u64(j->t, 0);
@@ -231,7 +231,7 @@ static void jfr_put_interval(struct jfr *j, const struct profile_row *r, uint64_
 	size_t at = begin_event(j, JFR_OFFCPU, after_ns);
 
 	jfr_u64(j->t, weight);
-	put_who(j, r);
+	jfr_put_thread_and_stack(j, r);
 	jfr_string(j->t, jfr_reason_of(j, r));
 	jfr_put_ids(j, r);
 	jfr_end(j->t, at);
@@ -241,7 +241,7 @@ static void jfr_put_intervals(struct jfr *j, const struct profile_row *r, uint64
 {
 	size_t at = begin_event(j, JFR_OFFCPU_TIME, span_ns / 2);
 
-	put_who(j, r);
+	jfr_put_thread_and_stack(j, r);
 	jfr_string(j->t, jfr_reason_of(j, r));
 	jfr_u64(j->t, r->samples);
 	jfr_u64(j->t, r->weight);
@@ -254,7 +254,7 @@ static void jfr_put_sum(struct jfr *j, const struct profile_row *r, uint64_t spa
 	size_t at = begin_event(j, r->event == WIRE_EVENT_LOCK ? JFR_WAIT_TIME : JFR_ALLOCATED,
 				span_ns / 2);
 
-	put_who(j, r);
+	jfr_put_thread_and_stack(j, r);
 	jfr_u64(j->t, jfr_class_of(j, r));
 	jfr_u64(j->t, r->samples);
 	jfr_u64(j->t, r->weight);

@@ -33,7 +33,7 @@ static void free_everybody(struct everybody *all)
 	store_processes_free(all->stored, all->n_stored);
 }
 
-static int add_who(struct everybody *all, const struct who *who)
+static int history_add_process(struct everybody *all, const struct who *who)
 {
 	for (uint32_t i = 0; i < all->n; i++)
 		if (all->list[i].pid == who->pid && all->list[i].start_time == who->start_time)
@@ -65,7 +65,7 @@ static int find_everybody(struct host *h, uint64_t from, uint64_t to, struct eve
 			t->labels ? t->labels : "", t->state != TARGET_GONE
 		};
 
-		r = add_who(all, &who);
+		r = history_add_process(all, &who);
 	}
 	if (r == 0 && host_store(h))
 		r = store_processes(host_store(h), from, to, &all->stored, &all->n_stored);
@@ -74,7 +74,7 @@ static int find_everybody(struct host *h, uint64_t from, uint64_t to, struct eve
 		const struct who who = { p->pid,       p->start_time, p->name,	 p->container_id,
 					 p->container, p->pod,	      p->labels, false };
 
-		r = add_who(all, &who);
+		r = history_add_process(all, &who);
 	}
 	return r;
 }

@@ -80,7 +80,7 @@ WRONG_ACCOUNTS(wrong_weights, taken_weight, written_weight, weight)
 
 /* Attributes what the agent has dropped for want of room since the last LEDGER to the held-back
  * reader. @now has been checked: no counter has decreased. */
-static void book_quota(struct stream *s, const struct wire_ledger *now)
+static void accounts_add_quota(struct stream *s, const struct wire_ledger *now)
 {
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
 		for (int i = 0; i < ACCOUNTS_FULL_COUNT; i++) {
@@ -115,7 +115,7 @@ int accounts_on_ledger(struct stream *s, const struct wire_frame *frame, struct 
 					 wire_event_names[e], wrong);
 	}
 	if (s->held_back)
-		book_quota(s, &l);
+		accounts_add_quota(s, &l);
 	c->ledger = l;
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		s->at_ledger[e].n = accounts_came(&c->of[e]);

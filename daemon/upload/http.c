@@ -112,7 +112,7 @@ static void http_take_headers(struct http_transfer *t)
 }
 
 /* The server's message as one line. */
-static void http_say(const char *text, char *to, size_t size)
+static void http_copy_text(const char *text, char *to, size_t size)
 {
 	size_t n = 0;
 
@@ -179,7 +179,7 @@ static void http_over(struct multi_transfer *multi, CURLcode code)
 		t->answer.body[t->answer.len] = '\0';
 		f->only_reset = false;
 		http_take_headers(t);
-		http_say(t->answer.body, words, sizeof(words));
+		http_copy_text(t->answer.body, words, sizeof(words));
 		snprintf(why, sizeof(why), "HTTP %ld%s%s", t->answer.status, *words ? ": " : "",
 			 words);
 		if (t->on_answer)

@@ -292,7 +292,7 @@ static void sink_test_over(struct sink *s, bool ok, const char *why)
 	s->upload->on_test(s->upload, s, ok, why);
 }
 
-static void sink_say(struct sink *s, const char *why)
+static void sink_set_error(struct sink *s, const char *why)
 {
 	if (strcmp(s->error, why) != 0)
 		log_warn("sink.failed", "sink=%s error=%s", s->config->name, log_str(why));
@@ -321,7 +321,7 @@ void sink_done(struct sink_file *f, enum sink_verdict verdict, uint64_t retry_af
 		else
 			sink_account(s, f, &s->ledger.delivered);
 	} else {
-		sink_say(s, why);
+		sink_set_error(s, why);
 		if (f->left)
 			sink_settle(s, f, verdict);
 		else if (verdict == SINK_REFUSED)

@@ -230,7 +230,7 @@ void skywalking_runs_recorded(struct skywalking *w, const struct upload_recorded
 
 /* ---- reports to the OAP ---------------------------------------------------------------------- */
 
-static void run_on_told(void *userdata, const struct grpc_end *end)
+static void run_on_reported(void *userdata, const struct grpc_end *end)
 {
 	struct skywalking_run *r = userdata;
 	uint64_t wait = NS_PER_S << (r->tries < 6 ? r->tries : 6);
@@ -250,9 +250,9 @@ static void run_on_told(void *userdata, const struct grpc_end *end)
 }
 
 /* Sends the report. The answer has no content: the call's status is the result. */
-static void run_tell(struct skywalking_run *r)
+static void run_report(struct skywalking_run *r)
 {
-	static const struct grpc_handler handler = { .on_end = run_on_told };
+	static const struct grpc_handler handler = { .on_end = run_on_reported };
 	CLEANUP(freep) uint8_t *m = NULL;
 	size_t len = 0;
 
@@ -282,7 +282,7 @@ static void run_tick(struct skywalking_run *r)
 								   : UPLOAD_WISH_GO_ON);
 		break;
 	case SKYWALKING_TELLS:
-		run_tell(r);
+		run_report(r);
 		break;
 	case SKYWALKING_TAKES: /* the profile is in the spool, or kindlingd has it still */
 		if (r->saved.seq < r->of->sink->ledger.next_seq)

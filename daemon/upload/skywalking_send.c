@@ -71,7 +71,7 @@ static bool send_line(const char **at, char *to, size_t size)
 	return true;
 }
 
-static bool send_whose(struct skywalking_sending *g, const char *key)
+static bool send_names(struct skywalking_sending *g, const char *key)
 {
 	char number[20];
 
@@ -132,7 +132,7 @@ static int send_read(struct skywalking_sending *g)
 	if (!body)
 		return -ENOMEM;
 	if (pread(fd, body, h.body_len, (off_t)sizeof(h)) != (ssize_t)h.body_len ||
-	    !send_whose(g, h.key))
+	    !send_names(g, h.key))
 		return -EBADMSG;
 	r = profile_decode(body, h.body_len, &p);
 	return r < 0 ? r : skywalking_wall(p, &g->profile);

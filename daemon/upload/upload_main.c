@@ -27,7 +27,7 @@
 
 /* ---- to kindlingd-data ----------------------------------------------------------------------- */
 
-static void upload_say(struct upload *u, struct upload_answer *a)
+static void upload_send_answer(struct upload *u, struct upload_answer *a)
 {
 	size_t len = offsetof(struct upload_answer, text) + a->len + 1;
 
@@ -36,7 +36,7 @@ static void upload_say(struct upload *u, struct upload_answer *a)
 	(void)send(u->fd, a, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void upload_say_status(struct upload *u)
+static void upload_send_status(struct upload *u)
 {
 	static struct upload_answer a;
 	CLEANUP(freep) char *text = NULL;
@@ -55,10 +55,10 @@ static void upload_say_status(struct upload *u)
 	a.say = UPLOAD_STATUS;
 	a.len = (uint32_t)len;
 	memcpy(a.text, text, len);
-	upload_say(u, &a);
+	upload_send_answer(u, &a);
 }
 
-static void upload_say_test(struct upload *u, const char *name, bool ok, const char *why)
+static void upload_send_test(struct upload *u, const char *name, bool ok, const char *why)
 {
 	static struct upload_answer a;
 
@@ -69,12 +69,12 @@ static void upload_say_test(struct upload *u, const char *name, bool ok, const c
 	a.len = (uint32_t)snprintf(a.text, SINK_TEXT_MAX, "%s", why);
 	if (a.len >= SINK_TEXT_MAX)
 		a.len = SINK_TEXT_MAX - 1;
-	upload_say(u, &a);
+	upload_send_answer(u, &a);
 }
 
 static void upload_test_done(struct upload *u, const struct sink *s, bool ok, const char *why)
 {
-	upload_say_test(u, s->config->name, ok, why);
+	upload_send_test(u, s->config->name, ok, why);
 }
 
 /* ---- from kindlingd-data --------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ static void upload_tick(struct upload *u, const struct upload_question *q)
 			take_run(u->sinks[i], u->settled_real_ns);
 		sink_run(u->sinks[i]);
 	}
-	upload_say_status(u);
+	upload_send_status(u);
 	if (++ticks % GIVE_BACK_S == 0)
 		heap_give_back();
 }
@@ -106,10 +106,10 @@ static void upload_test(struct upload *u, struct upload_question *q)
 		if (strcmp(u->sinks[i]->config->name, q->name) == 0)
 			r = sink_test(u->sinks[i]);
 	if (r < 0)
-		upload_say_test(u, q->name, false,
-				r == -ENOENT  ? "there is no such sink"
-				: r == -EBUSY ? "it is being tested already"
-					      : strerror(-r));
+		upload_send_test(u, q->name, false,
+				 r == -ENOENT  ? "there is no such sink"
+				 : r == -EBUSY ? "it is being tested already"
+					       : strerror(-r));
 }
 
 /* Passes the answer on to all sinks; each ignores keys that are not its own. */
@@ -330,7 +330,7 @@ static int upload_run(struct upload *u, const struct sink_secrets *secrets,
 	if (r == 0)
 		r = loop_add(u->loop, u->fd, EPOLLIN, upload_on_question, u, &source);
 	if (r == 0) {
-		upload_say_status(u);
+		upload_send_status(u);
 		r = loop_run(u->loop);
 	}
 	loop_source_free(source);
