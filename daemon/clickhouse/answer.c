@@ -201,7 +201,7 @@ static struct profile_process answer_take_owner(struct answer *a)
 
 	(void)rowbinary_number(&a->in, 4); /* time, until */
 	(void)rowbinary_number(&a->in, 4);
-	for (int i = 0; i < 6; i++) /* labels: they are among those of processes */
+	for (int i = 0; i < 6; i++) /* labels, which rows of processes contain as well */
 		(void)rowbinary_string(&a->in);
 	node = rowbinary_string(&a->in);
 	q.pid = (uint32_t)rowbinary_number(&a->in, 4);

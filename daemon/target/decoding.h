@@ -37,8 +37,8 @@ struct target_decoding {
 struct tenant_decoding {
 	int64_t reserve_ns;
 	uint64_t reserve_asked_ns;
-	uint64_t asked_ns,
-		level_ns; /* by all of its targets together; the most that each of them gets */
+	uint64_t asked_ns; /* asked for by all of its targets together, and the reserve */
+	uint64_t level_ns; /* the most that each of them gets */
 };
 
 void decoding_new_tenant(struct target *t); /* for the first target of a tenant */
