@@ -8,6 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from kindling import Daemon, Jvm, ONLY_MINE, wait_for  # noqa: E402
 
 MAJOR = "17"
+LITTLE = "0.5%"  # with less, the LEDGER that counts the drops takes minutes to come
 LEASE_S = 10  # an agent gives up a pipe that is full for so long
 
 
@@ -41,16 +42,16 @@ class HeldBack(unittest.TestCase):
         wait_for("quota", lambda: accounts(daemon, jvm.pid)[2]["quota"] > 0 and held(daemon.target(jvm.pid)), 120)
 
     def test_it_goes_on_slowly_and_as_before_when_it_may(self):
-        with Daemon(settings("0.1%")) as daemon, Jvm(MAJOR) as jvm:
+        with Daemon(settings(LITTLE)) as daemon, Jvm(MAJOR) as jvm:
             self.hold(daemon, jvm)
             before = accounts(daemon, jvm.pid)
             time.sleep(2 * LEASE_S + 5)
+            wait_for("more of it", lambda: accounts(daemon, jvm.pid)[2]["quota"] > before[2]["quota"], 120)
             after, target = accounts(daemon, jvm.pid), daemon.target(jvm.pid)
             print("held back: %s, then %s; %s" % (before, after, held(target)))
             self.assertEqual((target["state"], target["attempts"]), ("streaming", 1), target)
             self.assertGreater(after[1], before[1])
-            self.assertGreater(after[2]["quota"], before[2]["quota"])
-            self.assertIn("limits.decode_cpu", held(target)[0])
+            self.assertRegex(" ".join(held(target)), "limits.decode_cpu|a part of its own CPU time")
             self.assertIn("held back: decoding its data may take", " ".join(daemon.cli("status").stdout.split()))
             self.assertIn("held back: decoding its data may take",
                           " ".join(daemon.cli("doctor", str(jvm.pid), check=False).stdout.split()))
@@ -66,7 +67,7 @@ class HeldBack(unittest.TestCase):
             self.assertEqual(daemon.target(jvm.pid)["attempts"], 1)
 
     def test_it_can_be_detached(self):
-        with Daemon(settings("0.1%")) as daemon, Jvm(MAJOR) as jvm:
+        with Daemon(settings(LITTLE)) as daemon, Jvm(MAJOR) as jvm:
             self.hold(daemon, jvm)
             daemon.cli("detach", str(jvm.pid))
             daemon.wait_state(jvm.pid, "detached", 5)
