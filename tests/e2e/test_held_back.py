@@ -55,7 +55,7 @@ class HeldBack(unittest.TestCase):
             self.assertIn("held back: decoding its data may take", " ".join(daemon.cli("status").stdout.split()))
             self.assertIn("held back: decoding its data may take",
                           " ".join(daemon.cli("doctor", str(jvm.pid), check=False).stdout.split()))
-            daemon.configure(settings("10%"))
+            daemon.configure(settings("50%"))
             self.assertIn("limits.decode_cpu", daemon.cli("config", "reload").stdout)
             wait_for("the end of it", lambda: not held(daemon.target(jvm.pid)))
             before = accounts(daemon, jvm.pid)
