@@ -72,7 +72,7 @@ static void make_text(const struct notify *n, char *text, size_t size)
 			       n->error);
 }
 
-static void notify_say(struct notify *n, unsigned what)
+static void notify_send_status(struct notify *n, unsigned what)
 {
 	char text[sizeof(n->said)];
 
@@ -85,7 +85,7 @@ static void notify_say(struct notify *n, unsigned what)
 
 static void notify_on_look(void *userdata)
 {
-	notify_say(userdata, 0);
+	notify_send_status(userdata, 0);
 }
 
 int notify_new(struct loop *loop, struct host *host, struct notify **ret)
@@ -119,7 +119,7 @@ struct notify *notify_free(struct notify *n)
 
 void notify_ready(struct notify *n)
 {
-	notify_say(n, WARDEN_TELL_READY);
+	notify_send_status(n, WARDEN_TELL_READY);
 }
 
 void notify_stopping(void)
@@ -135,5 +135,5 @@ void notify_reloading(void)
 void notify_reloaded(struct notify *n, const char *error)
 {
 	snprintf(n->error, sizeof(n->error), "%s", error ? error : "");
-	notify_say(n, WARDEN_TELL_READY);
+	notify_send_status(n, WARDEN_TELL_READY);
 }

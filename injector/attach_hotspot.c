@@ -23,7 +23,7 @@
 #define SIGNAL_AGAIN_NS (200 * NS_PER_MS)
 #define PAUSE_US_MIN	200 /* most JVMs make the socket within 1 to 5 ms */
 #define PAUSE_US_MAX	20000
-#define MEND_NS		(2 * NS_PER_S)
+#define RESTORE_NS	(2 * NS_PER_S)
 #define THREADS_MAX	65536 /* threads of a target that are examined */
 
 /* ---- the socket ----------------------------------------------------------------------------- */
@@ -392,9 +392,9 @@ void attach_abandon(struct inject *in)
 
 /* A starting JVM may delete its socket's name even while the command runs. Unless a new socket is
  * made, the owner's next kill -3 is the last one that prints threads (listener.c). */
-void attach_mend_socket(struct inject *in)
+void attach_restore_socket(struct inject *in)
 {
-	uint64_t soon = clock_mono_ns() + MEND_NS;
+	uint64_t soon = clock_mono_ns() + RESTORE_NS;
 	struct fault f = { 0 }, *kept = in->fault;
 	int socket;
 

@@ -34,7 +34,7 @@ static int filters_address_of(const char *path, struct sockaddr_un *ret)
 }
 
 /* Limits how long one end waits for the other, in connect(2) too (unix(7)). */
-static void set_patience(int fd, time_t seconds)
+static void filters_set_timeout(int fd, time_t seconds)
 {
 	const struct timeval t = { .tv_sec = seconds };
 
@@ -54,7 +54,7 @@ int filters_ask(const struct inject *in, char *ret_call, size_t size)
 
 	if (fd < 0)
 		return -errno;
-	set_patience(fd, ASK_S);
+	filters_set_timeout(fd, ASK_S);
 	if (filters_address_of(path ? path : FILTERS_SOCKET, &addr) < 0 ||
 	    connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return -EACCES;
@@ -104,7 +104,7 @@ static void filters_answer_one(int fd)
 	struct filters_answer a = { .result = -EPROTO };
 	const char *call = NULL;
 
-	set_patience(fd, 1);
+	filters_set_timeout(fd, 1);
 	if (!is_root(fd) || recv(fd, &q, sizeof(q), 0) != (ssize_t)sizeof(q))
 		return;
 	(void)alarm(ANSWER_S);

@@ -250,7 +250,7 @@ int attach_connect(struct inject *in, int *ret_socket);
 void attach_abandon(struct inject *in); /* waits for the socket and closes it; does nothing if no
 					 * request is pending */
 /* after a command: has the JVM create a new socket if the name of the old one is gone */
-void attach_mend_socket(struct inject *in);
+void attach_restore_socket(struct inject *in);
 /* checks the target once more and sends SIGQUIT; 0, or -errno + fault */
 int attach_send_signal(struct inject *in);
 

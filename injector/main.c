@@ -191,7 +191,7 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	place_remove(in, &p);
 	cover_remove(in);
 	if (r == 0)
-		attach_mend_socket(in);
+		attach_restore_socket(in);
 	result.left = in->left;
 	if (r == 0 && args->pipes_fd >= 0) {
 		r = receive_send_pipes(args->pipes_fd, p.events_fd, p.control_fd);

@@ -131,7 +131,7 @@ static void receive_gather_ms(struct receiver *r, uint32_t ms)
 	r->next_mono_ns = 0;
 }
 
-static void on_word(struct receiver *r)
+static void receive_on_command(struct receiver *r)
 {
 	uint8_t buf[1 + WIRE_FRAME_MAX];
 	ssize_t n = recv(r->socket_fd, buf, sizeof(buf), MSG_DONTWAIT);
@@ -196,7 +196,7 @@ void receive_run(int socket_fd, int events_fd, int control_fd)
 			continue;
 		}
 		if (fds[0].revents)
-			on_word(&r);
+			receive_on_command(&r);
 		if (fds[1].revents & POLLIN)
 			on_events(&r);
 		else if (fds[1].revents)

@@ -270,7 +270,7 @@ static int read_or_ask(const struct inject *in, char *ret_name, size_t size)
 
 /* Retries for a second, because no thread may sleep at the moment in a JVM that is starting or gets
  * little CPU time. */
-static int seccomp_read_patiently(const struct inject *in, char *ret_name, size_t size)
+static int seccomp_read_retrying(const struct inject *in, char *ret_name, size_t size)
 {
 	int r = read_or_ask(in, ret_name, size);
 
@@ -297,7 +297,7 @@ int seccomp_check(struct inject *in)
 		return fault_set(
 			in->fault, EACCES, FAULT_PREFLIGHT,
 			"the JVM has a seccomp filter that this command did not read; an attach reads it");
-	r = seccomp_read_patiently(in, name, sizeof(name));
+	r = seccomp_read_retrying(in, name, sizeof(name));
 	if (r == -EBUSY)
 		return fault_set(
 			in->fault, EAGAIN, FAULT_PREFLIGHT,

@@ -362,12 +362,12 @@ static void open_check(uint32_t slot, struct next *next)
 		open_not_later(next, next->now_ns + RESCAN_NS);
 	/* the slot still has the mark of an earlier wait, whose end is to be sent first */
 	if (begin_ns && w->reported && !open_is_going_on(slot))
-		(void)open_early_is_ripe(w, begin_ns); /* called so that a scan follows soon */
+		(void)open_early_is_due(w, begin_ns); /* called so that a scan follows soon */
 	if (!begin_ns || w->reported)
 		return;
 	if (next->now_ns < begin_ns + next->long_ns) {
 		open_not_later(next, begin_ns + next->long_ns);
-		if (open_early_is_ripe(w, begin_ns))
+		if (open_early_is_due(w, begin_ns))
 			open_add_early(slot, w);
 		return;
 	}

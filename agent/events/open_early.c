@@ -8,7 +8,7 @@
 #include "agent/hotspot/owner.h"
 
 /* a wait is checked once it has lasted this long, and the threshold */
-#define RIPE_NS	    (10 * NS_PER_MS)
+#define DUE_NS	    (10 * NS_PER_MS)
 #define GAP_NS	    (40 * NS_PER_MS) /* between two scans, while scans find waits to report */
 #define GAP_MAX_NS  (400 * NS_PER_MS) /* largest gap, while scans find none */
 #define IN_VAIN_MAX 4 /* scans that find none before the gap grows */
@@ -40,7 +40,7 @@ void open_early_forget(void)
 	__atomic_store_n(&armed, 1, __ATOMIC_SEQ_CST);
 }
 
-static void open_early_earn(void)
+static void open_early_add_credit(void)
 {
 	scan.credit_ns += (int64_t)((scan.now_ns - scan.credit_at_ns) / SHARE);
 	scan.credit_at_ns = scan.now_ns;
@@ -56,17 +56,17 @@ void open_early_scan_begins(uint64_t now_ns, uint32_t n_slots)
 	scan.seen = false;
 	scan.reported = 0;
 	scan.cpu_ns = thread_cpu_ns(0);
-	open_early_earn();
+	open_early_add_credit();
 }
 
-bool open_early_is_ripe(const struct wait *w, uint64_t begin_ns)
+bool open_early_is_due(const struct wait *w, uint64_t begin_ns)
 {
 	uint64_t age_ns = scan.now_ns > begin_ns ? scan.now_ns - begin_ns : 0;
 
 	if (!unknown_owner_answer(w->lock.owner_tid))
 		return false;
 	scan.seen = true;
-	return age_ns >= RIPE_NS && age_ns >= events.lock_min_ns;
+	return age_ns >= DUE_NS && age_ns >= events.lock_min_ns;
 }
 
 bool open_early_may_report(void)

@@ -20,7 +20,7 @@ bool open_early_begins(void);
 void open_early_scan_begins(uint64_t now_ns, uint32_t n_slots);
 /* Is this wait, which began at @begin_ns and was not reported, to be reported now, if its owner
  * sleeps? */
-bool open_early_is_ripe(const struct wait *w, uint64_t begin_ns);
+bool open_early_is_due(const struct wait *w, uint64_t begin_ns);
 /* The table of waits was emptied. */
 void open_early_forget(void);
 /* Is there CPU time left to report some? */

@@ -97,7 +97,7 @@ static bool push_with_stack(struct ring_sample *head, uint64_t java_thread)
 		producer_drop_sig(head, WIRE_DROP_NO_SCRATCH);
 		return false;
 	}
-	virtual_mend();
+	virtual_heal();
 	walk_anchor_sig(&walk, java_thread);
 	head->tid = java_thread ? java_thread_tid_sig(java_thread) : 0;
 	if (!head->tid)

@@ -144,10 +144,10 @@ void thread_name_self(uint64_t java_thread, uint32_t number)
 
 /* Has no stop-the-world collection run since @before was read? A collection moves the objects that
  * are read here. */
-static bool is_calm(uint64_t before)
+static bool thread_name_is_unmoved(uint64_t before)
 {
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return before && oop_calm_sig() == before;
+	return before && oop_collection_sig() == before;
 }
 
 static uint64_t object_on(uint64_t java_thread, bool is_virtual)
@@ -178,7 +178,7 @@ static bool thread_name_is_it(uint64_t object, uint64_t java_thread, uint32_t nu
 
 void thread_name_on(uint64_t java_thread, uint64_t object, uint32_t number)
 {
-	uint64_t before = oop_calm_sig(), id, name;
+	uint64_t before = oop_collection_sig(), id, name;
 	union text text;
 
 	if (!__atomic_load_n(&vm.readable, __ATOMIC_ACQUIRE) || !number)
@@ -194,7 +194,7 @@ void thread_name_on(uint64_t java_thread, uint64_t object, uint32_t number)
 		return;
 	java_string_sig(name, text.name, sizeof(text.name));
 	/* if the checks fail, the agent's next pass over all threads reports the name */
-	if (thread_name_is_it(object, java_thread, number, id) && is_calm(before) &&
+	if (thread_name_is_it(object, java_thread, number, id) && thread_name_is_unmoved(before) &&
 	    oop_load_sig(object + (uint32_t)continuation_sig.thread_name) == name)
 		thread_name_send(number, id, &text);
 }
@@ -276,9 +276,10 @@ static bool can_read(void)
 	object_header_init();
 	return c->thread_id >= 0 && c->thread_name >= 0 && c->string_value >= 0 &&
 	       c->array_length >= 0 && vm.eetop >= 0 && vm.string &&
-	       /* needed by oop_calm_sig(): without it the name may be another thread's, read while
-		* the collector moved both */
-	       oop_sig.active && oop_sig.count;
+	       /* needed by oop_collection_sig(): without it the name may be another thread's, read
+		* while the collector moved both */
+	       oop_sig.active &&
+	       oop_sig.count;
 }
 
 void thread_name_init(JNIEnv *env)

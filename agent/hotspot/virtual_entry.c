@@ -59,16 +59,19 @@ void virtual_entry_init(void)
 
 uint64_t virtual_entry_thread(uint64_t java_thread)
 {
-	uint64_t klass = __atomic_load_n(&jdk.klass, __ATOMIC_ACQUIRE), calm = oop_calm_sig();
+	uint64_t klass = __atomic_load_n(&jdk.klass, __ATOMIC_ACQUIRE),
+		 collection = oop_collection_sig();
 	uint64_t continuation = continuation_on_sig(java_thread), task, thread;
 
-	if (!klass || !continuation || !calm)
+	if (!klass || !continuation || !collection)
 		return 0;
 	task = oop_load_sig(continuation + (uint32_t)jdk.task);
 	if (object_klass(task) != klass)
 		return 0;
 	thread = oop_load_sig(task + (uint32_t)jdk.thread);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return continuation_on_sig(java_thread) == continuation && oop_calm_sig() == calm ? thread
-											  : 0;
+	return continuation_on_sig(java_thread) == continuation &&
+			       oop_collection_sig() == collection
+		       ? thread
+		       : 0;
 }

@@ -86,7 +86,7 @@ static jobject get_field(JNIEnv *env, jobject object, jfieldID *field, const cha
 
 /* Reads the parent of each chunk from this one on, which makes the JVM heal the references. Takes
  * @chunk. */
-static void mend_chunks(JNIEnv *env, jobject chunk)
+static void virtual_heal_chunks(JNIEnv *env, jobject chunk)
 {
 	for (int i = 0; chunk && i < CHUNKS_MAX; i++) {
 		jobject parent = get_field(env, chunk, &known.parent, "parent",
@@ -99,7 +99,7 @@ static void mend_chunks(JNIEnv *env, jobject chunk)
 		(*env)->DeleteLocalRef(env, chunk);
 }
 
-void virtual_mend(void)
+void virtual_heal(void)
 {
 	uint64_t java_thread = known.current ? java_thread_address_sig() : 0;
 	jobject thread, continuation = NULL, tail = NULL;
@@ -115,7 +115,7 @@ void virtual_mend(void)
 	if (continuation)
 		tail = get_field(env, continuation, &known.tail, "tail",
 				 "Ljdk/internal/vm/StackChunk;");
-	mend_chunks(env, tail);
+	virtual_heal_chunks(env, tail);
 	if (continuation)
 		(*env)->DeleteLocalRef(env, continuation);
 	if (thread)

@@ -15,6 +15,6 @@ void virtual_identity_of(JNIEnv *env, jobject thread, struct ring_sample *head);
 /* Call it before the calling thread's stack is walked. With ZGC the path to its frozen frames leads
  * through references that only the JVM can follow until it has healed (updated) them; this call
  * makes it do so. */
-void virtual_mend(void);
+void virtual_heal(void);
 /* The calling thread's number on the wire, derived from its id; 0 for a platform thread. */
 uint32_t virtual_number(uint64_t java_thread);

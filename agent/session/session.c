@@ -52,7 +52,7 @@
 #define NAMES_CPU_NS (50 * NS_PER_MS)
 #define LATE_NS	     (30 * NS_PER_S) /* time after which one is made in any case */
 #define LEASE_NS     (10 * NS_PER_S)
-#define INSIST_TIMES 200 /* batches to wait for room for a frame that the session depends on */
+#define WRITE_TRIES  200 /* batches to wait for room for a frame that the session depends on */
 
 enum session_state { WAITING, RUNNING, PAUSED };
 
@@ -137,12 +137,12 @@ static enum writer_result session_note_walker(void)
 }
 
 /* Writes a frame that the session depends on, and waits a moment for room in the pipe. */
-static enum writer_result session_insist(enum writer_result (*put)(void))
+static enum writer_result session_write_waiting(enum writer_result (*put)(void))
 {
 	struct timespec pause = { 0, BATCH_NS };
 	enum writer_result r = put();
 
-	for (int i = 0; r == WRITER_FULL && i < INSIST_TIMES; i++) {
+	for (int i = 0; r == WRITER_FULL && i < WRITE_TRIES; i++) {
 		nanosleep(&pause, NULL);
 		r = put();
 	}
@@ -277,8 +277,8 @@ static void session_begin(void)
 	session.left_out = 0;
 	writer_register();
 	sources_new_reader();
-	if (session_insist(session_hello) != WRITER_OK ||
-	    (r == 0 && session_insist(session_note_walker) != WRITER_OK))
+	if (session_write_waiting(session_hello) != WRITER_OK ||
+	    (r == 0 && session_write_waiting(session_note_walker) != WRITER_OK))
 		session_stop_streaming();
 	else
 		session_start_sampling(r, step, why);
@@ -301,8 +301,8 @@ bool session_open(const struct session_paths *paths)
 static void session_send_bye(void)
 {
 	stop_sampling();
-	if (session_insist(writer_ledger) == WRITER_OK)
-		(void)session_insist(session_bye);
+	if (session_write_waiting(writer_ledger) == WRITER_OK)
+		(void)session_write_waiting(session_bye);
 }
 
 void session_close(void)
@@ -395,7 +395,7 @@ static void session_introduce(const struct wire_start *start)
 		return;
 	session_copy_start(start);
 	writer_begin(session.events_fd);
-	(void)session_insist(session_hello);
+	(void)session_write_waiting(session_hello);
 	writer_free();
 }
 
@@ -415,7 +415,7 @@ static void on_command(const struct wire_frame *f)
 	case WIRE_STOP:
 		if (session.state == RUNNING) {
 			stop_sampling();
-			(void)session_insist(writer_ledger);
+			(void)session_write_waiting(writer_ledger);
 			session.state = PAUSED;
 		}
 		break;

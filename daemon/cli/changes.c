@@ -140,7 +140,8 @@ int changes_write(struct changes *c, const char *format, const char *output)
 	}
 	r = write_file(output, out, len);
 	if (r == CLI_OK)
-		say_written(output, format, c->options.events, report_samples(now, &c->options),
-			    report_dropped(now, &c->options));
+		output_report_written(output, format, c->options.events,
+				      report_samples(now, &c->options),
+				      report_dropped(now, &c->options));
 	return r;
 }

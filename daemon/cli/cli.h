@@ -123,8 +123,8 @@ int write_file(const char *path, const char *bytes, size_t len);
 const char *format_of(const char *format, const char *path);
 /* Prints "flame.html: 512 samples, 0 dropped. Open it in a browser."; nothing if @path is
  * stdout. @events: bits. */
-void say_written(const char *path, const char *format, unsigned events, uint64_t samples,
-		 uint64_t dropped);
+void output_report_written(const char *path, const char *format, unsigned events, uint64_t samples,
+			   uint64_t dropped);
 /*
  * Makes @s safe to print: control characters (those of C1 as well, which terminals obey) and
  * invalid UTF-8 become \xNN; text wider than @width columns is cut, with an ellipsis. @buf always

@@ -190,7 +190,7 @@ int command_convert(int argc, char **argv)
 	if (r == CLI_OK)
 		r = write_file(c.out, out, len);
 	if (r == CLI_OK)
-		say_written(c.out, c.format, c.options.events, report_samples(p, &c.options),
-			    report_dropped(p, &c.options));
+		output_report_written(c.out, c.format, c.options.events,
+				      report_samples(p, &c.options), report_dropped(p, &c.options));
 	return r;
 }

@@ -222,7 +222,7 @@ static void put_profilers(struct table *table, const cJSON *t, size_t width)
 }
 
 /* Are both JVMs not profiled for the same reason? */
-static bool is_alike(const cJSON *a, const cJSON *b)
+static bool command_status_is_alike(const cJSON *a, const cJSON *b)
 {
 	return b && *json_text_of(a, "reason") &&
 	       strcmp(json_text_of(a, "reason"), json_text_of(b, "reason")) == 0 &&
@@ -446,7 +446,7 @@ static void command_status_print_table(FILE *to, const cJSON *status, size_t wid
 
 	cJSON_ArrayForEach(t, json_get(status, "targets"))
 	{
-		bool goes_on = width < WIDTH_ANY && is_alike(t, t->next);
+		bool goes_on = width < WIDTH_ANY && command_status_is_alike(t, t->next);
 
 		command_status_put_target(&table, t, width, goes_on ? SAID_BELOW : alike);
 		alike = goes_on ? alike + 1 : 0;

@@ -251,7 +251,7 @@ static void put_wait(FILE *to, const cJSON *w)
 	fputs("</details>\n", to);
 }
 
-static bool somebody_waits(const cJSON *locks)
+static bool lock_page_has_waiter(const cJSON *locks)
 {
 	const cJSON *t;
 
@@ -266,7 +266,7 @@ static void put_graph(FILE *to, const cJSON *locks)
 	const cJSON *t, *w;
 
 	fputs("<h2>Who blocks whom now</h2>\n", to);
-	if (!somebody_waits(locks)) {
+	if (!lock_page_has_waiter(locks)) {
 		fputs("<p>Nobody waits for long right now.</p>\n", to);
 		return;
 	}

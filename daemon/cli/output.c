@@ -101,8 +101,8 @@ static const char *nothing_of(unsigned events)
 	return "There was no such event; `kindling status` shows which events are collected.";
 }
 
-void say_written(const char *path, const char *format, unsigned events, uint64_t samples,
-		 uint64_t dropped)
+void output_report_written(const char *path, const char *format, unsigned events, uint64_t samples,
+			   uint64_t dropped)
 {
 	int f = report_format_by_name(format);
 	const char *what = report_events[report_event_of(events)].samples;

@@ -372,8 +372,8 @@ int source_report(int argc, char **argv)
 		return source_report_failure(r);
 	r = write_file(a.output, bytes, len);
 	if (r == CLI_OK)
-		say_written(a.output, a.format, a.events, report_samples(p, &o),
-			    report_dropped(p, &o));
+		output_report_written(a.output, a.format, a.events, report_samples(p, &o),
+				      report_dropped(p, &o));
 	return r;
 }
 

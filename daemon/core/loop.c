@@ -63,7 +63,7 @@ int loop_new(struct loop **ret)
 	return 0;
 }
 
-static void loop_bury(struct loop *l)
+static void loop_free_removed(struct loop *l)
 {
 	while (l->dead) {
 		struct loop_source *s = l->dead;
@@ -78,7 +78,7 @@ struct loop *loop_free(struct loop *l)
 	if (!l)
 		return NULL;
 	l->signal_source = loop_source_free(l->signal_source);
-	loop_bury(l);
+	loop_free_removed(l);
 	fd_close(l->signal_fd);
 	fd_close(l->epoll_fd);
 	free(l);
@@ -256,7 +256,7 @@ int loop_round(struct loop *l, uint64_t timeout_ns)
 			s->fn(s->userdata, events[i].events);
 	}
 	loop_run_timers(l);
-	loop_bury(l);
+	loop_free_removed(l);
 	return 0;
 }
 

@@ -105,7 +105,7 @@ const char *report_absent_text(const struct profile *p, enum wire_event event, c
 	return buf;
 }
 
-static bool said_before(const struct profile *p, uint32_t process)
+static bool view_was_noted(const struct profile *p, uint32_t process)
 {
 	for (uint32_t i = 0; i < process; i++)
 		if (p->processes[i].note == p->processes[process].note)
@@ -119,7 +119,7 @@ const char *report_note_text(const struct profile *p, enum wire_event event, cha
 
 	*buf = '\0';
 	for (uint32_t i = 0; event == WIRE_EVENT_CPU && i < p->n_processes && n < size; i++)
-		if (p->processes[i].note && !said_before(p, i))
+		if (p->processes[i].note && !view_was_noted(p, i))
 			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "; " : "",
 					      p->strings[p->processes[i].note]);
 	return buf;

@@ -20,20 +20,20 @@ struct who {
 	bool alive;
 };
 
-struct everybody {
+struct history_processes {
 	struct who *list;
 	uint32_t n, cap;
 	struct store_process *stored;
 	uint32_t n_stored;
 };
 
-static void free_everybody(struct everybody *all)
+static void history_free_processes(struct history_processes *all)
 {
 	free(all->list);
 	store_processes_free(all->stored, all->n_stored);
 }
 
-static int history_add_process(struct everybody *all, const struct who *who)
+static int history_add_process(struct history_processes *all, const struct who *who)
 {
 	for (uint32_t i = 0; i < all->n; i++)
 		if (all->list[i].pid == who->pid && all->list[i].start_time == who->start_time)
@@ -52,7 +52,8 @@ static int history_add_process(struct everybody *all, const struct who *who)
 }
 
 /* Lists the known JVMs first, because their labels are newer than those in the history. */
-static int find_everybody(struct host *h, uint64_t from, uint64_t to, struct everybody *all)
+static int history_find_processes(struct host *h, uint64_t from, uint64_t to,
+				  struct history_processes *all)
 {
 	struct targets *targets = host_targets(h);
 	struct target *t = NULL;
@@ -180,7 +181,7 @@ static int serve_history_take(struct history_selection *to, const struct who *wh
 	return 0;
 }
 
-static int serve_history_choose(struct request *r, const struct everybody *all,
+static int serve_history_choose(struct request *r, const struct history_processes *all,
 				const struct selection *known, struct history_selection *ret)
 {
 	bool by_target = argument(r, "target") != NULL;
@@ -204,7 +205,7 @@ void history_selection_free(struct history_selection *s)
 	free(s->start_times);
 }
 
-static int refuse_nobody(struct request *r)
+static int history_refuse_unknown(struct request *r)
 {
 	const char *key = "target", *word = argument(r, "target");
 
@@ -223,7 +224,7 @@ static int refuse_nobody(struct request *r)
 int history_select(struct request *r, uint64_t from, uint64_t to, struct selection *known,
 		   struct history_selection *ret)
 {
-	struct everybody all = { 0 };
+	struct history_processes all = { 0 };
 	bool by_key = false;
 	int e = 0;
 
@@ -243,7 +244,7 @@ int history_select(struct request *r, uint64_t from, uint64_t to, struct selecti
 					   strerror(-e));
 		return e;
 	}
-	e = find_everybody(r->serve->host, from, to, &all);
+	e = history_find_processes(r->serve->host, from, to, &all);
 	if (e == 0)
 		e = serve_history_choose(r, &all, known, ret);
 	if (e < 0)
@@ -251,12 +252,12 @@ int history_select(struct request *r, uint64_t from, uint64_t to, struct selecti
 	else if (!ret->n && !by_key)
 		e = api_select(r, known); /* lists the JVMs that can be named */
 	else if (!ret->n)
-		e = refuse_nobody(r);
+		e = history_refuse_unknown(r);
 	for (known->n = 0; known->n < ret->n && known->n < TARGETS_MAX; known->n++) {
 		known->pids[known->n] = ret->pids[known->n];
 		known->start_times[known->n] = ret->start_times[known->n];
 	}
-	free_everybody(&all);
+	history_free_processes(&all);
 	return e;
 }
 

@@ -222,7 +222,7 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
 
 /* ---- life cycle ------------------------------------------------------------------------------ */
 
-static bool somebody_listens(const struct sockaddr_un *addr)
+static bool serve_has_listener(const struct sockaddr_un *addr)
 {
 	CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -237,7 +237,7 @@ static int listen_on(struct serve *s, struct fault *f)
 	int r;
 
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", s->socket);
-	if (somebody_listens(&addr))
+	if (serve_has_listener(&addr))
 		return fault_set(f, EADDRINUSE, FAULT_INTERNAL,
 				 "another kindlingd answers on %.70s", s->socket);
 	(void)unlink(s->socket);

@@ -233,8 +233,8 @@ static int shares_write_anew(struct store *store, uint64_t number, struct slice 
 }
 
 /* @slices: all @n of one segment */
-static int rid_segment(struct store *store, const struct shares *s, struct slice *slices,
-		       uint32_t n)
+static int shares_rewrite_segment(struct store *store, const struct shares *s, struct slice *slices,
+				  uint32_t n)
 {
 	uint64_t number = s->segments[slices->segment], bytes = 0, go = 0;
 
@@ -254,7 +254,7 @@ static int rid_segment(struct store *store, const struct shares *s, struct slice
 }
 
 /* Rewrites segments until one fails; then store.c removes whole segments. */
-static void rid_all(struct store *store, struct shares *s)
+static void shares_rewrite_all(struct store *store, struct shares *s)
 {
 	int e = 0;
 
@@ -262,7 +262,7 @@ static void rid_all(struct store *store, struct shares *s)
 	for (uint32_t i = 0, n; i < s->n && e == 0; i += n) {
 		for (n = 1; i + n < s->n && s->slices[i + n].segment == s->slices[i].segment;)
 			n++;
-		e = rid_segment(store, s, s->slices + i, n);
+		e = shares_rewrite_segment(store, s, s->slices + i, n);
 	}
 }
 
@@ -276,7 +276,7 @@ void shares_give_up(struct store *store, uint64_t goal)
 		r = read_segment(store, &s, i);
 	if (r && s.n && shares_count_tenants(&s)) {
 		shares_choose(&s, goal);
-		rid_all(store, &s);
+		shares_rewrite_all(store, &s);
 	}
 	free(s.segments);
 	free(s.slices);

@@ -18,12 +18,12 @@ static const enum wire_drop full_causes[ACCOUNTS_FULL_COUNT] = {
 };
 
 /* Samples that arrived: the delivered ones, and those refused as implausible. */
-static uint64_t accounts_came(const struct stream_accounts *b)
+static uint64_t accounts_arrived(const struct stream_accounts *b)
 {
 	return b->delivered + b->dropped[WIRE_DROP_IMPLAUSIBLE].n;
 }
 
-static uint64_t came_weight(const struct stream_accounts *b)
+static uint64_t accounts_arrived_weight(const struct stream_accounts *b)
 {
 	return b->delivered_weight + b->dropped[WIRE_DROP_IMPLAUSIBLE].weight;
 }
@@ -34,10 +34,10 @@ int accounts_deliver(struct stream *s, enum wire_event event, uint64_t weight, s
 {
 	struct stream_accounts *b = &s->counts.of[event];
 
-	if (weight >= ACCOUNTS_MAX - came_weight(b))
+	if (weight >= ACCOUNTS_MAX - accounts_arrived_weight(b))
 		return fault_set(f, EBADMSG, FAULT_STREAM,
 				 "the agent's counters: more than any machine can run");
-	if (!claims_believe(s, event, weight)) {
+	if (!claims_allow(s, event, weight)) {
 		b->dropped[WIRE_DROP_IMPLAUSIBLE].n++;
 		b->dropped[WIRE_DROP_IMPLAUSIBLE].weight += weight;
 		return 0;
@@ -103,12 +103,12 @@ int accounts_on_ledger(struct stream *s, const struct wire_frame *frame, struct 
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		const struct wire_accounts *now = &l.accounts[e], *then = &c->ledger.accounts[e];
 		const char *wrong =
-			wrong_numbers(now, then, accounts_came(&c->of[e]), s->at_ledger[e].n);
+			wrong_numbers(now, then, accounts_arrived(&c->of[e]), s->at_ledger[e].n);
 
 		if (!wrong)
-			wrong = wrong_weights(now, then, came_weight(&c->of[e]),
+			wrong = wrong_weights(now, then, accounts_arrived_weight(&c->of[e]),
 					      s->at_ledger[e].weight);
-		if (!wrong && !claims_believe_accounts(s, (enum wire_event)e, now))
+		if (!wrong && !claims_allow_accounts(s, (enum wire_event)e, now))
 			wrong = "more than the process can have done";
 		if (wrong)
 			return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's counters of %s: %s",
@@ -118,8 +118,8 @@ int accounts_on_ledger(struct stream *s, const struct wire_frame *frame, struct 
 		accounts_add_quota(s, &l);
 	c->ledger = l;
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
-		s->at_ledger[e].n = accounts_came(&c->of[e]);
-		s->at_ledger[e].weight = came_weight(&c->of[e]);
+		s->at_ledger[e].n = accounts_arrived(&c->of[e]);
+		s->at_ledger[e].weight = accounts_arrived_weight(&c->of[e]);
 	}
 	if (s->ops.on_ledger)
 		s->ops.on_ledger(s->userdata);
@@ -134,8 +134,9 @@ static void accounts_count(const struct stream *s, enum wire_event event,
 	uint64_t n = s->at_ledger[event].n, weight = s->at_ledger[event].weight;
 
 	/* what arrived after the last LEDGER has certainly been taken, too */
-	ret->taken = past->taken + told->taken + accounts_came(ret) - n;
-	ret->taken_weight = past->taken_weight + told->taken_weight + came_weight(ret) - weight;
+	ret->taken = past->taken + told->taken + accounts_arrived(ret) - n;
+	ret->taken_weight =
+		past->taken_weight + told->taken_weight + accounts_arrived_weight(ret) - weight;
 	ret->delivered += past->delivered;
 	ret->delivered_weight += past->delivered_weight;
 	for (int i = 0; i < WIRE_DROP_COUNT; i++) {

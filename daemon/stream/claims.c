@@ -50,7 +50,7 @@ static void claims_ask(struct stream *s)
 
 /* Reads the clocks again only if their last reading does not allow @weight, and at most once for
  * the bytes of one stream_feed(): all of them were written before that reading. */
-bool claims_believe(struct stream *s, enum wire_event event, uint64_t weight)
+bool claims_allow(struct stream *s, enum wire_event event, uint64_t weight)
 {
 	if (!s->ops.limits)
 		return true;
@@ -76,7 +76,7 @@ static bool accounts_fit(const struct stream *s, enum wire_event event,
 
 /* The counters include what was dropped while no daemon was connected, so the limit is what the
  * process has used in its whole life. */
-bool claims_believe_accounts(struct stream *s, enum wire_event event, const struct wire_accounts *b)
+bool claims_allow_accounts(struct stream *s, enum wire_event event, const struct wire_accounts *b)
 {
 	if (!s->ops.limits)
 		return true;

@@ -101,7 +101,7 @@ static int stream_on_hello(struct stream *s, const struct wire_frame *frame, str
 	return 0;
 }
 
-static int on_words(struct stream *s, const struct wire_frame *frame, struct fault *f)
+static int stream_on_fault(struct stream *s, const struct wire_frame *frame, struct fault *f)
 {
 	char step[3 * WIRE_STRING_MAX + 1], what[3 * WIRE_STRING_MAX + 1];
 	struct fault said = { 0 };
@@ -207,7 +207,7 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 	case WIRE_NOTE:
 	case WIRE_FAULT:
 	case WIRE_BYE:
-		return on_words(s, frame, f);
+		return stream_on_fault(s, frame, f);
 	default:
 		return 0; /* a newer agent may send types that we do not know */
 	}

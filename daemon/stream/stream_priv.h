@@ -121,9 +121,8 @@ int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fa
 int events_add_pause(struct stream *s, const struct wire_pause *w, struct fault *f);
 
 /* claims.c: can the process have done this? */
-bool claims_believe(struct stream *s, enum wire_event event, uint64_t weight);
-bool claims_believe_accounts(struct stream *s, enum wire_event event,
-			     const struct wire_accounts *b);
+bool claims_allow(struct stream *s, enum wire_event event, uint64_t weight);
+bool claims_allow_accounts(struct stream *s, enum wire_event event, const struct wire_accounts *b);
 
 /* accounts.c: counts one more event. 1 = pass it on, 0 = it is implausible, -errno with @f set. */
 int accounts_deliver(struct stream *s, enum wire_event event, uint64_t weight, struct fault *f);

@@ -96,7 +96,7 @@ static struct target *limit_idlest(struct targets *table)
 	return best;
 }
 
-static bool limit_deserves_more(const struct target *waiting, const struct target *has)
+static bool limit_used_more(const struct target *waiting, const struct target *has)
 {
 	uint64_t a = waiting->priv->used_ticks, b = has->priv->used_ticks;
 
@@ -120,7 +120,7 @@ void limit_review(struct targets *table)
 	}
 	for (int i = 0; i < SWAPS_MAX && (in = limit_busiest_waiting(table)); i++) {
 		out = limit_idlest(table);
-		if (!out || !limit_deserves_more(in, out))
+		if (!out || !limit_used_more(in, out))
 			return;
 		limit_explain(table, &why);
 		target_keep_out(out, KEEP_MAX, &why);

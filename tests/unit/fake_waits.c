@@ -104,7 +104,7 @@ void thread_name_self(uint64_t java_thread, uint32_t number)
 	fake.named = number;
 }
 
-void virtual_mend(void)
+void virtual_heal(void)
 {
 }
 
