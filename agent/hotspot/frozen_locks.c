@@ -204,14 +204,14 @@ uint32_t frozen_locks_at(uint64_t thread, uint64_t ret[FROZEN_LOCKS_MAX])
 
 uint32_t frozen_number_at(uint64_t thread)
 {
-	uint64_t collection = oop_collection_sig(), id = virtual_sets_id(thread);
+	uint64_t epoch = oop_epoch_sig(), id = virtual_sets_id(thread);
 	uint32_t number = id ? walk_virtual_number(id) : 0;
 
 	if (!number)
 		return 0;
 	thread_name_on(0, thread, number);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (!collection || oop_collection_sig() != collection || virtual_sets_id(thread) != id)
+	if (!epoch || oop_epoch_sig() != epoch || virtual_sets_id(thread) != id)
 		return 0;
 	thread_name_seek(id, number); /* unless it has been reported */
 	return number;

@@ -50,4 +50,4 @@ uint64_t oop_of_handle_sig(uint64_t handle);
 /* Identifies the time between two stop-the-world pauses; 0 = a pause is in progress. Collectors do
  * not wait for threads that are blocked or in native code, so data that such a thread reads is
  * right only if this value is the same before and after, and not 0. */
-uint64_t oop_collection_sig(void);
+uint64_t oop_epoch_sig(void);

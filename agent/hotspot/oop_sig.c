@@ -177,7 +177,7 @@ uint64_t oop_of_handle_sig(uint64_t handle)
 	return oop_load_wide_sig(handle & ~HANDLE_TAGS);
 }
 
-uint64_t oop_collection_sig(void)
+uint64_t oop_epoch_sig(void)
 {
 	const struct oop_layout *o = &oop_sig;
 

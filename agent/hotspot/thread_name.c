@@ -147,7 +147,7 @@ void thread_name_self(uint64_t java_thread, uint32_t number)
 static bool thread_name_is_unmoved(uint64_t before)
 {
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return before && oop_collection_sig() == before;
+	return before && oop_epoch_sig() == before;
 }
 
 static uint64_t object_on(uint64_t java_thread, bool is_virtual)
@@ -178,7 +178,7 @@ static bool thread_name_is_it(uint64_t object, uint64_t java_thread, uint32_t nu
 
 void thread_name_on(uint64_t java_thread, uint64_t object, uint32_t number)
 {
-	uint64_t before = oop_collection_sig(), id, name;
+	uint64_t before = oop_epoch_sig(), id, name;
 	union text text;
 
 	if (!__atomic_load_n(&vm.readable, __ATOMIC_ACQUIRE) || !number)
@@ -276,10 +276,9 @@ static bool can_read(void)
 	object_header_init();
 	return c->thread_id >= 0 && c->thread_name >= 0 && c->string_value >= 0 &&
 	       c->array_length >= 0 && vm.eetop >= 0 && vm.string &&
-	       /* needed by oop_collection_sig(): without it the name may be another thread's, read
+	       /* needed by oop_epoch_sig(): without it the name may be another thread's, read
 		* while the collector moved both */
-	       oop_sig.active &&
-	       oop_sig.count;
+	       oop_sig.active && oop_sig.count;
 }
 
 void thread_name_init(JNIEnv *env)

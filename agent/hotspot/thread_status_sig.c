@@ -55,8 +55,7 @@ static uint64_t status_object_sig(uint64_t java_thread)
 static uint32_t status_word_sig(uint64_t java_thread)
 {
 	const struct thread_status_layout *l = &thread_status_layout_sig;
-	uint64_t before = oop_collection_sig(), thread = status_object_sig(java_thread),
-		 in = thread;
+	uint64_t before = oop_epoch_sig(), thread = status_object_sig(java_thread), in = thread;
 	uint32_t status;
 
 	if (!thread || load64_sig(thread + (uint32_t)l->eetop) != java_thread)
@@ -65,7 +64,7 @@ static uint32_t status_word_sig(uint64_t java_thread)
 		in = oop_load_sig(thread + (uint32_t)l->holder);
 	status = in ? load32_sig(in + (uint32_t)l->status) : 0;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return before && oop_collection_sig() == before ? status : 0;
+	return before && oop_epoch_sig() == before ? status : 0;
 }
 
 static uint8_t status_of_sig(uint32_t status)

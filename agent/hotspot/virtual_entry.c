@@ -59,19 +59,16 @@ void virtual_entry_init(void)
 
 uint64_t virtual_entry_thread(uint64_t java_thread)
 {
-	uint64_t klass = __atomic_load_n(&jdk.klass, __ATOMIC_ACQUIRE),
-		 collection = oop_collection_sig();
+	uint64_t klass = __atomic_load_n(&jdk.klass, __ATOMIC_ACQUIRE), epoch = oop_epoch_sig();
 	uint64_t continuation = continuation_on_sig(java_thread), task, thread;
 
-	if (!klass || !continuation || !collection)
+	if (!klass || !continuation || !epoch)
 		return 0;
 	task = oop_load_sig(continuation + (uint32_t)jdk.task);
 	if (object_klass(task) != klass)
 		return 0;
 	thread = oop_load_sig(task + (uint32_t)jdk.thread);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return continuation_on_sig(java_thread) == continuation &&
-			       oop_collection_sig() == collection
-		       ? thread
-		       : 0;
+	return continuation_on_sig(java_thread) == continuation && oop_epoch_sig() == epoch ? thread
+											    : 0;
 }

@@ -103,7 +103,7 @@ uint64_t virtual_id_sig(uint64_t java_thread)
 void virtual_identity_sig(uint64_t java_thread, struct walk *w)
 {
 	const struct continuation_layout *c = &continuation_sig;
-	uint64_t thread, name, collection = oop_collection_sig();
+	uint64_t thread, name, epoch = oop_epoch_sig();
 
 	if (!java_thread || vm_sig.thread_vthread < 0 || c->thread_id < 0)
 		return;
@@ -114,6 +114,6 @@ void virtual_identity_sig(uint64_t java_thread, struct walk *w)
 	name = oop_load_sig(thread + (uint32_t)c->thread_name);
 	if (name)
 		java_string_sig(name, w->virtual_name, sizeof(w->virtual_name));
-	if (!collection || oop_collection_sig() != collection)
+	if (!epoch || oop_epoch_sig() != epoch)
 		w->virtual_name[0] = '\0';
 }

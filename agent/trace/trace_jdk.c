@@ -129,13 +129,13 @@ static uint64_t trace_jdk_klass_of_array(JNIEnv *env, jobject array)
 	uint64_t last = 0;
 
 	for (int i = 0; array && i < ARRAY_TRIES; i++) {
-		uint64_t collection = oop_collection_sig(), klass;
+		uint64_t epoch = oop_epoch_sig(), klass;
 
 		/* by this call the collector brings the reference up to date */
 		(void)(*env)->GetArrayLength(env, array);
 		klass = object_klass_sig(oop_of_handle_sig((uint64_t)(uintptr_t)array));
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (!collection || oop_collection_sig() != collection)
+		if (!epoch || oop_epoch_sig() != epoch)
 			continue;
 		if (klass && klass == last)
 			return klass;

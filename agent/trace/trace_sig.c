@@ -171,18 +171,17 @@ static uint32_t trace_of_thread_sig(uint64_t java_thread, char *text)
 
 static uint32_t trace_read_sig(uint64_t java_thread, char *text)
 {
-	uint64_t collection, after = 0;
+	uint64_t epoch, after = 0;
 	uint32_t bytes = 0;
 
 	guard_enter_sig();
 	/* a thread in native code, or one that waits, does not stop while a collector moves
 	 * objects: the result counts only if no collection ran meanwhile */
-	for (int i = 0; i < TRIES && (collection = oop_collection_sig()) && after != collection;
-	     i++) {
+	for (int i = 0; i < TRIES && (epoch = oop_epoch_sig()) && after != epoch; i++) {
 		bytes = trace_of_thread_sig(java_thread, text);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		after = oop_collection_sig();
-		bytes = after == collection ? bytes : 0;
+		after = oop_epoch_sig();
+		bytes = after == epoch ? bytes : 0;
 	}
 	guard_leave_sig();
 	return bytes;

@@ -189,15 +189,15 @@ static void a_collection_shows(void **state)
 
 	(void)state;
 	memset(&oop_sig, 0, sizeof(oop_sig));
-	assert_int_not_equal(oop_collection_sig(), 0);
+	assert_int_not_equal(oop_epoch_sig(), 0);
 	oop_sig.active = &active;
 	oop_sig.count = &count;
-	calm = oop_collection_sig();
+	calm = oop_epoch_sig();
 	assert_int_not_equal(calm, 0);
 	count++;
-	assert_int_not_equal(oop_collection_sig(), calm);
+	assert_int_not_equal(oop_epoch_sig(), calm);
 	active = 1;
-	assert_int_equal(oop_collection_sig(), 0);
+	assert_int_equal(oop_epoch_sig(), 0);
 }
 
 int main(void)

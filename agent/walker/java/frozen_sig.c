@@ -243,13 +243,13 @@ static bool walk_chunks(struct hot *h, uint64_t first, uint64_t room_words)
 static bool walk_frozen(struct hot *h, uint64_t entry)
 {
 	const struct continuation_layout *c = &continuation_sig;
-	uint64_t continuation = load64_sig(entry + ENTRY_CONT), first,
-		 collection = oop_collection_sig(), room;
+	uint64_t continuation = load64_sig(entry + ENTRY_CONT), first, epoch = oop_epoch_sig(),
+		 room;
 	uint32_t n = h->w->n, sp;
 
 	if (c->tail < 0 || c->chunk_parent < 0 || c->chunk_size < 0 || c->chunk_sp < 0 ||
 	    c->chunk_stack < 0 || (c->chunk_bottom < 0 && c->chunk_argsize < 0) ||
-	    continuation < GUARD_LOW || continuation % 8 || !collection)
+	    continuation < GUARD_LOW || continuation % 8 || !epoch)
 		return false;
 	first = oop_load_sig(continuation + (uint32_t)c->tail);
 	if (!first && oop_is_unreadable_sig(continuation + (uint32_t)c->tail))
@@ -258,7 +258,7 @@ static bool walk_frozen(struct hot *h, uint64_t entry)
 	/* no Java frame was met: this is native code, called by the stub that thaws frames, which
 	 * has reserved space for them below the entry */
 	room = !h->java_seen && entry > h->at.sp ? (entry - h->at.sp) / 8 : 0;
-	if (walk_chunks(h, first, room) && oop_collection_sig() == collection &&
+	if (walk_chunks(h, first, room) && oop_epoch_sig() == epoch &&
 	    oop_load_sig(continuation + (uint32_t)c->tail) == first &&
 	    (!first || load32_sig(first + (uint32_t)c->chunk_sp) == sp))
 		return true;
