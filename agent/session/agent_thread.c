@@ -25,7 +25,7 @@ static struct {
 	struct session_paths paths;
 } box;
 
-static void life_option(const char *options, const char *key, char *ret)
+static void agent_thread_option(const char *options, const char *key, char *ret)
 {
 	size_t key_len = strlen(key), n = 0;
 	const char *p = options;
@@ -68,7 +68,7 @@ static bool attach_to_jvm(void)
 	return false;
 }
 
-static void life_live(void)
+static void agent_thread_run_sessions(void)
 {
 	struct session_paths paths;
 	bool going = true;
@@ -94,7 +94,7 @@ static void life_live(void)
 	agent.env = NULL;
 }
 
-static bool claim_life(void)
+static bool agent_thread_claim(void)
 {
 	return __atomic_exchange_n(&box.thread_lives, 1, __ATOMIC_SEQ_CST) == 0;
 }
@@ -105,10 +105,10 @@ static void *thread_main(void *unused)
 	/* the JVM sets this name only for threads that it starts itself */
 	syscall(SYS_prctl, PR_SET_NAME, "kindling", 0, 0, 0);
 	do {
-		life_live();
+		agent_thread_run_sessions();
 		__atomic_store_n(&box.thread_lives, 0, __ATOMIC_SEQ_CST);
 		/* an attach during session_close() has left its mail without starting a thread */
-	} while (has_mail() && claim_life());
+	} while (has_mail() && agent_thread_claim());
 	return NULL;
 }
 
@@ -141,10 +141,10 @@ void agent_thread_begin(const char *options)
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return; /* another attach is in progress: this caller gets no HELLO and tries
 			 * again */
-	life_option(options, "events=", box.paths.events);
-	life_option(options, "control=", box.paths.control);
+	agent_thread_option(options, "events=", box.paths.events);
+	agent_thread_option(options, "control=", box.paths.control);
 	__atomic_store_n(&box.mail, MAIL_THERE, __ATOMIC_SEQ_CST);
-	if (claim_life())
+	if (agent_thread_claim())
 		start_thread();
 	else
 		agent_wake();

@@ -56,11 +56,11 @@ static void ask_conclude(struct target *t, int result)
 
 	if (wanted & FACTS_FOR_ATTEMPT) {
 		t->priv->looking = false;
-		target_begin_knowing(t, result);
+		target_begin_on_facts(t, result);
 	} else if (wanted & FACTS_FOR_SETTINGS) {
-		settings_knowing(t, result);
+		settings_on_facts(t, result);
 	} else if (result >= 0) {
-		other_profilers_known(t);
+		other_profilers_on_facts(t);
 	}
 }
 

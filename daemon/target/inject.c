@@ -107,7 +107,7 @@ void target_fail(struct target *t, const struct fault *why)
 		inject_back_off(t, wait_ns);
 }
 
-void target_begin_knowing(struct target *t, int result)
+void target_begin_on_facts(struct target *t, int result)
 {
 	struct fault f = { 0 };
 

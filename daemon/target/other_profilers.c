@@ -24,7 +24,7 @@ bool other_profilers_forbid(const struct target *t, struct fault *why)
 	return true;
 }
 
-void other_profilers_known(struct target *t)
+void other_profilers_on_facts(struct target *t)
 {
 	struct overrides *overrides = &t->priv->table->overrides;
 	const struct override *override = overrides_find(overrides, t->jvm.pid, t->jvm.start_time);

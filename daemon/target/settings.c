@@ -24,7 +24,7 @@ void settings_follow(struct target *t)
 	t->priv->resend_start = false;
 }
 
-void settings_knowing(struct target *t, int result)
+void settings_on_facts(struct target *t, int result)
 {
 	if (t->state == TARGET_GONE || t->state == TARGET_DRAINING || t->priv->table->stopping)
 		return;

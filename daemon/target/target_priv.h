@@ -195,17 +195,17 @@ void targets_on_review(void *userdata); /* takes in JVMs that limits and blocks 
 void targets_on_rate(void *userdata); /* targets.attach_rate allows another attempt */
 
 /* ask.c */
-/* Examines the process anew. Then target_begin_knowing(), settings_knowing() or
- * other_profilers_known() is called, by @what; perhaps before this returns. */
+/* Examines the process anew. Then target_begin_on_facts(), settings_on_facts() or
+ * other_profilers_on_facts() is called, by @what; perhaps before this returns. */
 void facts_ask(struct target *t, enum facts_for what);
 void facts_cancel(struct target *t);
 /* The facts of the last examination; all zero if the rules have changed since. */
 const struct facts *facts_of(const struct target *t);
-/* Why there are no facts; @result: -errno, see target_begin_knowing(). */
+/* Why there are no facts; @result: -errno, see target_begin_on_facts(). */
 void facts_explain(int result, struct fault *ret);
 
 /* other_profilers.c */
-void other_profilers_known(struct target *t); /* after a new look: detaches if it must yield */
+void other_profilers_on_facts(struct target *t); /* after a new look: detaches if it must yield */
 bool other_profilers_forbid(const struct target *t,
 			    struct fault *why); /* targets.foreign_profilers */
 void other_profilers_watch(struct target *t); /* while it streams: looks from time to time */
@@ -265,7 +265,7 @@ void await_filters_explain(const struct targets *table, struct fault *ret);
 void target_begin(struct target *t);
 /* The second half of target_begin(), when the process was examined. @result: 0, or the -errno for
  * which there are no facts. */
-void target_begin_knowing(struct target *t, int result);
+void target_begin_on_facts(struct target *t, int result);
 void target_no_agent(struct target *t); /* reattach.c has found no agent: injects one */
 /* No attempt is possible now, for example because another daemon has the agent: FAILED, with
  * another attempt later. */
@@ -296,8 +296,9 @@ void room_review(struct targets *table); /* targets that left for want of room m
 /* settings.c */
 /* The attempt has succeeded: sends another START if the settings changed meanwhile. */
 void settings_follow(struct target *t);
-/* The settings have changed, and the process was examined; @result as in target_begin_knowing(). */
-void settings_knowing(struct target *t, int result);
+/* The settings have changed, and the process was examined; @result as in target_begin_on_facts().
+ */
+void settings_on_facts(struct target *t, int result);
 
 /* possible.c */
 void possible_begin(struct target *t); /* reads the clocks before a session begins */
