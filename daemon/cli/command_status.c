@@ -378,18 +378,27 @@ static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 }
 
 /* Prints a line about the container runtime's socket (names.cri). JVMs that it did not answer for
- * have only the names in files of the host. */
+ * have only the names in files of the host, until it answers. */
 static void print_names(FILE *to, const cJSON *names, size_t width)
 {
 	double missed = json_number_of(names, "unanswered");
-	char without[80] = "";
+	double again = json_number_of(names, "asking_again");
+	bool failing = strcmp(json_text_of(names, "state"), "failing") == 0;
+	char without[80] = "", asked[80] = "";
 
 	if (missed > 0)
-		snprintf(without, sizeof(without), "; %.0f JVM%s went on without its answer",
-			 missed, missed > 1 ? "s" : "");
-	if (strcmp(json_text_of(names, "state"), "failing") == 0)
-		command_status_print_wrapped(to, width, "names of pods (names.cri): %s%s",
-					     json_text_of(names, "why"), without);
+		snprintf(without, sizeof(without), "%.0f JVM%s went on without its answer", missed,
+			 missed > 1 ? "s" : "");
+	if (again > 0)
+		snprintf(asked, sizeof(asked), "; it is asked again about %.0f container%s", again,
+			 again > 1 ? "s" : "");
+	if (failing)
+		command_status_print_wrapped(to, width, "names of pods (names.cri): %s%s%s%s",
+					     json_text_of(names, "why"), missed > 0 ? "; " : "",
+					     without, asked);
+	else if (again > 0)
+		command_status_print_wrapped(to, width, "names of pods (names.cri): %s%s", without,
+					     asked);
 }
 
 static void print_daemon(FILE *to, const cJSON *status, size_t width)

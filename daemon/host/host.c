@@ -83,7 +83,7 @@ static int open_names(struct host *h)
 		return 0;
 	if (!beside_find_program(program, sizeof(program), "kindling-names"))
 		program[0] = '\0';
-	return names_new(h->loop, program, h->config->names_cri, host_on_named, h, &h->names);
+	return names_new(h->loop, program, h->config->names_cri, &host_names_calls, h, &h->names);
 }
 
 static int open_rooms(struct host *h, bool discover, bool persist, struct fault *f)

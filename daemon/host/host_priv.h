@@ -95,7 +95,7 @@ extern const struct symbols_opener host_opener;
 void host_note_followed(struct host *h);
 /* wiring.c */
 extern const struct discovery_ops host_discovery_calls;
-void host_on_named(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns); /* names_fn */
+extern const struct names_ops host_names_calls;
 extern const struct targets_ops host_target_calls;
 /* The host's entry of @t, made by the first call; NULL without memory. */
 struct host_entry *host_entry_of(struct host *h, struct target *t);
@@ -137,8 +137,8 @@ void host_take_cpu(struct host *h, struct target *t);
 void host_take_cpu_of_all(struct host *h);
 void host_leave_cpu(struct host *h, struct target *t);
 void host_write_gaps(struct host *h);
-/* Writes it every tenth of a second instead of every second while a daemon has just begun to sample:
- * one that is killed then has not missed that second. */
+/* Writes it every tenth of a second instead of every second while a daemon has just begun to
+ * sample: one that is killed then has not missed that second. */
 void host_gaps_hurry(struct host *h);
 /* The history has all before @until_real_ns, also the gaps that were counted there. */
 void host_gaps_journaled(struct host *h, uint64_t until_real_ns); /* for the next daemon */

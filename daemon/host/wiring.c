@@ -37,13 +37,47 @@ static bool on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 	       wiring_add(h, jvm, seen_mono_ns);
 }
 
-void host_on_named(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
+static void wiring_on_named(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 {
 	struct host *h = userdata;
 
 	if (h->discovery && !wiring_add(h, jvm, seen_mono_ns))
 		discovery_ask_again(h->discovery, jvm->pid);
 }
+
+/* The next living JVM of a container after @prev; NULL: the first, and the end. */
+static struct target *wiring_next_of(struct host *h, const char *container_id, struct target *prev)
+{
+	struct target *t = targets_next(h->targets, prev);
+
+	while (t && (t->state == TARGET_GONE || strcmp(t->jvm.container_id, container_id) != 0))
+		t = targets_next(h->targets, t);
+	return t;
+}
+
+static bool wiring_lives(void *userdata, const char *container_id)
+{
+	return wiring_next_of(userdata, container_id, NULL) != NULL;
+}
+
+static void wiring_on_named_later(void *userdata, const struct jvm *said)
+{
+	struct host *h = userdata;
+	struct target *t = NULL;
+	struct jvm jvm;
+
+	while ((t = wiring_next_of(h, said->container_id, t))) {
+		jvm = t->jvm;
+		names_add(&jvm, said);
+		target_set_names(t, &jvm);
+	}
+}
+
+const struct names_ops host_names_calls = {
+	.on_jvm = wiring_on_named,
+	.on_later = wiring_on_named_later,
+	.lives = wiring_lives,
+};
 
 static void on_exit_status(void *userdata, pid_t pid, int status)
 {

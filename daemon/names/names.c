@@ -1,4 +1,5 @@
-/* See names.h: runs kindling-names, and keeps the JVMs that wait for its answers. */
+/* See names.h: runs kindling-names, and keeps the JVMs that wait for its answers; again.h: those
+ * that have gone on without one. */
 #include "daemon/names/names.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include "daemon/core/warden.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
+#include "daemon/names/again.h"
 #include "daemon/names/names_message.h"
 
 /* After a failure no questions are asked during a pause, and JVMs go on without waiting. The pause
@@ -24,13 +26,14 @@ struct waiting {
 	struct waiting *next;
 	uint64_t since_mono_ns, seen_mono_ns;
 	char sandbox[WARDEN_NAMES_ID_SIZE]; /* the pod to ask about; "" = the container */
-	struct jvm jvm;
+	bool again; /* the question about a container is repeated, for JVMs that have gone on */
+	struct jvm jvm; /* with `again` only container_id, and what the runtime answers */
 };
 
 struct names {
 	struct loop *loop;
 	char program[256], path[108];
-	names_fn *fn;
+	struct names_ops ops;
 	void *userdata;
 	pid_t child; /* 0 = it does not run */
 	int pidfd, fd;
@@ -41,13 +44,26 @@ struct names {
 	struct loop_timer *begin; /* asks the first question, see names_ask() */
 	struct loop_timer *timer; /* deadline of the answer */
 	uint64_t pause_ns, again_mono_ns; /* the last pause, and its end; 0 = there is none */
+	struct again again;
+	struct loop_timer *again_timer; /* the next question about one of them */
 	struct names_status status;
 };
 
 /* ---- waiting JVMs ---------------------------------------------------------------------------- */
 
+static void names_queue(struct names *n, struct waiting *w)
+{
+	w->since_mono_ns = clock_mono_ns();
+	*n->end = w;
+	n->end = &w->next;
+	/* asked from the loop, so that no function of names_ops is called before the caller
+	 * returns */
+	if (n->status.waiting++ == 0)
+		loop_timer_set(n->begin, 0, 0);
+}
+
 /* Takes the first JVM out of the queue and passes it on. */
-static void names_pass_on(struct names *n)
+static void names_pass_on(struct names *n, bool answered)
 {
 	struct waiting *w = n->first;
 
@@ -55,17 +71,65 @@ static void names_pass_on(struct names *n)
 	if (!n->first)
 		n->end = &n->first;
 	n->status.waiting--;
-	n->fn(n->userdata, &w->jvm, w->seen_mono_ns);
+	if (!w->again)
+		n->ops.on_jvm(n->userdata, &w->jvm, w->seen_mono_ns);
+	else if (answered)
+		n->ops.on_later(n->userdata, &w->jvm);
 	free(w);
 }
 
-/* Passes on all JVMs without an answer. The pause has begun, so names_fn cannot queue more. */
+/* Passes on the first JVM without an answer; its container is asked about again later. */
+static void names_pass_on_unanswered(struct names *n)
+{
+	struct waiting *w = n->first;
+
+	if (!w->again) {
+		n->status.unanswered++;
+		again_add(&n->again, w->jvm.container_id, clock_mono_ns());
+	}
+	names_pass_on(n, false);
+}
+
+/* Passes on all JVMs without an answer. The pause has begun, so names_ops cannot queue more. */
 static void names_pass_on_all(struct names *n)
 {
-	while (n->first) {
-		n->status.unanswered++;
-		names_pass_on(n);
+	if (n->first && n->first->again) /* others were not asked about */
+		again_fail(&n->again, n->first->jvm.container_id, clock_mono_ns());
+	while (n->first)
+		names_pass_on_unanswered(n);
+}
+
+/* ---- containers that are asked about again ----------------------------------------------------
+ */
+
+/* Sets the timer for the next of them; new JVMs come first. */
+static void names_plan_again(struct names *n)
+{
+	const struct again_entry *e = n->first ? NULL : again_next(&n->again);
+	uint64_t now = clock_mono_ns(), at = e ? e->next_mono_ns : UINT64_MAX;
+
+	if (e && at < n->again_mono_ns)
+		at = n->again_mono_ns;
+	loop_timer_set(n->again_timer, !e ? UINT64_MAX : at > now ? at - now : 0, 0);
+}
+
+static void names_on_again(void *userdata)
+{
+	struct names *n = userdata;
+	const struct again_entry *e = n->first ? NULL : again_next(&n->again);
+	struct waiting *w;
+
+	if (e && e->next_mono_ns <= clock_mono_ns()) {
+		w = n->ops.lives(n->userdata, e->container_id) ? calloc(1, sizeof(*w)) : NULL;
+		if (w) {
+			w->again = true;
+			memcpy(w->jvm.container_id, e->container_id, sizeof(e->container_id));
+			names_queue(n, w);
+			return;
+		}
+		again_remove(&n->again, e->container_id);
 	}
+	names_plan_again(n);
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -118,6 +182,7 @@ __attribute__((format(printf, 2, 3))) static void names_fail(struct names *n, co
 		log_warn("names.error", "error=%s", log_str(error));
 	memcpy(n->status.error, error, sizeof(error));
 	names_pass_on_all(n);
+	names_plan_again(n);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
@@ -203,12 +268,12 @@ static bool names_ask_next(struct names *n)
 static void names_go_on(struct names *n)
 {
 	loop_timer_set(n->timer, UINT64_MAX, 0);
-	while (n->first && clock_mono_ns() - n->first->since_mono_ns > WAIT_NS) {
-		n->status.unanswered++;
-		names_pass_on(n);
-	}
+	while (n->first && clock_mono_ns() - n->first->since_mono_ns > WAIT_NS)
+		names_pass_on_unanswered(n);
 	if (n->first)
 		(void)names_ask_next(n);
+	else
+		names_plan_again(n);
 }
 
 /* kindling-names has not answered in time: it hangs, or was stopped. */
@@ -218,6 +283,18 @@ static void names_on_timer(void *userdata)
 
 	names_stop(n);
 	names_fail(n, "kindling-names does not answer");
+}
+
+static void names_count(struct names *n, const struct waiting *w, bool known)
+{
+	if (w->again) {
+		n->status.answered_later++;
+		again_remove(&n->again, w->jvm.container_id);
+	} else if (known) {
+		n->status.named++;
+	} else {
+		n->status.unknown++;
+	}
 }
 
 static void names_take(struct names *n, struct names_answer *a)
@@ -232,9 +309,8 @@ static void names_take(struct names *n, struct names_answer *a)
 	if (has_pod) {
 		memcpy(w->sandbox, a->sandbox, sizeof(w->sandbox));
 	} else {
-		n->status.named += a->result == 0 || w->sandbox[0];
-		n->status.unknown += a->result == -ENOENT && !w->sandbox[0];
-		names_pass_on(n);
+		names_count(n, w, a->result == 0 || w->sandbox[0]);
+		names_pass_on(n, true);
 	}
 	names_go_on(n);
 }
@@ -276,22 +352,20 @@ bool names_ask(struct names *n, const struct jvm *jvm, uint64_t seen_mono_ns)
 		    : calloc(1, sizeof(*w));
 	if (!w) {
 		n->status.unanswered++;
+		again_add(&n->again, jvm->container_id, now);
+		names_plan_again(n);
 		return false;
 	}
-	w->since_mono_ns = now;
 	w->seen_mono_ns = seen_mono_ns;
 	w->jvm = *jvm;
-	*n->end = w;
-	n->end = &w->next;
-	/* asked from the loop, so that names_fn is not called before this function returns */
-	if (n->status.waiting++ == 0)
-		loop_timer_set(n->begin, 0, 0);
+	names_queue(n, w);
 	return true;
 }
 
 void names_status(const struct names *n, struct names_status *ret)
 {
 	*ret = n->status;
+	ret->asking_again = n->again.n;
 }
 
 /* ---- life cycle ------------------------------------------------------------------------------ */
@@ -301,7 +375,7 @@ static void names_on_begin(void *userdata)
 	names_go_on(userdata);
 }
 
-int names_new(struct loop *loop, const char *program, const char *path, names_fn *fn,
+int names_new(struct loop *loop, const char *program, const char *path, const struct names_ops *ops,
 	      void *userdata, struct names **ret)
 {
 	struct names *n = calloc(1, sizeof(*n));
@@ -313,13 +387,15 @@ int names_new(struct loop *loop, const char *program, const char *path, names_fn
 	snprintf(n->program, sizeof(n->program), "%s", program);
 	snprintf(n->path, sizeof(n->path), "%s", path);
 	n->status.path = n->path;
-	n->fn = fn;
+	n->ops = *ops;
 	n->userdata = userdata;
 	n->fd = n->pidfd = -1;
 	n->end = &n->first;
 	r = loop_timer_add(loop, UINT64_MAX, 0, names_on_timer, n, &n->timer);
 	if (r == 0)
 		r = loop_timer_add(loop, UINT64_MAX, 0, names_on_begin, n, &n->begin);
+	if (r == 0)
+		r = loop_timer_add(loop, UINT64_MAX, 0, names_on_again, n, &n->again_timer);
 	if (r < 0) {
 		names_free(n);
 		return r;
@@ -342,6 +418,8 @@ struct names *names_free(struct names *n)
 	fd_close(n->pidfd);
 	loop_timer_free(n->timer);
 	loop_timer_free(n->begin);
+	loop_timer_free(n->again_timer);
+	again_deinit(&n->again);
 	while (n->first) {
 		struct waiting *w = n->first;
 

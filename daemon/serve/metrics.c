@@ -256,6 +256,12 @@ static void put_names(struct metric_text *m, const struct names *names)
 			"JVMs whose container it did not know.", s.unknown);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_names_unanswered", NULL,
 			"JVMs that went on without its answer.", s.unanswered);
+	metrics_put_one(m, METRIC_GAUGE, "kindling_names_asking_again", NULL,
+			"Containers that it has not answered for and is asked about again.",
+			s.asking_again);
+	metrics_put_one(m, METRIC_COUNTER, "kindling_names_answered_later", NULL,
+			"Containers that it has answered for when it was asked again.",
+			s.answered_later);
 }
 
 static uint64_t resident_bytes(void)

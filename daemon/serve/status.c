@@ -433,14 +433,16 @@ static cJSON *status_names_json(const struct names *n)
 	names_status(n, &s);
 	add_text(o, "cri", s.path);
 	cJSON_AddStringToObject(o, "state",
-				s.error[0]		  ? "failing"
-				: s.named + s.unknown > 0 ? "on"
-							  : "idle");
+				s.error[0]				     ? "failing"
+				: s.named + s.unknown + s.answered_later > 0 ? "on"
+									     : "idle");
 	add_text(o, "why", s.error);
 	add_u64(o, "waiting", s.waiting);
 	add_u64(o, "named", s.named);
 	add_u64(o, "unknown", s.unknown);
 	add_u64(o, "unanswered", s.unanswered);
+	add_u64(o, "asking_again", s.asking_again);
+	add_u64(o, "answered_later", s.answered_later);
 	return o;
 }
 

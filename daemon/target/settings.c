@@ -1,5 +1,5 @@
-/* Applies changed settings while the daemon runs: decides again which JVMs may be attached to, and
- * sends agents a new START. */
+/* Applies changed settings, and an owner's limits that become known late, while the daemon runs:
+ * decides again which JVMs may be attached to, and sends agents a new START. */
 #include "daemon/target/target_priv.h"
 
 #include <string.h>
@@ -41,9 +41,23 @@ void settings_on_facts(struct target *t, int result)
 	}
 }
 
+static void settings_decide_again(struct target *t)
+{
+	if (t->state != TARGET_GONE && t->state != TARGET_DRAINING && !t->priv->table->stopping)
+		facts_ask(t, FACTS_FOR_SETTINGS);
+}
+
 void targets_settings(struct targets *table)
 {
-	for (struct target *t = table->first; t && !table->stopping; t = t->priv->next)
-		if (t->state != TARGET_GONE && t->state != TARGET_DRAINING)
-			facts_ask(t, FACTS_FOR_SETTINGS);
+	for (struct target *t = table->first; t; t = t->priv->next)
+		settings_decide_again(t);
+}
+
+void target_set_names(struct target *t, const struct jvm *jvm)
+{
+	if (memcmp(&t->jvm, jvm, sizeof(*jvm)) == 0)
+		return;
+	t->jvm = *jvm;
+	labelling_renew(t);
+	settings_decide_again(t);
 }

@@ -193,6 +193,9 @@ int target_detach_for(struct target *t, uid_t uid);
  * has ended; -ESHUTDOWN: the daemon is ending.
  */
 int target_attach(struct target *t, uid_t uid, struct fault *why);
+/* The container runtime has answered late: @jvm is t->jvm with the names, notes and owner's limits
+ * that it knows. Labels are made anew, and it is decided again whether the JVM may be profiled. */
+void target_set_names(struct target *t, const struct jvm *jvm);
 /* The settings have changed: decides again which JVMs may be attached to, and sends agents a
  * START. */
 void targets_settings(struct targets *t);

@@ -1,6 +1,9 @@
 """Names, labels and annotations of pods from the socket of a real containerd (`names.cri`), whose files have no labels: what
-owners say there counts. And without its answer: a containerd that hangs or has ended, and a path at which nobody listens.
+owners say there counts, and uploads carry them. And without its answer: a containerd that hangs and is asked again when it
+answers, and a path at which nobody listens.
 Needs root, containerd, runc, python3-grpcio and python3-protobuf."""
+import glob
+import json
 import os
 import re
 import shutil
@@ -16,14 +19,14 @@ if cri.grpc is None and os.path.exists("/usr/bin/python3") and sys.executable !=
     os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])  # whose packages Debian's python3-* are
 
 from bundle import Jdk, MARK  # noqa: E402
-from kindling import Daemon, agent_copies, skip, wait_for  # noqa: E402
+from kindling import Daemon, agent_copies, skip, thread_names, wait_for  # noqa: E402
 import kubernetes  # noqa: E402
 
 SOCKET = cri.STATE + "/containerd.sock"
 HELD_BACK_S = 40  # until a JVM without names streams, on a busy machine; three seconds of them wait for the answer
 
 
-def settings(address):
+def settings(address, directory):
     return """targets:
   mode: opt-in
   attach_rate: 0
@@ -31,7 +34,18 @@ def settings(address):
     - allow: { environment: "%s" }
 labels: { pods: "tier" }
 names: { cri: "%s" }
-""" % (MARK, address)
+sinks:
+  - { name: dir, type: files, directory: "%s", format: json, interval: 10s }
+""" % (MARK, address, directory)
+
+
+def uploads(directory):
+    """The labels of the JVMs in files that a sink wrote, by pod."""
+    found = {}
+    for path in glob.glob(directory + "/*cpu*.json"):
+        with open(path) as f:
+            found.update((p["labels"].get("pod"), p["labels"]) for p in json.load(f)["processes"])
+    return found
 
 
 class CriNames(unittest.TestCase):
@@ -42,6 +56,7 @@ class CriNames(unittest.TestCase):
         self.addCleanup(self.containerd.end)
         self.node = kubernetes.Node(self.containerd, kindling=False)
         self.addCleanup(self.node.end)
+        self.taken = self.node.directory("uploads", 0o777)  # kindling-upload has an account of its own
 
     def test_labels_of_pods(self):
         shop = cri.Pod(self.containerd, "shop", "cart-7d9f-x2", labels={"app": "cart", "tier": "front"},
@@ -49,7 +64,7 @@ class CriNames(unittest.TestCase):
         quiet = cri.Pod(self.containerd, "bank", "vault-0", labels={"kindling.io/profile": "false"})
         less = cri.Pod(self.containerd, "bank", "ledger-0", labels={"kindling.io/events": "cpu"})
         apps = {pod.name: self.application(pod, "app")[0] for pod in (shop, quiet, less)}
-        with Daemon(settings("unix://" + SOCKET)) as daemon:
+        with Daemon(settings("unix://" + SOCKET, self.taken)) as daemon:
             cart = daemon.wait_state(apps["cart-7d9f-x2"], "streaming")
             self.assertEqual(cart["annotations"], {"app": "cart", "tier": "front", "not.passed/on": "1"})
             self.assertEqual((cart["pod"], cart["container"], cart["image"]), ("shop/cart-7d9f-x2", "app", "localhost/app:1.4"))
@@ -65,22 +80,49 @@ class CriNames(unittest.TestCase):
             self.assertEqual((names["state"], names["why"], names["unanswered"]), ("on", None, 0))
             self.assertGreaterEqual(names["named"], 3)
             self.assertRegex(daemon.cli("doctor", str(cart["pid"])).stdout, r"ok +names +the container runtime answers at /run/k3s/")
+            # windows of ten seconds, and the sink's interval
+            labels = wait_for("an upload of both", lambda: self.uploaded("cart-7d9f-x2", "ledger-0"), 120)
+            self.assertEqual({k: labels["cart-7d9f-x2"].get(k) for k in ("service", "tier", "container", "namespace")},
+                             {"service": "cart", "tier": "front", "container": "app", "namespace": "shop"})
+            self.assertNotIn("tier", labels["ledger-0"])
+            self.assertNotIn("vault-0", labels)
             self.without_an_answer(daemon, apps)
+
+    def uploaded(self, *pods):
+        labels = uploads(self.taken)
+        return labels if set(pods) <= set(labels) else None
 
     def without_an_answer(self, daemon, apps):
         """Files alone: JVMs come in time, with one sentence about what is missing."""
         os.kill(self.containerd.process.pid, signal.SIGSTOP)
         try:
             self.starts_without(daemon, apps, SOCKET, "it does not answer within 3 seconds")
+            daemon.wait_state(apps["vault-0"], "streaming")  # nobody knows yet that its owner forbids it
         finally:
             os.kill(self.containerd.process.pid, signal.SIGCONT)
+        self.comes_later(daemon, apps)
         wait_for("containerd", self.containerd.answers)
         self.starts_without(daemon, apps, cri.STATE, "nobody listens there")
         self.starts_without(daemon, apps, "/nowhere/cri.sock", "there is no such socket")
 
+    def comes_later(self, daemon, apps):
+        """The runtime is asked again: what it says then counts, without a new attach."""
+        cart = wait_for("labels of the pod", lambda: (t := daemon.target(apps["cart-7d9f-x2"]))["annotations"] and t, 120)
+        self.assertEqual((cart["state"], cart["annotations"]), ("streaming", {"app": "cart", "tier": "front", "not.passed/on": "1"}))
+        self.assertEqual({k: cart["labels"].get(k) for k in ("service", "tier")}, {"service": "cart", "tier": "front"})
+        vault = daemon.wait_state(apps["vault-0"], "excluded", 120)
+        self.assertEqual(vault["reason"], "its owner forbids profiling: kindling.io/profile: false")
+        wait_for("no agent there", lambda: "kindling" not in thread_names(vault["pid"]))
+        wait_for("cpu alone", lambda: daemon.target(apps["ledger-0"])["events"] == ["cpu"], 120)
+        wait_for("no container without an answer", lambda: daemon.status()["names"]["asking_again"] == 0)
+        names = daemon.status()["names"]
+        self.assertEqual((names["state"], names["why"]), ("on", None))
+        self.assertGreaterEqual(names["answered_later"], 3)
+        self.assertNotIn("names of pods", daemon.cli("status").stdout)
+
     def starts_without(self, daemon, apps, path, sentence):
         daemon.stop()
-        daemon.configure(settings("unix://" + path))
+        daemon.configure(settings("unix://" + path, self.taken))
         begin = time.monotonic()
         daemon.start()
         cart = daemon.wait_state(apps["cart-7d9f-x2"], "streaming")
@@ -89,7 +131,8 @@ class CriNames(unittest.TestCase):
         names = daemon.status()["names"]
         self.assertEqual((names["state"], names["why"]), ("failing", "%s: %s" % (path, sentence)))
         self.assertRegex(re.sub(r"\s+", " ", daemon.cli("status").stdout),
-                         r"names of pods \(names\.cri\): %s: %s; \d JVMs? went on without its answer" % (path, sentence))
+                         r"names of pods \(names\.cri\): %s: %s; \d JVMs? went on without its answer; "
+                         r"it is asked again about \d containers?" % (path, sentence))
         self.assertRegex(re.sub(r"\s+", " ", daemon.cli("doctor", str(cart["pid"])).stdout), "unknown names " + path)
 
 

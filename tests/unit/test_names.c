@@ -18,6 +18,7 @@
 #include "cri.pb-c.h"
 #include "daemon/core/warden_priv.h"
 #include "daemon/ground/clock.h"
+#include "daemon/names/again.h"
 #include "daemon/names/cri.h"
 #include "daemon/names/frames.h"
 #include "daemon/names/names.h"
@@ -307,8 +308,9 @@ struct node {
 	pid_t runtime;
 	struct loop *loop;
 	struct names *names;
-	unsigned named;
-	struct jvm last;
+	unsigned named, later;
+	bool dead; /* no JVM of any container lives */
+	struct jvm last, last_later;
 };
 
 /* Answers one question after the other: which one it is, its path says. */
@@ -361,6 +363,28 @@ static void on_named(void *userdata, const struct jvm *jvm, uint64_t seen_mono_n
 	n->last = *jvm;
 }
 
+static void on_named_later(void *userdata, const struct jvm *said)
+{
+	struct node *n = userdata;
+
+	n->later++;
+	n->last_later = *said;
+}
+
+static bool lives(void *userdata, const char *container_id)
+{
+	const struct node *n = userdata;
+
+	assert_string_equal(container_id, ID);
+	return !n->dead;
+}
+
+static const struct names_ops calls = {
+	.on_jvm = on_named,
+	.on_later = on_named_later,
+	.lives = lives,
+};
+
 static void node_begin(struct node *n, enum runtime how)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -378,7 +402,7 @@ static void node_begin(struct node *n, enum runtime how)
 		run_runtime(fd, how);
 	close(fd);
 	assert_int_equal(loop_new(&n->loop), 0);
-	assert_int_equal(names_new(n->loop, KINDLING_NAMES, n->path, on_named, n, &n->names), 0);
+	assert_int_equal(names_new(n->loop, KINDLING_NAMES, n->path, &calls, n, &n->names), 0);
 }
 
 static void node_end(struct node *n)
@@ -512,6 +536,107 @@ static void a_runtime_may_stop_and_come_back(void **state)
 	node_end(&n);
 }
 
+/* Runs the loop until no container is asked about again. */
+static void node_wait_none_again(struct node *n)
+{
+	uint64_t until = clock_mono_ns() + 30 * NS_PER_S;
+
+	while (status_of(n).asking_again && clock_mono_ns() < until)
+		(void)loop_round(n->loop, 100 * NS_PER_MS);
+	assert_int_equal(status_of(n).asking_again, 0);
+}
+
+static void a_container_without_an_answer_is_asked_about_again(void **state)
+{
+	struct node n;
+	char moved[120];
+
+	(void)state;
+	node_begin(&n, ANSWERS);
+	snprintf(moved, sizeof(moved), "%s.away", n.path);
+	assert_int_equal(rename(n.path, moved), 0);
+	assert_true(node_ask(&n, ID));
+	assert_true(node_ask(&n, ID));
+	node_wait(&n, 2);
+	assert_false(node_ask(&n, ID)); /* in the pause; the same container */
+	assert_int_equal(status_of(&n).unanswered, 3);
+	assert_int_equal(status_of(&n).asking_again, 1);
+	assert_int_equal(n.later, 0);
+	assert_int_equal(rename(moved, n.path), 0);
+	node_wait_none_again(&n);
+	assert_int_equal(n.later, 1);
+	assert_string_equal(n.last_later.container_id, ID);
+	assert_string_equal(n.last_later.container, "cart");
+	assert_string_equal(n.last_later.pod, "shop/cart-0");
+	assert_true(n.last_later.allowed.no);
+	assert_int_equal(n.named, 2); /* these have gone on long ago */
+	assert_int_equal(status_of(&n).answered_later, 1);
+	assert_int_equal(status_of(&n).unanswered, 3);
+	assert_string_equal(status_of(&n).error, "");
+	node_end(&n);
+}
+
+static void a_container_whose_jvms_have_ended_is_not_asked_about_again(void **state)
+{
+	struct node n;
+
+	(void)state;
+	node_begin(&n, HANGS_UP);
+	assert_true(node_ask(&n, ID));
+	node_wait(&n, 1);
+	assert_int_equal(status_of(&n).asking_again, 1);
+	n.dead = true;
+	node_wait_none_again(&n);
+	assert_int_equal(n.later, 0);
+	assert_int_equal(status_of(&n).answered_later, 0);
+	node_end(&n);
+}
+
+static void a_container_whose_answer_always_fails_does_not_hold_up_others(void **state)
+{
+	struct again a = { 0 };
+	uint64_t now = NS_PER_S, pause = 0;
+
+	(void)state;
+	again_add(&a, "bad", now);
+	again_add(&a, "good", now + 1);
+	assert_string_equal(again_next(&a)->container_id, "bad");
+	again_fail(&a, "bad", now);
+	assert_string_equal(again_next(&a)->container_id, "good");
+	again_remove(&a, "good");
+	for (int i = 0; i < 100; i++) {
+		uint64_t last = pause;
+
+		pause = again_next(&a)->next_mono_ns - now;
+		assert_true(pause > last || pause == AGAIN_MAX_NS);
+		again_add(&a, "bad", now); /* another JVM of it changes nothing */
+		again_fail(&a, "bad", now);
+	}
+	assert_int_equal(a.n, 1);
+	assert_int_equal(pause, AGAIN_MAX_NS);
+	again_deinit(&a);
+}
+
+static void so_many_containers_are_asked_about_again_and_no_more(void **state)
+{
+	struct again a = { 0 };
+	char id[16];
+
+	(void)state;
+	assert_null(again_next(&a));
+	for (unsigned i = 0; i < AGAIN_MAX + 10; i++) {
+		snprintf(id, sizeof(id), "%x", i);
+		again_add(&a, id, AGAIN_MAX - i);
+	}
+	assert_int_equal(a.n, AGAIN_MAX);
+	snprintf(id, sizeof(id), "%x", AGAIN_MAX - 1);
+	assert_string_equal(again_next(&a)->container_id, id);
+	again_remove(&a, id);
+	again_remove(&a, id);
+	assert_int_equal(a.n, AGAIN_MAX - 1);
+	again_deinit(&a);
+}
+
 static void a_program_that_is_not_there_is_said(void **state)
 {
 	struct node n;
@@ -519,8 +644,8 @@ static void a_program_that_is_not_there_is_said(void **state)
 	(void)state;
 	node_begin(&n, ANSWERS);
 	names_free(n.names);
-	assert_int_equal(
-		names_new(n.loop, "/nowhere/kindling-names", n.path, on_named, &n, &n.names), 0);
+	assert_int_equal(names_new(n.loop, "/nowhere/kindling-names", n.path, &calls, &n, &n.names),
+			 0);
 	assert_non_null(strstr(status_of(&n).error, "kindling-names cannot be started"));
 	assert_false(node_ask(&n, ID));
 	usleep(600000); /* until it is tried again */
@@ -546,6 +671,10 @@ int main(void)
 		cmocka_unit_test(a_runtime_that_does_not_answer_holds_nobody_back_for_long),
 		cmocka_unit_test(other_failures_are_told_apart),
 		cmocka_unit_test(a_runtime_may_stop_and_come_back),
+		cmocka_unit_test(a_container_without_an_answer_is_asked_about_again),
+		cmocka_unit_test(a_container_whose_jvms_have_ended_is_not_asked_about_again),
+		cmocka_unit_test(a_container_whose_answer_always_fails_does_not_hold_up_others),
+		cmocka_unit_test(so_many_containers_are_asked_about_again_and_no_more),
 		cmocka_unit_test(a_program_that_is_not_there_is_said),
 	};
 

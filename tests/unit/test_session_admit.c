@@ -94,6 +94,43 @@ static void an_owner_asks_where_it_is_opt_in_and_takes_it_back(void **state)
 	assert_string_equal(t->fault.what, "its owner forbids profiling: b: false");
 }
 
+static unsigned relabelled;
+
+static void on_labels(void *userdata, struct target *t)
+{
+	(void)userdata;
+	(void)t;
+	relabelled++;
+}
+
+/* As if the container runtime did not answer at first. */
+static void names_that_come_late_change_labels_and_what_the_owner_allows(void **state)
+{
+	struct target *t;
+	struct jvm jvm;
+	char pod[LABEL_VALUE_SIZE] = "";
+
+	(void)state;
+	t = add("talk");
+	UNTIL(t->state == TARGET_STREAMING);
+	table->ops.on_labels = on_labels;
+	relabelled = 0;
+	jvm = t->jvm;
+	target_set_names(t, &jvm); /* nothing new */
+	assert_int_equal(relabelled, 0);
+	strcpy(jvm.pod, "bank/vault-0");
+	target_set_names(t, &jvm);
+	assert_int_equal(relabelled, 1);
+	labels_get(t->labels, "pod", pod);
+	assert_string_equal(pod, "vault-0");
+	assert_int_equal(t->state, TARGET_STREAMING);
+	allowed_set_value(&jvm.allowed, "profile", "false", "kindling.io/profile: ");
+	target_set_names(t, &jvm);
+	UNTIL(t->state == TARGET_EXCLUDED);
+	assert_string_equal(t->fault.what,
+			    "its owner forbids profiling: kindling.io/profile: false");
+}
+
 static void an_owners_interval_is_the_shortest(void **state)
 {
 	struct target *t;
@@ -380,6 +417,7 @@ int main(int argc, char **argv)
 		LIFE_TEST(one_that_began_after_the_daemon_needs_no_cleaning),
 		LIFE_TEST(opt_in_takes_in_by_hand_alone),
 		LIFE_TEST(an_owner_asks_where_it_is_opt_in_and_takes_it_back),
+		LIFE_TEST(names_that_come_late_change_labels_and_what_the_owner_allows),
 		LIFE_TEST(an_owners_interval_is_the_shortest),
 		LIFE_TEST(an_owner_who_allows_nothing_that_is_collected_keeps_us_out),
 		LIFE_TEST(who_was_detached_stays_so_until_attach_and_over_a_restart),
