@@ -83,7 +83,9 @@ static void names_pass_on_unanswered(struct names *n)
 {
 	struct waiting *w = n->first;
 
-	if (!w->again) {
+	if (w->again) {
+		again_fail(&n->again, w->jvm.container_id, clock_mono_ns());
+	} else {
 		n->status.unanswered++;
 		again_add(&n->again, w->jvm.container_id, clock_mono_ns());
 	}
@@ -93,14 +95,11 @@ static void names_pass_on_unanswered(struct names *n)
 /* Passes on all JVMs without an answer. The pause has begun, so names_ops cannot queue more. */
 static void names_pass_on_all(struct names *n)
 {
-	if (n->first && n->first->again) /* others were not asked about */
-		again_fail(&n->again, n->first->jvm.container_id, clock_mono_ns());
 	while (n->first)
 		names_pass_on_unanswered(n);
 }
 
-/* ---- containers that are asked about again ----------------------------------------------------
- */
+/* ---- containers that are asked about again --------------------------------------------------- */
 
 /* Sets the timer for the next of them; new JVMs come first. */
 static void names_plan_again(struct names *n)
