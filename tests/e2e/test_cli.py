@@ -232,8 +232,10 @@ class Commands(unittest.TestCase):
         with Jvm("17") as jvm:
             self.daemon.wait_state(jvm.pid, "streaming")
             cli = subprocess.Popen([BUILD + "/bin/kindling", "--socket", self.daemon.socket, "record", str(jvm.pid), "-d", "60s",
-                                    "-o", self.path("short.collapsed")], stderr=subprocess.PIPE, text=True)
-            time.sleep(1.5)
+                                    "-i", "5ms", "-o", self.path("short.collapsed")], stderr=subprocess.PIPE, text=True)
+            wait_for("the recording", lambda: self.daemon.target(jvm.pid)["interval_asked_ns"] == 5000000)
+            before = self.daemon.target(jvm.pid)["samples"]["delivered"]
+            wait_for("samples in it", lambda: self.daemon.target(jvm.pid)["samples"]["delivered"] > before + 100)
             jvm.end()
             err = cli.communicate(timeout=60)[1]
         self.assertEqual(cli.returncode, 0, err)

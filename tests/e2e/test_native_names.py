@@ -4,25 +4,41 @@ import os
 import re
 import subprocess
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import Daemon, Jvm, classes, java_home  # noqa: E402
+from kindling import Daemon, Jvm, classes, java_home, wait_for  # noqa: E402
 
 MAJOR = "17"
 NAMELESS = re.compile(r"\[[^;]*\.so[^;]*\]|\[vdso\]|\[[^;]*\+0x[0-9a-f]+\]")
 
 
+def stacks(text):
+    return [line.rsplit(" ", 1) for line in text.splitlines()]
+
+
+def nameless_share(rows):
+    """Of samples with a frame of libjvm whose function is not known."""
+    return sum(int(w) for s, w in rows if "[libjvm.so]" in s.split(";")) / max(1, sum(int(w) for _, w in rows))
+
+
+def wait_names(daemon, jvm):
+    """Until libjvm's table of functions has been read; names are given to frames when a report is made."""
+    def named():
+        rows = stacks(daemon.cli("report", str(jvm.pid), "--last", "1m", "-f", "collapsed", "-o", "-").stdout)
+        return any("start_thread" in s for s, _ in rows) and nameless_share(rows) < 0.02
+    daemon.wait_state(jvm.pid, "streaming")
+    wait_for("names of native functions", named)
+
+
 class NativeNames(unittest.TestCase):
     def test_clock_and_native_threads_have_names(self):
         with Daemon() as daemon, Jvm(MAJOR, "NativeNames", options=("-Xmx128m", "-XX:+UseParallelGC")) as jvm:
-            daemon.wait_state(jvm.pid, "streaming")
-            time.sleep(2)
+            wait_names(daemon, jvm)
             out = daemon.dir + "/out.collapsed"
             daemon.cli("record", str(jvm.pid), "-d", "6s", "-i", "1ms", "-o", out)
             with open(out) as f:
-                rows = [line.rstrip("\n").rsplit(" ", 1) for line in f]
+                rows = stacks(f.read())
         roots, leaves, nameless = (collections.Counter() for _ in range(3))
         for stack, weight in rows:
             frames = stack.split(";")
@@ -49,15 +65,12 @@ class NativeNames(unittest.TestCase):
         with Daemon() as daemon, Jvm(MAJOR, "NativeNames", options=options) as one, Overlaid(home, other, options) as two:
             shares = {}
             for jvm in (one, two):
-                daemon.wait_state(jvm.pid, "streaming")
-            time.sleep(3)
+                wait_names(daemon, jvm)
             for jvm in (one, two):
                 out = daemon.dir + "/out.collapsed"
                 daemon.cli("record", str(jvm.pid), "-d", "4s", "-i", "1ms", "-o", out)
                 with open(out) as f:
-                    rows = [line.rstrip("\n").rsplit(" ", 1) for line in f]
-                total = sum(int(w) for _, w in rows)
-                shares[jvm.pid] = sum(int(w) for s, w in rows if "[libjvm.so]" in s.split(";")) / total
+                    shares[jvm.pid] = nameless_share(stacks(f.read()))
         print("JDK %s: without libjvm's names %s" % (MAJOR, shares))
         self.assertLess(max(shares.values()), 0.02)
 
