@@ -288,13 +288,22 @@ static void the_runtime_is_asked_what_the_warden_knows(void **state)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct warden_settings s = settings;
 
+	int kept = dup(STDIN_FILENO), ends[2];
+
 	(void)state;
+	/* cat ends at the end of its standard input, and takes its end of the questions with it */
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
 	snprintf(s.cri, sizeof(s.cri), "/tmp/test_warden.%d.sock", (int)getpid());
 	strcpy(addr.sun_path, s.cri);
 	runtime_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(runtime_fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	assert_int_equal(listen(runtime_fd, 4), 0);
 	assert_int_equal(run(&s, asks_for_names), 0);
+	assert_int_equal(dup2(kept, STDIN_FILENO), STDIN_FILENO);
+	close(kept);
+	close(ends[0]);
+	close(ends[1]);
 	close(runtime_fd);
 	unlink(s.cri);
 }
