@@ -193,7 +193,7 @@ class Views(unittest.TestCase):
 
     def test_a_recording(self):
         made = json.loads(ask(self.daemon, "/v1/recordings?target=%d&seconds=60&type=cpu,lock" % self.jvm.pid, "POST"))
-        time.sleep(6)
+        wait_for("samples", lambda: json.loads(ask(self.daemon, "/v1/recordings/%d" % made["id"]))["samples"] > 300)
         done = json.loads(ask(self.daemon, "/v1/recordings/%d" % made["id"], "DELETE"))
         path = "/v1/recordings/%d/profile?type=" % made["id"]
         cpu = self.check(path + "cpu", "recording")
