@@ -58,6 +58,7 @@ struct offcpu_times {
 	bool ended;
 	bool runs; /* it is on the CPU at to_ns */
 	enum offcpu_class class; /* unless `runs`: the class of its present time off the CPU */
+	int syscall_nr; /* unless `runs`: the system call it is in; -1 = none, or unknown */
 	uint64_t since_ns; /* when its present run or time off the CPU began */
 	uint64_t from_ns, to_ns; /* CLOCK_MONOTONIC */
 	uint64_t oncpu_ns, runqueue_ns;

@@ -146,6 +146,7 @@ void offcpu_threads_times(const struct offcpu_thread *t, uint64_t now_ns, struct
 		.host_tid = t->tid,
 		.runs = t->now == OFFCPU_NOW_RUNS,
 		.class = t->class < OFFCPU_CLASS_COUNT ? (enum offcpu_class)t->class : OFFCPU_OTHER,
+		.syscall_nr = t->syscall_nr,
 		.since_ns = t->since_ns,
 		.from_ns = t->first_ns,
 		.to_ns = t->since_ns + open_ns,

@@ -330,7 +330,8 @@ static void pftrace_put_interval(struct tracing *t, uint64_t track, const char *
 	char lock[1024], name[1100];
 
 	pair_text(t->locks, t->n_locks, v[COLUMN_LOCK], lock, sizeof(lock));
-	snprintf(name, sizeof(name), "%s%.20s%s%.900s",
+	snprintf(name, sizeof(name), "%s%s%.20s%s%.900s",
+		 (unsigned)v[COLUMN_FLAGS] & TIMELINE_OPEN ? "not ended: " : "",
 		 (unsigned)v[COLUMN_FLAGS] & TIMELINE_IDLE ? "idle: " : "", reason,
 		 *lock ? " " : "", lock);
 	event_begin(&e, SLICE_BEGIN, track, name, category);

@@ -56,6 +56,9 @@ static void ledgers_put(struct host_entry *e, const struct offcpu_times *times)
 		.to_ns = times->to_ns,
 		.cpu_ns = times->oncpu_ns,
 		.runqueue_ns = times->runqueue_ns,
+		.off_since_ns = times->runs ? 0 : times->since_ns,
+		.off_reason = reasons[times->class],
+		.off_syscall = times->syscall_nr,
 	};
 
 	for (int c = 0; c < OFFCPU_CLASS_COUNT; c++)

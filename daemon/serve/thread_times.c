@@ -9,9 +9,11 @@
 #include <inttypes.h>
 #include "daemon/ground/clock.h"
 
-static const uint8_t lock_reasons[WIRE_WAIT_COUNT] = { [WIRE_WAIT_ENTER] = OFFCPU_REASON_LOCK,
-						       [WIRE_WAIT_WAIT] = OFFCPU_REASON_WAIT,
-						       [WIRE_WAIT_PARK] = OFFCPU_REASON_PARK };
+const uint8_t thread_times_lock_reasons[WIRE_WAIT_COUNT] = {
+	[WIRE_WAIT_ENTER] = OFFCPU_REASON_LOCK,
+	[WIRE_WAIT_WAIT] = OFFCPU_REASON_WAIT,
+	[WIRE_WAIT_PARK] = OFFCPU_REASON_PARK,
+};
 
 /* ---- from the kernel's totals ---------------------------------------------------------------- */
 
@@ -34,7 +36,7 @@ static struct time_reason *open_reasons(const struct target *t, uint64_t now_ns,
 				.begin_ns = open[i].begin_ns,
 				.end_ns = now_ns,
 				.from = OFFCPU_REASON_OTHER,
-				.reason = lock_reasons[open[i].wait],
+				.reason = thread_times_lock_reasons[open[i].wait],
 			};
 	free(open);
 	return reasons;
@@ -72,7 +74,7 @@ static void times_add_event(struct time_row *row, const struct timeline_row *r,
 		return;
 	begin = begin > q->from_ns ? begin : q->from_ns;
 	end = end < q->to_ns ? end : q->to_ns;
-	row->off_ns[lock_reasons[r->reason]] += end > begin ? end - begin : 0;
+	row->off_ns[thread_times_lock_reasons[r->reason]] += end > begin ? end - begin : 0;
 }
 
 /* A thread that changed its name has several rows: adds them up in one. */

@@ -9,6 +9,8 @@ struct thread_times {
 			 */
 	const char *why; /* static; why the kernel does not count, if !by_kernel */
 };
+/* The enum offcpu_reason of each enum wire_wait. */
+extern const uint8_t thread_times_lock_reasons[WIRE_WAIT_COUNT];
 /* Over the last @last_ns. 0 or -ENOMEM. */
 int thread_times_of(struct host *h, const struct target *t, uint64_t last_ns,
 		    struct thread_times *ret);

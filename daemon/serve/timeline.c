@@ -7,7 +7,7 @@
 #include <string.h>
 #include "daemon/ground/clock.h"
 #include "daemon/profile/class_text.h"
-#include "daemon/serve/serve_priv.h"
+#include "daemon/serve/timeline_open.h"
 #include "daemon/timeline/pauses.h"
 
 #define LAST_NS	     (30 * NS_PER_S)
@@ -21,9 +21,11 @@ struct drawing {
 	struct timeline_answer answer;
 	struct profile *stacks, *locks, *traces; /* the answer's tables of unique entries */
 	uint32_t **nodes; /* for each part of the timeline: its nodes' numbers in @stacks, + 1 */
-	uint32_t *open_threads; /* threads that are waiting but have no event in the answer */
+	uint32_t *open_threads; /* threads that wait now and have no event in the answer */
 	uint32_t n_open_threads;
-	struct timeline_sum open; /* waits in progress */
+	struct timeline_opens opens;
+	uint64_t *last_end_ns; /* by thread: the end of its last time off the CPU; 0 = none */
+	struct timeline_sum open[TIMELINE_KIND_COUNT]; /* what has not ended */
 	struct text_out out;
 };
 
@@ -146,46 +148,69 @@ static bool timeline_is_around(const struct drawing *d, uint32_t tid)
 	return false;
 }
 
-/* A wait in progress, drawn until the end of the span. */
-static bool open_wait_text(struct drawing *d, const struct locks *l, const struct locks_open *w,
-			   bool first)
+/* The name in the answer, or the one that waits for locks have; "" = unknown. */
+static const char *timeline_name(const struct drawing *d, uint32_t tid)
+{
+	const struct timeline_answer *a = &d->answer;
+	const struct locks *l = host_locks(d->target);
+
+	for (uint32_t i = a->n_threads; i-- > 0;)
+		if (a->threads[i].tid == tid)
+			return a->threads[i].name;
+	return l ? locks_thread_name(l, tid) : "";
+}
+
+/* Finds the last time off the CPU of each thread: what goes on now began after it. */
+static void timeline_find_ends(struct drawing *d)
+{
+	const struct timeline_answer *a = &d->answer;
+
+	d->last_end_ns = calloc((size_t)a->n_threads + 1, sizeof(*d->last_end_ns));
+	for (uint32_t i = 0; d->last_end_ns && i < a->n_rows; i++) {
+		const struct timeline_row *r = &a->rows[i];
+
+		if (r->kind == TIMELINE_OFFCPU && r->end_ns > d->last_end_ns[r->thread])
+			d->last_end_ns[r->thread] = r->end_ns;
+	}
+}
+
+/* Has it ended since the kernel's table was read? Then it is an event already. */
+static bool timeline_has_ended(const struct drawing *d, const struct timeline_open *o)
+{
+	for (uint32_t i = 0; o->kind == TIMELINE_OFFCPU && i < d->answer.n_threads; i++)
+		if (d->answer.threads[i].tid == o->tid && d->last_end_ns &&
+		    d->last_end_ns[i + 1] > o->begin_ns + NS_PER_MS)
+			return true;
+	return false;
+}
+
+/* Something that goes on, drawn until the end of the span. */
+static bool timeline_open_text(struct drawing *d, const struct timeline_open *o, bool first)
 {
 	const struct timeline_question *q = &d->question;
-	uint64_t begin_ns = w->begin_ns + (uint64_t)d->target->real_minus_mono_ns;
-	const char *name = locks_thread_name(l, w->tid);
-	unsigned flags = TIMELINE_OPEN | (w->idle ? TIMELINE_IDLE : 0) |
-			 (w->flags & WIRE_LOCK_TIMED ? TIMELINE_TIMED : 0);
-	uint32_t thread;
+	struct timeline_sum *sum = &d->open[o->kind];
+	uint64_t ns = q->to_ns - o->begin_ns;
 
-	if (begin_ns >= q->to_ns || (q->thread && !strstr(name, q->thread)) ||
-	    (d->answer.around && !timeline_is_around(d, w->tid)))
+	if (o->begin_ns >= q->to_ns ||
+	    (q->thread && !strstr(timeline_name(d, o->tid), q->thread)) ||
+	    (d->answer.around && !timeline_is_around(d, o->tid)) || timeline_has_ended(d, o))
 		return false;
-	d->open.events++;
-	d->open.ns += q->to_ns - begin_ns;
-	d->open.inside_ns += q->to_ns - (begin_ns < q->from_ns ? q->from_ns : begin_ns);
-	thread = timeline_thread(d, w->tid);
-	text_printf(&d->out, "%s[%u,%lld,%" PRIu64 ",0,0,%u,%u,%u,%u,0,0,1,0,-1]", first ? "" : ",",
-		    thread, timeline_at(d, begin_ns), q->to_ns - begin_ns, w->wait, flags,
-		    timeline_lock(d, w->class_name, w->identity), timeline_thread(d, w->owner_tid));
+	sum->events++;
+	sum->ns += ns;
+	sum->inside_ns += q->to_ns - (o->begin_ns < q->from_ns ? q->from_ns : o->begin_ns);
+	text_printf(&d->out, "%s[%u,%lld,%" PRIu64 ",0,0,%u,%u,%u,%u,0,0,1,0,%d]", first ? "" : ",",
+		    timeline_thread(d, o->tid), timeline_at(d, o->begin_ns), ns, o->reason,
+		    o->flags, timeline_lock(d, o->class_name, o->identity),
+		    timeline_thread(d, o->owner_tid), o->syscall_nr);
 	return true;
 }
 
-/* Writes waits in progress, if the span reaches into the present. */
-static void open_waits_text(struct drawing *d, bool first)
+static void timeline_opens_text(struct drawing *d, enum timeline_kind kind, bool first)
 {
-	const struct locks *l = host_locks(d->target);
-	struct locks_open *open;
-	uint32_t n;
-
-	if (!l || d->target->state != TARGET_STREAMING ||
-	    d->question.to_ns + NS_PER_S < clock_real_ns() ||
-	    locks_open(l, clock_mono_ns(), &open, &n) < 0)
-		return;
-	d->open_threads = calloc(2 * (size_t)n + 1, sizeof(*d->open_threads));
-	for (uint32_t i = 0; d->open_threads && i < n; i++)
-		if (open_wait_text(d, l, &open[i], first))
+	for (uint32_t i = 0; i < d->opens.n; i++)
+		if (d->opens.list[i].kind == kind &&
+		    timeline_open_text(d, &d->opens.list[i], first))
 			first = false;
-	free(open);
 }
 
 static void events_text(struct drawing *d, enum timeline_kind kind)
@@ -205,8 +230,7 @@ static void events_text(struct drawing *d, enum timeline_kind kind)
 		else
 			interval_text(d, r);
 	}
-	if (kind == TIMELINE_LOCK)
-		open_waits_text(d, first);
+	timeline_opens_text(d, kind, first);
 	text_put(&d->out, "]");
 }
 
@@ -221,7 +245,6 @@ static void timeline_thread_text(struct drawing *d, uint32_t i, uint32_t tid, co
 
 static void timeline_threads_text(struct drawing *d)
 {
-	const struct locks *l = host_locks(d->target);
 	uint32_t n = d->answer.n_threads;
 
 	text_put(&d->out, ",\"threads\":[");
@@ -229,7 +252,7 @@ static void timeline_threads_text(struct drawing *d)
 		timeline_thread_text(d, i, d->answer.threads[i].tid, d->answer.threads[i].name);
 	for (uint32_t i = 0; i < d->n_open_threads; i++)
 		timeline_thread_text(d, n + i, d->open_threads[i],
-				     l ? locks_thread_name(l, d->open_threads[i]) : "");
+				     timeline_name(d, d->open_threads[i]));
 	text_put(&d->out, "]");
 }
 
@@ -297,11 +320,11 @@ static void timeline_pauses_text(struct drawing *d)
 	const struct pauses *p = host_pauses(d->target);
 	uint64_t shift_ns = (uint64_t)d->target->real_minus_mono_ns;
 
-	text_printf(&d->out, ",\"pauses\":{\"known\":%s,\"unseen\":%" PRIu64 "}",
-		    p && p->known ? "true" : "false",
-		    p ? pauses_unseen(p, d->question.from_ns - shift_ns,
-				      d->question.to_ns - shift_ns)
-		      : 0);
+	text_printf(
+		&d->out, ",\"pauses\":{\"known\":%s,\"unseen\":%" PRIu64 "}",
+		p && p->known ? "true" : "false",
+		p ? pauses_unseen(p, d->question.from_ns - shift_ns, d->question.to_ns - shift_ns)
+		  : 0);
 }
 
 static void timeline_text(struct drawing *d)
@@ -337,7 +360,8 @@ static void timeline_text(struct drawing *d)
 	tables_text(d);
 	sums_text(to, "sums", d->answer.sums);
 	text_put(to, ",");
-	sum_text(to, "open", &d->open, true);
+	sum_text(to, "open", &d->open[TIMELINE_LOCK], true);
+	sum_text(to, "open_offcpu", &d->open[TIMELINE_OFFCPU], false);
 	sums_text(to, "left_out", d->answer.left_out);
 	sums_text(to, "no_room", d->answer.no_room);
 	text_put(to, "}");
@@ -355,7 +379,8 @@ static int tables_new(struct drawing *d)
 		profile_limit(*tables[i], TABLES_BYTES, 1);
 	}
 	d->nodes = calloc(d->answer.n_parts + 1, sizeof(*d->nodes));
-	return d->nodes ? 0 : -ENOMEM;
+	d->open_threads = calloc(2 * (size_t)d->opens.n + 1, sizeof(*d->open_threads));
+	return d->nodes && d->open_threads ? 0 : -ENOMEM;
 }
 
 /* Frees nothing: this child exits after the answer. */
@@ -369,9 +394,13 @@ static int timeline_draw(struct drawing *d)
 	else
 		d->answer.since_ns = UINT64_MAX;
 	if (r == 0)
-		r = tables_new(d);
+		r = timeline_opens_of(d->host, d->target, &d->opens);
 	if (r == 0)
-		timeline_text(d);
+		r = tables_new(d);
+	if (r < 0)
+		return r;
+	timeline_find_ends(d);
+	timeline_text(d);
 	return r;
 }
 
@@ -382,8 +411,10 @@ enum MHD_Result serve_timeline(struct request *r)
 	size_t len;
 	char *body;
 
-	if (!is_apart(r))
+	if (!is_apart(r)) {
+		host_take_times(r->serve->host);
 		return answer_apart(r, APART_LIVE);
+	}
 	d.target = api_one_target(r, argument(r, "target"));
 	if (!d.target)
 		return MHD_YES;

@@ -495,3 +495,32 @@ const struct time_row *time_rows_find(const struct time_rows *r, uint32_t tid)
 
 	return r->n ? bsearch(&key, r->rows, r->n, sizeof(*r->rows), ledger_by_tid) : NULL;
 }
+
+/* ---- what has not ended ---------------------------------------------------------------------- */
+
+static bool ledger_is_off(const struct ledger_thread *t, uint64_t now_ns)
+{
+	return t->begun && !t->ended && t->last.off_since_ns &&
+	       t->last.off_since_ns < t->last.to_ns && t->last.off_reason < REASONS &&
+	       t->last.to_ns + TIME_LEDGER_STALE_NS >= now_ns;
+}
+
+int time_ledger_off(const struct time_ledger *l, uint64_t now_ns, struct time_off **ret,
+		    uint32_t *ret_n)
+{
+	struct time_off *list = calloc(l->n + 1, sizeof(*list));
+	uint32_t n = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		for (const struct ledger_thread *t = l->buckets[i]; t; t = t->next)
+			if (ledger_is_off(t, now_ns))
+				list[n++] = (struct time_off){ .tid = t->tid,
+							       .begin_ns = t->last.off_since_ns,
+							       .reason = t->last.off_reason,
+							       .syscall_nr = t->last.off_syscall };
+	*ret = list;
+	*ret_n = n;
+	return 0;
+}

@@ -20,6 +20,7 @@
 #define TIME_LEDGER_THREADS  2048u /* of one target; the time of others is not seen */
 #define TIME_LEDGER_SLICE_NS 5000000000ull
 #define TIME_LEDGER_MAX_NS   600000000000ull
+#define TIME_LEDGER_STALE_NS 3000000000ull /* totals come once a second */
 
 struct time_ledger;
 
@@ -36,6 +37,11 @@ struct time_totals {
 	uint64_t from_ns, to_ns;
 	uint64_t cpu_ns, runqueue_ns;
 	uint64_t off_ns[TIME_LEDGER_REASONS];
+	/* At @to_ns the thread has been off the CPU since then; 0 = it runs. The last two members
+	 * say why. */
+	uint64_t off_since_ns;
+	uint8_t off_reason;
+	int32_t off_syscall; /* -1 = none, or unknown */
 };
 void time_ledger_totals(struct time_ledger *l, const struct time_totals *t);
 
@@ -69,6 +75,18 @@ int time_ledger_query(const struct time_ledger *l, uint64_t now_ns, uint64_t las
 void time_rows_free(struct time_rows *r);
 /* The row of @tid; NULL = it has none. */
 const struct time_row *time_rows_find(const struct time_rows *r, uint32_t tid);
+
+/* A time off the CPU that has not ended: the kernel's totals count it, but it is no event yet. */
+struct time_off {
+	uint32_t tid;
+	uint64_t begin_ns;
+	uint8_t reason; /* the kernel's */
+	int32_t syscall_nr; /* -1 = none, or unknown */
+};
+/* Lists the threads that are off the CPU at @now_ns, as far as their last totals tell and are not
+ * older than TIME_LEDGER_STALE_NS. malloc'ed. 0 or -ENOMEM. */
+int time_ledger_off(const struct time_ledger *l, uint64_t now_ns, struct time_off **ret,
+		    uint32_t *ret_n);
 /* Makes the parts of @r add up to its wall-clock time: what is missing becomes time that was not
  * seen; if they are too much, all are reduced in proportion. */
 void time_row_close(struct time_row *r);

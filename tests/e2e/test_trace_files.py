@@ -1,6 +1,6 @@
 """Trace ids of a real OpenTelemetry SDK in files and uploads: test_trace_files.py MAJOR. What `go tool pprof`, the official
-decoder of OTLP and the `jfr` of 17 and 25 show of a span has that span's method on its stacks, and with ids everything
-adds up to what it is without. Needs root."""
+decoder of OTLP, the `jfr` of 17 and 25 and JDK Mission Control's parser show of a span has that span's method on its
+stacks, and with ids everything adds up to what it is without. Needs root."""
 import collections
 import glob
 import json
@@ -14,6 +14,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "harness"), os.path.join(HERE, "..", "jvm")]
+import jmc  # noqa: E402
 import traces  # noqa: E402
 from kindling import BUILD, Daemon, java_home, wait_for  # noqa: E402
 from servers import OtlpGrpc, Pyroscope, check_otlp  # noqa: E402
@@ -33,6 +34,27 @@ def known_of(frames):
     return traces.truth(" < ".join(name.split("(")[0].replace("TraceKnown$$", "") for name in reversed(frames)))
 
 
+def ns_of(duration):
+    """Of "PT1M2.5S", as `jfr print --json` has it."""
+    h, m, s = re.fullmatch(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?", duration).groups(default="0")
+    return round((int(h) * 3600 + int(m) * 60 + float(s)) * 1e9)
+
+
+def words_of(seen, kind, field):
+    """{text: events} of a field, as JMC's parser has it."""
+    return {what.split(" ", 1)[1]: n for (of, name, what), n in seen.items()
+            if (of, name) == ("VALUE", kind) and what.split(" ", 1)[0] == field}
+
+
+def counted(times, at):
+    """{trace or span id: n} of those that have one."""
+    found = collections.Counter()
+    for pair, n in times.items():
+        found[pair[at]] += n
+    del found[""]
+    return found
+
+
 class TraceFiles(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -47,6 +69,10 @@ class TraceFiles(unittest.TestCase):
         wait_for("all traces", lambda: len(cls.traces()) == traces.SPANS)
         cls.daemon.cli("record", str(cls.jvm.pid), "-d", "4s", "-i", "1ms", "--trace-ids", "-e", "cpu,lock", "-o", cls.file("x.pb.gz"))
         cls.daemon.cli("record", str(cls.jvm.pid), "-d", "1s", "-o", cls.file("plain.json"))
+        # what ends while it runs: a thread that can run and has no CPU, a lock
+        cls.daemon.cli("record", str(cls.jvm.pid), "-d", "3s", "--trace-ids", "-e", "cpu,offcpu", "-o", cls.file("off.pb.gz"))
+        for name, of in (("off.json", ("--type", "offcpu")), ("off.jfr", ())):
+            cls.convert("off.pb.gz", name, *of)
         for name, of in (("x.json", ("--type", "cpu")), ("x.collapsed", ("--type", "cpu")), ("x.otlp", ()), ("x.jfr", ())):
             cls.convert("x.pb.gz", name, *of)
         cls.json = cls.read("x.json")
@@ -157,6 +183,31 @@ class TraceFiles(unittest.TestCase):
                                   capture_output=True, text=True, check=True).stdout
             ids = re.findall(r"traceId = (\S+)\n\s*spanId = (\S+)\n", text)
             self.assertEqual(collections.Counter(tuple("" if i == "N/A" or i == "null" else i.strip('"') for i in pair) for pair in ids), rows)
+
+    def test_times_off_the_cpu_in_jfr_files_have_reasons_and_ids(self):
+        """Of each row as many events as there were times; both readers find in them what the json has."""
+        profile, times, ns = self.read("off.json"), collections.Counter(), 0
+        for trace, span, _, n, weight in self.rows(profile):
+            times[trace, span] += n
+            ns += weight
+        self.assertEqual((sum(times.values()), ns), (profile["view"]["samples"], profile["view"]["weight_ns"]))
+        self.assertGreater(sum(n for (trace, _), n in times.items() if trace), 0, "no thread was off the CPU in a span")
+        for major in ("17", "25"):
+            text = subprocess.run([java_home(major) + "/bin/jfr", "print", "--json", "--events", "kindling.OffCpu,kindling.OffCpuTime",
+                                   self.file("off.jfr")], capture_output=True, text=True, check=True).stdout
+            events = [(e["type"], e["values"]) for e in json.loads(text)["recording"]["events"]]
+            each = [v for name, v in events if name == "kindling.OffCpu"]
+            self.assertEqual(collections.Counter((v["traceId"] or "", v["spanId"] or "") for v in each), times, major)
+            self.assertEqual(sum(v["intervals"] for name, v in events if name == "kindling.OffCpuTime"), sum(times.values()), major)
+            self.assertEqual(sum(ns_of(v["offCpuTime"]) for name, v in events if name == "kindling.OffCpuTime"), ns, major)
+            self.assertTrue(all(v["reason"] for _, v in events), major)
+        seen = jmc.sums(self.file("off.jfr"))
+        self.assertEqual((seen["COUNT", "kindling.OffCpu", ""], seen["SUM", "kindling.OffCpuTime", "offCpuTime"]), (sum(times.values()), ns))
+        for field, at in (("traceId", 0), ("spanId", 1)):
+            self.assertEqual(words_of(seen, "kindling.OffCpu", field), counted(times, at))
+        self.assertEqual(words_of(seen, "kindling.OffCpu", "reason"), collections.Counter(v["reason"] for v in each))
+        with_ids = collections.Counter((trace, span) for trace, span, _, _, _ in self.rows(self.json))
+        self.assertEqual(words_of(jmc.sums(self.file("x.jfr")), "kindling.CpuTime", "traceId"), counted(with_ids, 0))
 
     def test_uploads_have_the_ids(self):
         def uploaded():

@@ -47,6 +47,8 @@ addEventListener("load", async () => {
     seen.other_tip = $("tip").textContent;
     look(0, SPAN); draw();
   }
+  const asleep = rows.find(r => r.label === "asleep");
+  if (asleep) seen.other = words({ row: asleep, item: asleep.items[0] }).join("\n");
   // a wait under the pointer
   const row = rows.find(r => r.label === "waiter");
   if (row) {
@@ -122,24 +124,27 @@ def answer(threads, seconds=10):
             "frames": [["java.lang.Thread.run", "java", 10], ["org.shop.Main.work", "c2", 20], [EVIL, "native", -1]],
             "nodes": [[0, 0], [0, 0], [1, 1], [2, 2]], "locks": [["org.shop.Stock", "abc"]],
             "traces": [["trace-of-it", "span-of-it"]], "sums": zero(), "open": {"events": 0, "ns": 0, "inside_ns": 0},
+            "open_offcpu": {"events": 0, "ns": 0, "inside_ns": 0},
             "left_out": zero(), "no_room": zero()}
 
 
 def add(a, kind, row):
     a[kind].append(row)
-    open_wait = kind == "lock" and row[6] & 4
-    s = a["open"] if open_wait else a["sums"][kind]
+    goes_on = kind in ("lock", "offcpu") and row[6] & 4
+    s = a["open" if kind == "lock" else "open_offcpu"] if goes_on else a["sums"][kind]
     s["events"] += row[11] if len(row) > 5 else 1
     s["ns"] += row[2]
 
 
 def small():
-    a = answer(["waiter", "owner", "pool-1", EVIL])
+    a = answer(["waiter", "owner", "pool-1", EVIL, "asleep"])
     add(a, "lock", [1, 2 * S, 800 * MS, 2, 1, 0, 0, 1, 2, 3, 2, 1, 0, -1])
     add(a, "lock", [1, 5 * S, 5 * S, 2, 0, 2, 4 | 2, 1, 0, 0, 0, 1, 0, -1])
     add(a, "lock", [3, -3 * S, 12 * S, 2, 0, 2, 1 | 8, 0, 0, 0, 0, 17, 0, -1])
     add(a, "offcpu", [2, 1 * S, 30 * MS, 2, 0, 5, 0, 0, 0, 0, 0, 1, 2 * MS, 45])
     add(a, "offcpu", [2, 4 * S, 3000, 2, 0, 6, 0, 0, 0, 0, 0, 1, 3000, -1])
+    add(a, "offcpu", [1, 5 * S, 5 * S, 0, 0, 1, 4 | 16, 1, 0, 0, 0, 1, 0, 202])
+    add(a, "offcpu", [5, 1 * S, 9 * S, 0, 0, 7, 4, 0, 0, 0, 0, 1, 0, 202])
     for i in range(80):
         add(a, "cpu", [2, 2 * S + i * 10 * MS, 10 * MS, 3, 1])
     add(a, "wall", [4, 7 * S, 20 * MS, 3, 0])
@@ -204,7 +209,7 @@ def check_small(seen):
     assert EVIL in seen["title"] and EVIL in seen["rows"], seen["title"]
     assert seen["bad"] == "", seen["bad"]
     for words in ("80 CPU samples (800 ms)", "18 waits (12.8 s)", "2 intervals off the CPU (30 ms)", "1 wall-clock samples (20 ms)",
-                  "1 waits go on (5 s)", "1 pauses (40 ms)"):
+                  "1 waits have not ended (5 s)", "2 intervals off the CPU have not ended (14 s)", "1 pauses (40 ms)"):
         assert words in seen["facts"], (words, seen["facts"])
     assert seen["sums"]["lock"] == {"events": 18, "ns": 12800 * MS}, seen["sums"]
     assert any(t.startswith("waits for a monitor 800 ms") for t in seen["legend"]), seen["legend"]
@@ -219,6 +224,8 @@ def check_small(seen):
     assert seen["matched"] == "2 events, 5.8 s" and seen["next"] == "waiter", (seen["matched"], seen["next"])
     assert seen["matched_trace"] == "81 events, 1.6 s", seen["matched_trace"]
     assert seen["bad_search"] and seen["after_escape"] == "", seen
+    assert seen["other"].endswith("9 s from " + seen["other"].split(" from ")[1].split(",")[0] + ", not ended\nsystem call 202"), seen["other"]
+    assert "asleep" in seen["by_name"] and "asleep" not in seen["without_idle"], seen
     assert "pool-1" not in seen["without_idle"] and "pool-1" in seen["by_name"], seen
     assert seen["by_name"] == sorted(seen["by_name"], key=str.lower), seen["by_name"]
     assert seen["band"].startswith("All threads: gc"), seen["band"]

@@ -13,7 +13,8 @@ JARS = ["org.openjdk.jmc:flightrecorder:9.1.2", "org.openjdk.jmc:common:9.1.2", 
 
 
 def sums(path):
-    """(kind, type, what) -> n: ("COUNT", "jdk.ThreadPark", ""), ("SUM", "jdk.ThreadPark", "duration"), ("METHOD", ...)."""
+    """(kind, type, what) -> n: ("COUNT", "jdk.ThreadPark", ""), ("SUM", "jdk.ThreadPark", "duration"), ("METHOD", ...),
+    ("VALUE", "kindling.OffCpu", "reason park")."""
     jars = ":".join(stacks.maven(jar) for jar in JARS)
     out = subprocess.run([java_home("17") + "/bin/java", "-Xmx400m", "-XX:TieredStopAtLevel=1", "-cp", jars,
                           os.path.join(HERE, "jmc", "JmcSums.java"), path], capture_output=True, text=True)

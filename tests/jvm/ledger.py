@@ -1,5 +1,6 @@
-"""Where each thread's time went, against the wall clock and the kernel's own accounts: ledger.py MAJOR. Needs root and
-a kernel that measures times off the CPU; exit 77 without."""
+"""Where each thread's time went, against the wall clock and the kernel's own accounts, and what the timeline shows of the
+same time, with what has not ended: ledger.py MAJOR. Needs root and a kernel that measures times off the CPU; exit 77 without."""
+import collections
 import json
 import os
 import re
@@ -66,7 +67,53 @@ def judge(daemon, pid):
         assert -2 * MS <= cpu - (now["cpu_ns"] - was["cpu_ns"]) <= most - least + max(2 * MS, 0.02 * cpu), (now["name"], cpu, now, was)
         judged += 1
     print("%d threads over %.1f s: at most %.2f ms from the wall clock" % (judged, least / 1e9, worst / MS))
-    return judged, second[2]
+    return judged, first, second
+
+
+AT, LENGTH, REASON, FLAGS, RUNQUEUE = 1, 2, 5, 6, 12
+OPEN, SHORT = 4, 0.03  # flag; the part of a thread's time that may be off the CPU in times too short for an event
+
+
+def shown(daemon, pid, begin, end):
+    """What the timeline shows of [begin, end): {tid: {reason: ns}}, and {name: reason} of what fills it and has not ended."""
+    answer = json.loads(daemon.cli("timeline", str(pid), "--from", "@%.3f" % (begin / 1e9), "--to", "@%.3f" % (end / 1e9), "-o", "-").stdout)
+    span, names = answer["to_ns"] - answer["from_ns"], answer["reasons"]["offcpu"]
+    sums, asleep = collections.defaultdict(collections.Counter), {}
+    for row in answer["offcpu"]:
+        thread, reason = answer["threads"][row[0] - 1], names[row[REASON]]
+        sums[thread["tid"]][reason] += max(0, min(row[AT] + row[LENGTH] - row[RUNQUEUE], span) - max(row[AT], 0))
+        if row[FLAGS] & OPEN and row[AT] <= 0:
+            asleep[thread["thread"] or thread["tid"]] = reason
+    opened = [row for row in answer["offcpu"] if row[FLAGS] & OPEN]
+    assert all(row[AT] + row[LENGTH] == span for row in opened), opened
+    assert answer["open_offcpu"]["events"] == len(opened) and answer["open_offcpu"]["ns"] == sum(row[LENGTH] for row in opened)
+    return sums, asleep
+
+
+def check_timeline(daemon, pid, first, second):
+    """The timeline between two answers of `threads` has what these say of the time between them."""
+    offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    begin, end = ((before + after) // 2 + offset for before, after, _ in (first, second))
+    slack = SHORT * (end - begin) + sum(after - before for before, after, _ in (first, second)) / 2
+
+    def compare():
+        sums, asleep = shown(daemon, pid, begin, end)
+        wrong = []
+        for tid, now in by_tid(second[2]).items():
+            was = by_tid(first[2]).get(tid)
+            for reason in set(now["offcpu_ns"]) | set(sums[tid]) if was and now["state"] != "ended" else ():
+                spent = now["offcpu_ns"].get(reason, 0) - was["offcpu_ns"].get(reason, 0)
+                if reason != "runqueue" and abs(spent - sums[tid][reason]) > slack:
+                    wrong.append((now["name"], tid, reason, spent, sums[tid][reason]))
+        return wrong, asleep
+    try:  # an event is there when the agent has told its part, or after 2 s
+        wait_for("what ended before", lambda: not compare()[0], 15)
+    except AssertionError:
+        pass  # told below
+    wrong, asleep = compare()
+    assert not wrong, (wrong, slack)
+    assert asleep.get("Finalizer") == "wait" and len(asleep) >= 3, asleep
+    print("%d threads asleep all the time, as the timeline shows, and its times are those of threads within %.0f ms" % (len(asleep), slack / MS))
 
 
 def main():
@@ -82,8 +129,10 @@ def main():
         story.process.stdin.flush()
         wait_for("waits", lambda: any(t["name"] == "story-hog" and t["offcpu_ns"].get("sleep", 0) > 2e9
                                       for t in ask(daemon, story.pid)[2]["threads"]))
-        judged, answer = judge(daemon, story.pid)
+        judged, first, second = judge(daemon, story.pid)
         assert judged >= 15, judged
+        check_timeline(daemon, story.pid, first, second)
+        answer = second[2]
         rows = {t["name"]: t for t in answer["threads"]}
         for name, reason in (("story-hog", "sleep"), ("story-starved-1", "lock"), ("story-starved-2", "lock"), ("Finalizer", "wait")):
             row = rows[name]  # what a busy machine takes of its time is not its own

@@ -241,6 +241,49 @@ static void nonsense_still_adds_up(void **state)
 	assert_in_range(r.wall_ns, 1, 20 * S);
 }
 
+/* The threads that are off the CPU at @now_ns; the caller frees them. */
+static struct time_off *off_at(uint64_t now_ns, uint32_t *ret_n)
+{
+	struct time_off *off = NULL;
+
+	assert_int_equal(time_ledger_off(ledger, now_ns, &off, ret_n), 0);
+	return off;
+}
+
+static void what_has_not_ended_is_listed(void **state)
+{
+	struct time_totals sleeps = { .tid = 11,
+				      .from_ns = t0,
+				      .to_ns = t0 + S,
+				      .off_ns = { [POLL] = S },
+				      .off_since_ns = t0 + 5,
+				      .off_reason = POLL,
+				      .off_syscall = 232 };
+	struct time_totals runs = { .tid = 12, .from_ns = t0, .to_ns = t0 + S, .cpu_ns = S };
+	struct time_off *off;
+	uint32_t n;
+
+	(void)state;
+	time_ledger_totals(ledger, &sleeps);
+	time_ledger_totals(ledger, &runs);
+	off = off_at(t0 + S, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(off[0].tid, 11);
+	assert_int_equal(off[0].begin_ns, t0 + 5);
+	assert_int_equal(off[0].reason, POLL);
+	assert_int_equal(off[0].syscall_nr, 232);
+	free(off);
+	/* totals that have stopped coming say nothing of the present */
+	free(off_at(t0 + S + TIME_LEDGER_STALE_NS, &n));
+	assert_int_equal(n, 1);
+	free(off_at(t0 + S + TIME_LEDGER_STALE_NS + 1, &n));
+	assert_int_equal(n, 0);
+	sleeps.ended = true;
+	time_ledger_totals(ledger, &sleeps);
+	free(off_at(t0 + S, &n));
+	assert_int_equal(n, 0);
+}
+
 static void threads_without_room_are_counted(void **state)
 {
 	struct time_rows rows;
@@ -270,6 +313,7 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(what_is_old_leaves, begin, end),
 		cmocka_unit_test_setup_teardown(nonsense_still_adds_up, begin, end),
+		cmocka_unit_test_setup_teardown(what_has_not_ended_is_listed, begin, end),
 		cmocka_unit_test_setup_teardown(threads_without_room_are_counted, begin, end),
 	};
 

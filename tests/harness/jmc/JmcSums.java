@@ -1,5 +1,6 @@
 import java.io.File;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.openjdk.jmc.common.IMCFrame;
 import org.openjdk.jmc.common.IMCStackTrace;
@@ -15,7 +16,8 @@ import org.openjdk.jmc.flightrecorder.JfrLoaderToolkit;
 
 /**
  * What JDK Mission Control's parser makes of a recording: JmcSums FILE. For each type of event COUNT type n, SUM type
- * field sum (of times in ns), and METHOD type n name, in how many of its events that method is on the stack.
+ * field sum (of times in ns), METHOD type name n, in how many of its events that method is on the stack, and of
+ * kindling's own types VALUE type field text n, in how many a reason or an id is that text.
  */
 public class JmcSums {
     static final Map<String, Long> lines = new TreeMap<>();
@@ -23,6 +25,8 @@ public class JmcSums {
     static void add(String line, long n) {
         lines.merge(line, n, Long::sum);
     }
+
+    static final Set<String> WORDS = Set.of("reason", "traceId", "spanId");
 
     /** Of a quantity, or of a number whose unit is not said. */
     static void addValue(String line, Object value) {
@@ -46,7 +50,12 @@ public class JmcSums {
         add("COUNT " + type, events.getItemCount());
         for (IAccessorKey<?> key : events.getType().getAccessorKeys().keySet()) {
             IMemberAccessor<?, IItem> field = events.getType().getAccessor(key);
-            for (IItem event : events) addValue("SUM " + type + " " + key.getIdentifier(), field.getMember(event));
+            for (IItem event : events) {
+                Object value = field.getMember(event);
+                addValue("SUM " + type + " " + key.getIdentifier(), value);
+                if (value instanceof String && type.startsWith("kindling.") && WORDS.contains(key.getIdentifier()))
+                    add("VALUE " + type + " " + key.getIdentifier() + " " + value, 1);
+            }
         }
         IMemberAccessor<IMCStackTrace, IItem> stack = JfrAttributes.EVENT_STACKTRACE.getAccessor(events.getType());
         if (stack == null) return;
