@@ -54,9 +54,21 @@ static uint64_t pauses_common(const struct pauses_one *o, uint64_t begin_ns, uin
 	return from < to ? to - from : 0;
 }
 
+/* The part of that time in which there may have been safepoints that nobody saw: between the one
+ * at @back and the one before it. */
+static uint64_t pauses_gap(const struct pauses *p, uint32_t back, uint64_t begin_ns,
+			   uint64_t end_ns)
+{
+	const struct pauses_one *o = pauses_at(p, back), *before = pauses_at(p, back + 1);
+	const struct pauses_one gap = { .begin_ns = before ? before->end_ns : p->since_ns,
+					.end_ns = o->begin_ns };
+
+	return o->unseen ? pauses_common(&gap, begin_ns, end_ns) : 0;
+}
+
 enum pauses_answer pauses_during(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns)
 {
-	uint64_t of[2] = { 0 }, known_since = p->since_ns;
+	uint64_t of[2] = { 0 }, unknown_ns = 0;
 	const struct pauses_one *o;
 	uint32_t back = 0;
 
@@ -64,14 +76,17 @@ enum pauses_answer pauses_during(const struct pauses *p, uint64_t begin_ns, uint
 		return PAUSES_UNKNOWN;
 	for (; (o = pauses_at(p, back)) && o->end_ns > begin_ns; back++) {
 		of[o->collects] += pauses_common(o, begin_ns, end_ns);
-		if (o->unseen && known_since < o->begin_ns)
-			known_since = o->begin_ns;
+		unknown_ns += pauses_gap(p, back, begin_ns, end_ns);
 	}
 	if (2 * (of[0] + of[1]) > end_ns - begin_ns)
 		return of[1] >= of[0] ? PAUSES_GC : PAUSES_SAFEPOINT;
 	if (!o && p->n >= PAUSES_MAX) /* older pauses are no longer in the list */
 		return PAUSES_UNKNOWN;
-	return known_since > begin_ns ? PAUSES_UNKNOWN : PAUSES_NONE;
+	if (p->since_ns > begin_ns)
+		unknown_ns += (p->since_ns < end_ns ? p->since_ns : end_ns) - begin_ns;
+	/* what nobody saw matters only if it could be the greater part */
+	return unknown_ns && 2 * (of[0] + of[1] + unknown_ns) >= end_ns - begin_ns ? PAUSES_UNKNOWN
+										   : PAUSES_NONE;
 }
 
 uint64_t pauses_unseen(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns)

@@ -75,7 +75,7 @@ OPEN, SHORT = 4, 0.03  # flag; the part of a thread's time that may be off the C
 
 
 def shown(daemon, pid, begin, end):
-    """What the timeline shows of [begin, end): {tid: {reason: ns}}, and {name: reason} of what fills it and has not ended."""
+    """What the timeline shows of [begin, end): {tid: {reason: ns}}, and {tid: (name, reason)} of what fills it and has not ended."""
     answer = json.loads(daemon.cli("timeline", str(pid), "--from", "@%.3f" % (begin / 1e9), "--to", "@%.3f" % (end / 1e9), "-o", "-").stdout)
     span, names = answer["to_ns"] - answer["from_ns"], answer["reasons"]["offcpu"]
     sums, asleep = collections.defaultdict(collections.Counter), {}
@@ -83,7 +83,7 @@ def shown(daemon, pid, begin, end):
         thread, reason = answer["threads"][row[0] - 1], names[row[REASON]]
         sums[thread["tid"]][reason] += max(0, min(row[AT] + row[LENGTH] - row[RUNQUEUE], span) - max(row[AT], 0))
         if row[FLAGS] & OPEN and row[AT] <= 0:
-            asleep[thread["thread"] or thread["tid"]] = reason
+            asleep[thread["tid"]] = thread["thread"], reason
     opened = [row for row in answer["offcpu"] if row[FLAGS] & OPEN]
     assert all(row[AT] + row[LENGTH] == span for row in opened), opened
     assert answer["open_offcpu"]["events"] == len(opened) and answer["open_offcpu"]["ns"] == sum(row[LENGTH] for row in opened)
@@ -91,7 +91,8 @@ def shown(daemon, pid, begin, end):
 
 
 def check_timeline(daemon, pid, first, second):
-    """The timeline between two answers of `threads` has what these say of the time between them."""
+    """The timeline between two answers of `threads` has what these say of the time between them: all of it of threads that
+    were off the CPU all the time, and never more. It may be less on a busy machine, where more times are too short for an event."""
     offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     begin, end = ((before + after) // 2 + offset for before, after, _ in (first, second))
     slack = SHORT * (end - begin) + sum(after - before for before, after, _ in (first, second)) / 2
@@ -103,7 +104,7 @@ def check_timeline(daemon, pid, first, second):
             was = by_tid(first[2]).get(tid)
             for reason in set(now["offcpu_ns"]) | set(sums[tid]) if was and now["state"] != "ended" else ():
                 spent = now["offcpu_ns"].get(reason, 0) - was["offcpu_ns"].get(reason, 0)
-                if reason != "runqueue" and abs(spent - sums[tid][reason]) > slack:
+                if reason != "runqueue" and not (-slack <= spent - sums[tid][reason] <= (slack if tid in asleep else spent)):
                     wrong.append((now["name"], tid, reason, spent, sums[tid][reason]))
         return wrong, asleep
     try:  # an event is there when the agent has told its part, or after 2 s
@@ -112,7 +113,7 @@ def check_timeline(daemon, pid, first, second):
         pass  # told below
     wrong, asleep = compare()
     assert not wrong, (wrong, slack)
-    assert asleep.get("Finalizer") == "wait" and len(asleep) >= 3, asleep
+    assert ("Finalizer", "wait") in asleep.values() and len(asleep) >= 3, asleep
     print("%d threads asleep all the time, as the timeline shows, and its times are those of threads within %.0f ms" % (len(asleep), slack / MS))
 
 

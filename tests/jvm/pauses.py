@@ -81,7 +81,8 @@ def judge(collector, points, pauses, bands, unseen):
     wanted = [p for p in points if p[0] >= first - MS]
     left, missed, wrong = list(bands), [], []
     for begin, end, operation, reached in wanted:
-        hit = [b for b in left if abs(b[0] - begin) <= MS and abs(b[1] - end) <= MS]
+        hit = [b for b in left if b[2] == operation and abs(b[0] - begin) <= MS and abs(b[1] - end) <= MS]
+        hit.sort(key=lambda b: abs(b[0] - begin))
         if not hit:
             missed.append((begin, end - begin, operation))
             continue

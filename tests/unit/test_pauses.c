@@ -50,6 +50,9 @@ static void what_nobody_saw_is_not_denied(void **state)
 	assert_true(add(44, T0 + 40 * MS, 5 * MS, WIRE_PAUSE_SAFEPOINT));
 	assert_int_equal(pauses_during(&pauses, T0 + 20 * MS, T0 + 30 * MS), PAUSES_UNKNOWN);
 	assert_int_equal(pauses_during(&pauses, T0 + 40 * MS, T0 + 45 * MS), PAUSES_SAFEPOINT);
+	/* however long they were, they and those that were seen are less than a half of it */
+	assert_int_equal(pauses_during(&pauses, T0 + 38 * MS, T0 + 70 * MS), PAUSES_NONE);
+	assert_int_equal(pauses_during(&pauses, T0 + 16 * MS, T0 + 70 * MS), PAUSES_UNKNOWN);
 	assert_int_equal(pauses_during(&pauses, T0 + 46 * MS, T0 + 47 * MS), PAUSES_NONE);
 	assert_int_equal(pauses_unseen(&pauses, T0, T0 + 100 * MS), 2);
 	assert_int_equal(pauses_unseen(&pauses, T0, T0 + 12 * MS), 0);
