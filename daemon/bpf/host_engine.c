@@ -260,11 +260,14 @@ static int host_engine_load(struct host_engine *e, bool direct, char *why)
 {
 	int r = direct ? -EOPNOTSUPP : host_engine_load_one(e, true);
 
-	if (r < 0 && r != -EPERM && r != -EACCES)
+	/* the verifiers of older kernels refuse what they do not know with EINVAL or, 5.16 to 6.17,
+	 * with EACCES; EPERM means rights, which the other program needs too */
+	if (r < 0 && r != -EPERM)
 		r = host_engine_load_one(e, false);
-	if (r == -EINVAL) {
+	if (r == -EINVAL || r == -EACCES) {
 		snprintf(why, HOST_ENGINE_WHY_MAX,
-			 "load BPF program: this kernel refuses it; Linux 5.15 is needed");
+			 "load BPF program: this kernel%s refuses it; Linux 5.15 is needed",
+			 r == -EACCES ? " or a security module" : "");
 		return r;
 	}
 	if (r < 0)

@@ -132,7 +132,8 @@ static void offcpu_unmap(void *at, const struct bpf_map *map)
 
 static int offcpu_refuse(int error, const char *step, char *why)
 {
-	if (error == EINVAL || error == ESRCH || error == ENOTSUP) {
+	/* EACCES: the verifier, as the host engine was loaded with the same rights */
+	if (error == EINVAL || error == EACCES || error == ESRCH || error == ENOTSUP) {
 		snprintf(why, OFFCPU_ENGINE_WHY_MAX,
 			 "%s: this kernel refuses it; Linux 6.13 is needed", step);
 		return -error;
