@@ -336,6 +336,8 @@ static int connect_or_request(struct inject *in, int *ret_socket)
 				 "cannot connect to the JVM's attach socket: ");
 	r = check_foreign_socket(in, r);
 	if (r == 0)
+		r = starting_wait(in);
+	if (r == 0)
 		r = attach_file_make(in);
 	/* Another attach may have ended since the first attempt to connect. Its socket appeared
 	 * before its file was removed, so now that the file is ours, this second attempt finds the

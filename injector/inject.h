@@ -254,6 +254,10 @@ void attach_restore_socket(struct inject *in);
 /* checks the target once more and sends SIGQUIT; 0, or -errno + fault */
 int attach_send_signal(struct inject *in);
 
+/* starting.c: waits up to a second for the thread that handles SIGQUIT. 0, or -errno + fault: -EAGAIN
+ * = the JVM is still starting. */
+int starting_wait(struct inject *in);
+
 /* attach_command.c: commands over the attach socket. */
 #define ATTACH_REQUEST_MAX 65536
 /* Connects and sends a command of up to 4 words. @reply: the answer, cut to @size and

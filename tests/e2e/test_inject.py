@@ -1,5 +1,6 @@
 """kindling-inject by hand: what it does to a JVM, and what it says to words that are wrong. test_inject.py MAJOR. Needs root."""
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -9,13 +10,18 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import BUILD, Jvm, java_home, wait_for  # noqa: E402
+from kindling import BUILD, Jvm, classes, java_home, wait_for  # noqa: E402
 
 MAJOR = "17"
 
 
 def inject(*words, **how):
     return subprocess.run([BUILD + "/bin/kindling-inject", *map(str, words)], capture_output=True, text=True, timeout=60, **how)
+
+
+def catches_sigquit(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return int(re.search(r"^SigCgt:\s*(\w+)", f.read(), re.M).group(1), 16) >> signal.SIGQUIT - 1 & 1
 
 
 class Asked(unittest.TestCase):
@@ -28,6 +34,27 @@ class Asked(unittest.TestCase):
                 done = inject(jvm.pid, *words)
                 self.assertEqual(done.returncode, 1, done)
             self.assertEqual(jvm.end(), ("END\n", ""))  # no thread dump, no word
+
+    def test_a_jvm_that_is_starting_gets_no_signal(self):
+        """It catches SIGQUIT early, and would print its threads as soon as it can act on it."""
+        with tempfile.TemporaryDirectory() as directory:
+            held = directory + "/held"
+            open(held, "w").close()
+            process = subprocess.Popen([java_home(MAJOR) + "/bin/java", "-agentpath:%s/tests/libstarts_late.so=%s" % (BUILD, held), "-cp",
+                                        classes(), "KnownShares"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            try:
+                wait_for("a handler of SIGQUIT", lambda: catches_sigquit(process.pid))
+                done = inject("--deadline", "3", process.pid, "jcmd", "VM.version")
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn("the JVM is still starting: it takes no attach requests yet", done.stderr)
+                self.assertFalse(os.path.exists("/tmp/.attach_pid%d" % process.pid))
+                os.unlink(held)
+                self.assertEqual(process.stdout.readline(), "READY\n")
+                self.assertRegex(inject(process.pid, "jcmd", "VM.version").stdout, r"JDK %s" % MAJOR)
+                self.assertEqual(process.communicate("end\n", timeout=60), ("END\n", ""))
+            finally:
+                process.kill()
+                process.communicate()
 
     def test_what_a_jvm_says_cannot_steer_the_terminal(self):
         with Jvm(MAJOR, options=("-Xmx64m", "-Dodd=\x1b]0;owned\x07\u009b31m\u00e4")) as jvm:
