@@ -12,6 +12,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 #include "daemon/ground/clock.h"
 #include "daemon/core/config_fields.h"
@@ -73,6 +75,24 @@ static void kindlingd_make_dirs(const char *path, bool whole)
 	}
 	if (whole)
 		(void)mkdir(copy, 0750);
+}
+
+/*
+ * An older kernel would be half served: no file of a container could be opened safely (openat2(2),
+ * Linux 5.6), and processes that answer requests would keep descriptors that are not theirs
+ * (close_range(2), 5.9). A filter that refuses the call says nothing of the kernel.
+ */
+static bool kindlingd_kernel_is_new_enough(void)
+{
+	struct utsname u = { .release = "" };
+
+	/* closes nothing: there is no such descriptor */
+	if (syscall(SYS_close_range, ~0u, ~0u, 0) == 0 || errno != ENOSYS)
+		return true;
+	(void)uname(&u);
+	fprintf(stderr, "kindlingd: it needs Linux 5.10 or later, and this kernel is %s\n",
+		u.release);
+	return false;
 }
 
 /* Returns -1 to continue, else the exit status. */
@@ -261,11 +281,12 @@ static const char *find_filters(void)
 	if (path && *path && strlen(path) < sizeof(((struct warden_settings *)0)->filters))
 		return path;
 	if (access(FILTERS_SOCKET, F_OK) < 0)
-		log_warn("daemon.filter",
-			 "error=\"kindlingd runs under a seccomp filter and therefore cannot read the "
-			 "filters of JVMs, and no kindling-inject filters answers for it at %s "
-			 "(docs/operations.md)\"",
-			 FILTERS_SOCKET);
+		log_warn(
+			"daemon.filter",
+			"error=\"kindlingd runs under a seccomp filter and therefore cannot read the "
+			"filters of JVMs, and no kindling-inject filters answers for it at %s "
+			"(docs/operations.md)\"",
+			FILTERS_SOCKET);
 	return NULL;
 }
 
@@ -389,6 +410,8 @@ int main(int argc, char **argv)
 			"own JVMs)\n");
 		return 1;
 	}
+	if (!kindlingd_kernel_is_new_enough())
+		return 1;
 	log_set_level((enum log_level)config.log_level);
 	log_to_journal();
 	raise_file_limit();

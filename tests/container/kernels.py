@@ -1,0 +1,205 @@
+"""kindling under other kernels than this machine's: each boots in QEMU with this machine's own root (tests/harness/vm.py), and
+in it a daemon profiles a JVM of the host and one in a container.
+
+  kernels.py [LINE...]   e.g. 5.10 6.8; without: all. Prints a table as in docs/compatibility.md
+
+QEMU without KVM is slow by a factor of ten and more: shares are judged loosely, and no time is. Needs root, qemu-system-x86
+and busybox-static."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "harness"))
+import vm  # noqa: E402
+from kindling import BUILD, Daemon, Jvm, accounts_balance, classes, java_home, skip, thread_names, timers, until_cpu, wait_for  # noqa: E402
+
+MACHINE_S = 900
+STREAMS_S = 300
+SHARE_POINTS = 15  # which a method's share may be off
+SETTINGS = "events: {cpu: {max_cpu: 100%}, lock: {}, offcpu: {}}\n"
+APPARMOR = os.path.join(HERE, "..", "..", "deploy", "kubernetes", "apparmor")
+RIGHTS = os.path.join(HERE, "..", "e2e", "test_rights.py")
+# what a kernel of this line is expected to allow, by the first line that does
+OLDEST, HOST_ENGINE, OFF_CPU, TASK_WORK = (5, 10), (5, 15), (6, 13), (6, 18)
+
+
+def key(line):
+    return tuple(int(n) for n in line.split("."))
+
+
+# ---- inside ---------------------------------------------------------------------------------------------
+
+
+class Inside:
+    def __init__(self, line):
+        self.line, self.found = key(line), {}
+
+    def check(self, name, what):
+        """Runs one check; its answer, or the reason of its failure, becomes a line."""
+        begin = time.monotonic()
+        try:
+            answer = what()
+        except (AssertionError, OSError, KeyError, ValueError, subprocess.SubprocessError) as e:
+            answer = "FAILED: %s" % str(e)[:3000]
+        self.found[name] = answer
+        print("CHECK %s (%.0f s): %s" % (name, time.monotonic() - begin, answer), flush=True)
+        return not answer.startswith("FAILED")
+
+    def engines(self, status):
+        host, off = status["host_engine"], status["offcpu"]
+        if self.line < HOST_ENGINE:
+            assert host["state"] == "refused" and "Linux 5.15 is needed" in host["why"], host
+        else:
+            assert host["state"] != "refused" and host["puts_off"] == (self.line >= TASK_WORK), host
+        if self.line < OFF_CPU:
+            assert off["state"] == "refused" and re.search(r"Linux 6.13 is needed|needs the host engine", off["why"]), off
+        else:
+            assert off["state"] != "refused", off
+        return "%s; off-CPU %s" % ("CPU timers" if self.line < HOST_ENGINE else "host, put off" if host["puts_off"] else "host",
+                                   "refused" if self.line < OFF_CPU else "on")
+
+    def shares(self, daemon, jvm):
+        before = jvm.mark()
+        until_cpu(jvm.pid, 25)
+        after = jvm.mark()
+        used = {name: after[name] - before[name] for name in after}
+        out = daemon.cli("report", str(jvm.pid), "--last", "20s", "-o", "-", "--format", "collapsed").stdout
+        taken, worst = {}, 0.0
+        for stack, weight in (line.rsplit(" ", 1) for line in out.splitlines() if re.search(r" \d+$", line)):
+            for name in ("full", "half", "tenth", "deep", "allocating"):
+                if re.search(r"KnownShares\.%s(;|$)" % name, stack):
+                    taken[name] = taken.get(name, 0) + float(weight)
+                    break
+        names = ("full", "half", "tenth", "deep", "allocating")
+        for name in names:
+            worst = max(worst, abs(100 * taken.get(name, 0) / sum(taken.values()) - 100 * used[name] / sum(used[n] for n in names)))
+        assert worst < SHARE_POINTS, (taken, used)
+        return "at most %.0f points off" % worst
+
+    def off_cpu(self, daemon, jvm):
+        done = daemon.cli("report", "-e", "offcpu", str(jvm.pid), "--last", "20s", "-o", "-", "--format", "collapsed", check=False)
+        if self.line < OFF_CPU:
+            assert done.returncode != 0 and "off-CPU" in done.stderr, done
+            return done.stderr.strip()
+        assert re.search(r"KnownShares\.sleep.*sleep", done.stdout), done.stdout[:2000] + done.stderr
+        return "sleeps are seen"
+
+    def profiled(self, daemon):
+        with Jvm("17", uid=1000) as jvm:
+            daemon.wait_state(jvm.pid, "streaming", STREAMS_S)
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 30, STREAMS_S)
+            self.check("shares", lambda: self.shares(daemon, jvm))
+            self.check("off-CPU", lambda: self.off_cpu(daemon, jvm))
+            wrong = [line for line in daemon.cli("doctor", str(jvm.pid), check=False).stdout.splitlines()
+                     if re.match(r"  (no|unknown) ", line)]
+            assert not wrong, wrong
+            daemon.cli("detach", str(jvm.pid))
+            accounts_balance(daemon.wait_state(jvm.pid, "detached"))
+            assert timers(jvm.pid) == 0 and "kindling" not in thread_names(jvm.pid)[1:] and not os.path.exists("/tmp/kindling")
+            end = jvm.end()
+            assert end == ("END\n", ""), end
+        return "streamed, detached, nothing left"
+
+    def contained(self, daemon):
+        from test_runc import Container
+        with Container("17") as c:
+            daemon.wait_state(c.pid, "streaming", STREAMS_S)
+            wait_for("samples", lambda: daemon.target(c.pid)["samples"]["delivered"] > 10, STREAMS_S)
+            with open(c.dir + "/out") as f:
+                assert "Full thread dump" not in f.read()
+        return "streamed"
+
+    def rights(self):
+        done = subprocess.run([sys.executable, RIGHTS, "17"], capture_output=True, text=True, timeout=MACHINE_S)
+        assert done.returncode == 0, done.stderr[-2500:]
+        return "as in docs/security.md"
+
+    def confined(self):
+        """Under the AppArmor profile of the pod, as the kubelet would have set it."""
+        if not os.path.exists("/sys/kernel/security/apparmor/profiles"):
+            return "no AppArmor"
+        done = subprocess.run(["apparmor_parser", "--replace", "--skip-cache", APPARMOR], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        with Daemon(SETTINGS, wrap=("aa-exec", "-p", "kindlingd", "--")) as daemon, Jvm("17", uid=1000) as jvm:
+            with open("/proc/%d/attr/current" % daemon.process.pid) as f:
+                assert "kindlingd (enforce)" in f.read()
+            self.engines(daemon.status())
+            daemon.wait_state(jvm.pid, "streaming", STREAMS_S)
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 10, STREAMS_S)
+            daemon.cli("detach", str(jvm.pid))
+            daemon.wait_state(jvm.pid, "detached")
+        denied = set(re.findall(r'apparmor="DENIED" (operation=.*)', subprocess.run(["dmesg"], capture_output=True, text=True).stdout))
+        assert not denied, sorted(denied)[:20]
+        return "streamed, nothing denied"
+
+    def too_old(self):
+        with tempfile.TemporaryDirectory() as directory:
+            done = subprocess.run([BUILD + "/bin/kindlingd", "--socket", directory + "/socket", "--state-dir", directory + "/state"],
+                                  capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and re.fullmatch(r"kindlingd: it needs Linux 5\.10 or later, and this kernel is .*\n", done.stderr), done
+        return done.stderr.strip()
+
+    def run(self):
+        if self.line < OLDEST:
+            self.check("refusal", self.too_old)
+            return
+        with Daemon(SETTINGS) as daemon:
+            self.check("engines", lambda: self.engines(daemon.status()))
+            if not self.check("JVM", lambda: self.profiled(daemon)):
+                print(daemon.read_log()[-6000:])
+            status = daemon.stop()
+            self.found["end"] = "exit status %d" % status if status == 0 else "FAILED: %d" % status
+        with Daemon("targets: {}\n") as daemon:
+            if not self.check("container", lambda: self.contained(daemon)):
+                print(daemon.read_log()[-6000:])
+        self.check("rights", self.rights)
+        self.check("AppArmor", self.confined)
+
+
+def inside(line):
+    with open("/proc/sys/kernel/yama/ptrace_scope", "w") as f:
+        f.write("1")
+    subprocess.run([java_home("17") + "/bin/java", "-version"], capture_output=True)  # what is read of it is kept then
+    judge = Inside(line)
+    judge.run()
+    print("RESULT " + json.dumps({"kernel": os.uname().release, **judge.found}), flush=True)
+
+
+# ---- outside --------------------------------------------------------------------------------------------
+
+
+def boot(line):
+    """{check: answer} of one kernel"""
+    words = "KINDLING_BUILD=%s %s %s --inside %s" % (os.path.abspath(BUILD), sys.executable, os.path.abspath(__file__), line)
+    out, console = vm.run(line, words, os.getcwd(), MACHINE_S)
+    print(re.sub(r"(?m)^RESULT .*\n", "", out), flush=True)
+    found = re.search(r"^RESULT (.*)$", out, re.M)
+    return json.loads(found.group(1)) if found else {"kernel": line, "machine": "FAILED: no answer\n" + console[-3000:]}
+
+
+def main():
+    if os.geteuid() != 0:
+        skip("needs root")
+    classes()
+    failed = False
+    rows = []
+    for line in sys.argv[1:] or vm.KERNELS:
+        begin = time.monotonic()
+        found = boot(line)
+        rows.append("| %s | %s |" % (found.pop("kernel"), "; ".join("%s: %s" % pair for pair in found.items())))
+        failed |= any(str(answer).startswith("FAILED") for answer in found.values())
+        print("%s: %.0f s" % (line, time.monotonic() - begin), flush=True)
+    print("\n".join(rows))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--inside"]:
+        inside(sys.argv[2])
+    else:
+        main()
