@@ -35,7 +35,7 @@ int bpf_refuse(int error, const char *step, char *why, size_t why_size)
 
 	if (error == EPERM || error == EACCES)
 		reason =
-			"permission denied: BPF needs CAP_BPF and CAP_PERFMON, and a kernel that is not locked down";
+			"permission denied: BPF needs CAP_BPF and CAP_PERFMON, a kernel that is not locked down and, before Linux 5.11, an unlimited RLIMIT_MEMLOCK";
 	else if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
 		reason = "this kernel has no type information (/sys/kernel/btf/vmlinux)";
 	snprintf(why, why_size, "%s: %s", step, reason);

@@ -43,12 +43,12 @@ PROGRAMS = {
     "systemd-analyze": "systemd-container",
     "systemd-nspawn": "systemd-container",
     "zsh": "zsh",
-    **dict.fromkeys(("awk", "bash", "chown", "chroot", "cp", "grep", "id", "ls", "mktemp", "mount", "nsenter", "sed", "seq", "setpriv", "sh", "sleep",
+    **dict.fromkeys(("awk", "bash", "chown", "chroot", "cp", "dmesg", "dpkg-deb", "grep", "id", "ls", "mktemp", "mount", "nsenter", "sed", "seq", "setpriv", "sh", "sleep",
                      "tail", "tar", "timeout", "umount", "unshare", "rm")),
 }
 # what a test looks for itself and does without, or what only a label that runs when named starts
 OPTIONAL = {"go", "helm", "npm", "/usr/local/go/bin/go", "chromium-browser", "google-chrome", "qemu-aarch64-static",
-            "aarch64-linux-gnu-nm", "aarch64-linux-gnu-readelf", "podman", "newuidmap"}
+            "aarch64-linux-gnu-nm", "aarch64-linux-gnu-readelf", "podman", "newuidmap", "apparmor_parser", "zstd"}
 
 
 def first_words(call):
