@@ -22,11 +22,11 @@
 #include "daemon/ground/proc.h"
 #include "injector/vmflags.h"
 
-#define DISPATCHER     "Signal "
-#define WAIT_NS	       NS_PER_S /* then the daemon tries again */
-#define PAUSE_MS       2
-#define STARTING_S_MAX 600 /* an older JVM has no such thread for a reason that is not known here \
-			    */
+#define DISPATCHER "Signal "
+#define WAIT_NS	   NS_PER_S /* then the daemon tries again */
+#define PAUSE_MS   2
+/* an older JVM has no such thread for a reason that is not known here */
+#define STARTING_S_MAX	600
 #define NAMED_SINCE_JDK 9
 #define THREADS_MAX	65536
 

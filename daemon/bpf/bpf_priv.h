@@ -11,7 +11,12 @@ struct host_engine;
 struct host_engine_maps {
 	int targets, counts;
 	int slots; /* -1 = signals are not put off by task work */
+	bool linux7; /* which object was loaded */
 };
+
+/* The objects for kernels that schedule task work as Linux 7 does (signal.bpf.h); NULL + errno. */
+struct sampler_bpf *sampler_linux7_open(void);
+struct offcpu_bpf *offcpu_linux7_open(void);
 
 void host_engine_maps(const struct host_engine *e, struct host_engine_maps *ret);
 

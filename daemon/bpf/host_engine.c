@@ -28,6 +28,7 @@ struct entry {
 struct host_engine {
 	struct sampler_bpf *bpf;
 	struct bpf_program *on_tick;
+	bool linux7; /* bpf is the object for Linux 7 */
 	struct clock_events *clocks;
 	struct entry entries[SAMPLER_TARGETS_MAX];
 	unsigned n_entries;
@@ -193,6 +194,7 @@ void host_engine_maps(const struct host_engine *e, struct host_engine_maps *ret)
 		.targets = bpf_map__fd(e->bpf->maps.targets),
 		.counts = bpf_map__fd(e->bpf->maps.counts),
 		.slots = host_engine_puts_off(e) ? bpf_map__fd(e->bpf->maps.slots) : -1,
+		.linux7 = e->linux7,
 	};
 }
 
@@ -236,12 +238,14 @@ static int host_engine_refuse(int error, const char *step, char *why)
 	return bpf_refuse(error, step, why, HOST_ENGINE_WHY_MAX);
 }
 
-/* Loads one of the two programs for ticks; the kernel then does not verify the other. */
-static int host_engine_load_one(struct host_engine *e, bool put_off)
+/* Loads one of the two programs for ticks; the kernel then does not verify the other. @linux7: from
+ * the other object. */
+static int host_engine_load_one(struct host_engine *e, bool put_off, bool linux7)
 {
 	int r;
 
-	e->bpf = sampler_bpf__open();
+	e->linux7 = linux7;
+	e->bpf = linux7 ? sampler_linux7_open() : sampler_bpf__open();
 	if (!e->bpf)
 		return -errno;
 	e->on_tick = put_off ? e->bpf->progs.on_tick_put_off : e->bpf->progs.on_tick;
@@ -258,12 +262,12 @@ static int host_engine_load_one(struct host_engine *e, bool put_off)
 
 static int host_engine_load(struct host_engine *e, bool direct, char *why)
 {
-	int r = direct ? -EOPNOTSUPP : host_engine_load_one(e, true);
+	int r = -EOPNOTSUPP;
 
-	/* the verifiers of older kernels refuse what they do not know with EINVAL or, 5.16 to 6.17,
-	 * with EACCES; EPERM means rights, which the other program needs too */
-	if (r < 0 && r != -EPERM)
-		r = host_engine_load_one(e, false);
+	/* the best one first. What a kernel does not know is refused with EINVAL or, by 5.16
+	 * to 6.17, with EACCES; EPERM means rights, which all need */
+	for (int i = direct ? 2 : 0; i < 4 && r < 0 && r != -EPERM; i++)
+		r = host_engine_load_one(e, i < 2, i & 1);
 	if (r == -EINVAL || r == -EACCES) {
 		snprintf(why, HOST_ENGINE_WHY_MAX,
 			 "load BPF program: this kernel%s refuses it; Linux 5.15 is needed",

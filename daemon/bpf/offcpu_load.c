@@ -105,7 +105,10 @@ static int offcpu_open(struct host_engine *host, enum offcpu_way way, struct off
 {
 	bool by_task_work = way == OFFCPU_BY_TASK_WORK;
 
-	p->bpf = offcpu_bpf__open();
+	struct host_engine_maps maps;
+
+	host_engine_maps(host, &maps);
+	p->bpf = maps.linux7 ? offcpu_linux7_open() : offcpu_bpf__open();
 	if (!p->bpf)
 		return -errno;
 	offcpu_fill_classes(p->bpf);

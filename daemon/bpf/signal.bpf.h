@@ -135,12 +135,25 @@ struct {
 	__type(value, struct slot);
 } slots SEC(".maps");
 
-/* weak, because libbpf resolves it even when the program that calls it is not loaded */
+typedef int task_work_fn(struct bpf_map *map, void *key, void *value);
+
+/*
+ * Weak, because libbpf resolves it even when the program that calls it is not loaded. Linux 7 has
+ * another function, whose last argument the verifier adds, and has changed the type of that
+ * argument in the older one: libbpf refuses a whole object that names a function by another type.
+ * Hence two objects; seen with 6.18 and 7.3.
+ */
+#ifdef TASK_WORK_LINUX7
+extern int bpf_task_work_schedule_resume(struct task_struct *task, struct bpf_task_work *tw,
+					 void *map__map, task_work_fn *callback) __ksym __weak;
+#define task_work_schedule(task, tw, map, fn) bpf_task_work_schedule_resume(task, tw, map, fn)
+#else
 extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *tw,
-					      void *map__map,
-					      int (*callback)(struct bpf_map *map, void *key,
-							      void *value),
+					      void *map__map, task_work_fn *callback,
 					      void *aux__prog) __ksym __weak;
+#define task_work_schedule(task, tw, map, fn) \
+	bpf_task_work_schedule_resume_impl(task, tw, map, fn, 0)
+#endif
 
 extern int bpf_send_signal_task(struct task_struct *task, int sig, enum pid_type type,
 				__u64 value) __ksym __weak;
@@ -208,7 +221,7 @@ static enum put_off put_off(struct task_struct *task, __u32 tid, __u64 owed_ns, 
 
 	if (!slot)
 		return PUT_OFF_NOT;
-	if (bpf_task_work_schedule_resume_impl(task, &slot->work, &slots, on_return, 0) == 0) {
+	if (task_work_schedule(task, &slot->work, &slots, on_return) == 0) {
 		slot->tid = tid;
 		slot->owed_ns = owed_ns;
 		slot->off_ns = off_ns;

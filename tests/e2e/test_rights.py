@@ -87,11 +87,12 @@ def role_of(pid, daemon):
 
 
 def children_of(pid):
-    for tid in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/children" % (pid, tid)) as f:
-            for child in f.read().split():
-                yield int(child)
-                yield from children_of(int(child))
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+        for tid in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/children" % (pid, tid)) as f:
+                for child in f.read().split():
+                    yield int(child)
+                    yield from children_of(int(child))
 
 
 class Watch:
