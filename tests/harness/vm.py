@@ -162,15 +162,17 @@ def initrd(home, program):
     return b"".join(out) + archive_entry("TRAILER!!!", 0)
 
 
-def run(line, words, directory, seconds):
+def run(line, words, directory, seconds, threads="multi"):
     """Runs @words, a shell's line, in @directory under the kernel of this line.
 
+    @threads: "multi" is faster, but a CPU may execute an instruction that another one has just replaced, as kernels
+    replace theirs when a tracepoint is switched on; then the kernel panics. "single" cannot.
     (what it wrote, the kernel's messages); ends the machine after so many seconds."""
     home = fetch(line)
     with tempfile.TemporaryDirectory(prefix="kindling-vm-") as own:
         with open(own + "/initrd", "wb") as f:
             f.write(initrd(home, PROGRAM % (directory, words)))
-        command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", MEMORY, "-nodefaults",
+        command = ["qemu-system-x86_64", "-accel", "tcg,thread=" + threads, "-cpu", "max", "-smp", "2", "-m", MEMORY, "-nodefaults",
                    "-display", "none", "-no-reboot", "-kernel", home + "/vmlinuz", "-initrd", own + "/initrd",
                    "-append", "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check nowatchdog",
                    "-serial", "file:" + own + "/console", "-serial", "file:" + own + "/out",
