@@ -1,15 +1,14 @@
 /* See rowbinary.h. */
 #include "daemon/clickhouse/rowbinary.h"
 
+#include <endian.h>
 #include <string.h>
 
 void rowbinary_put_number(struct text_out *t, uint64_t value, size_t bytes)
 {
-	uint8_t buf[8];
+	uint64_t little = htole64(value);
 
-	for (size_t i = 0; i < bytes; i++)
-		buf[i] = (uint8_t)(value >> 8 * i);
-	text_bytes(t, buf, bytes);
+	text_bytes(t, &little, bytes);
 }
 
 void rowbinary_put_length(struct text_out *t, uint64_t n)

@@ -27,6 +27,8 @@ struct maker {
 	struct clickhouse_owner *owners; /* by process */
 	uint64_t *stacks; /* by node: the number of the stack that ends in it */
 	uint32_t *known; /* by node: the process that `stacks` is for, + 1; 0 = none */
+	struct clickhouse_sent *sent; /* NULL = all stacks get rows */
+	uint64_t *keys; /* by node: a hash of its frames; only with `sent` */
 	struct text_out scratch; /* a stack's row from the namespace on, which its number hashes */
 	char name[NAME_BYTES];
 };
@@ -120,26 +122,93 @@ static void rows_put_frames(struct maker *m, const struct profile_frame *const *
 		rowbinary_put_number(t, chain[i]->offset, 8);
 }
 
-/* The number of the stack of @process that ends in @node; writes its row the first time. */
-static uint64_t rows_stack_of(struct maker *m, uint32_t process, uint32_t node)
+/* Writes a stack's row, and returns its number. */
+static uint64_t rows_put_stack(struct maker *m, uint32_t process, uint32_t node)
 {
 	const struct profile_frame *chain[DEPTH_MAX];
 	struct text_out *t = &m->rows->tables[CLICKHOUSE_STACKS];
+	uint64_t number;
+
+	m->scratch.len = 0;
+	rowbinary_put_string(&m->scratch, m->owners[process].namespace);
+	rowbinary_put_string(&m->scratch, m->owners[process].service);
+	rows_put_frames(m, chain, rows_chain_of(m->p, node, chain));
+	number = m->scratch.failed ? 0 : siphash(m->scratch.p, m->scratch.len);
+	rowbinary_put_number(t, rows_begin_s(m->p) / DAY_S, 2);
+	rowbinary_put_number(t, number, 8);
+	text_bytes(t, m->scratch.p, m->scratch.len);
+	m->rows->rows[CLICKHOUSE_STACKS]++;
+	return number;
+}
+
+/* ---- stacks that the server has -------------------------------------------------------------- */
+
+static uint64_t rows_hash_frame(struct maker *m, const struct profile_frame *f)
+{
+	struct text_out *t = &m->scratch;
+
+	t->len = 0;
+	rowbinary_put_number(t, f->kind, 1);
+	rowbinary_put_number(t, (uint32_t)f->line, 4);
+	rowbinary_put_number(t, f->offset, 8);
+	rowbinary_put_string(t, m->p->strings[f->class_name]);
+	rowbinary_put_string(t, m->p->strings[f->method]);
+	rowbinary_put_string(t, m->p->strings[f->signature]);
+	rowbinary_put_string(t, m->p->strings[f->file]);
+	rowbinary_put_string(t, m->p->strings[f->module]);
+	return t->failed ? 0 : siphash(t->p, t->len);
+}
+
+/* Hashes the stacks of all nodes. Parents precede their children, and a frame is hashed once: its
+ * names are in many stacks. */
+static int rows_hash_nodes(struct maker *m)
+{
+	const struct profile *p = m->p;
+	CLEANUP(freep) uint64_t *frames = calloc((size_t)p->n_frames + 1, sizeof(*frames));
+
+	m->keys = calloc((size_t)p->n_nodes + 1, sizeof(*m->keys));
+	if (!frames || !m->keys)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->n_frames; i++)
+		frames[i] = rows_hash_frame(m, &p->frames[i]);
+	for (uint32_t i = 1; i < p->n_nodes; i++) {
+		const uint64_t pair[] = { m->keys[p->nodes[i].parent], frames[p->nodes[i].frame] };
+
+		m->keys[i] = siphash(pair, sizeof(pair));
+	}
+	return m->scratch.failed ? -ENOMEM : 0;
+}
+
+/* What a stack's row depends on: day, namespace, service and frames. */
+static uint64_t rows_key_of(struct maker *m, uint32_t process, uint32_t node)
+{
+	struct text_out *t = &m->scratch;
+
+	t->len = 0;
+	rowbinary_put_number(t, rows_begin_s(m->p) / DAY_S, 2);
+	rowbinary_put_number(t, m->keys[node], 8);
+	rowbinary_put_string(t, m->owners[process].namespace);
+	rowbinary_put_string(t, m->owners[process].service);
+	return t->failed ? 0 : siphash(t->p, t->len);
+}
+
+/* The number of the stack of @process that ends in @node; writes its row the first time. */
+static uint64_t rows_stack_of(struct maker *m, uint32_t process, uint32_t node)
+{
+	uint64_t key;
 
 	if (!node)
 		return 0;
 	if (m->known[node] == process + 1)
 		return m->stacks[node];
-	m->scratch.len = 0;
-	rowbinary_put_string(&m->scratch, m->owners[process].namespace);
-	rowbinary_put_string(&m->scratch, m->owners[process].service);
-	rows_put_frames(m, chain, rows_chain_of(m->p, node, chain));
 	m->known[node] = process + 1;
-	m->stacks[node] = m->scratch.failed ? 0 : siphash(m->scratch.p, m->scratch.len);
-	rowbinary_put_number(t, rows_begin_s(m->p) / DAY_S, 2);
-	rowbinary_put_number(t, m->stacks[node], 8);
-	text_bytes(t, m->scratch.p, m->scratch.len);
-	m->rows->rows[CLICKHOUSE_STACKS]++;
+	if (!m->sent)
+		return m->stacks[node] = rows_put_stack(m, process, node);
+	key = rows_key_of(m, process, node);
+	if (!clickhouse_sent_find(m->sent, key, &m->stacks[node])) {
+		m->stacks[node] = rows_put_stack(m, process, node);
+		clickhouse_sent_add(m->sent, key, m->stacks[node]);
+	}
 	return m->stacks[node];
 }
 
@@ -309,19 +378,21 @@ static void maker_deinit(struct maker *m)
 	free(m->owners);
 	free(m->stacks);
 	free(m->known);
+	free(m->keys);
 	free(m->scratch.p);
 }
 
-int clickhouse_rows_make(const struct profile *p, const char *node, struct clickhouse_rows *ret)
+int clickhouse_rows_make(const struct profile *p, const char *node, struct clickhouse_sent *sent,
+			 struct clickhouse_rows *ret)
 {
-	CLEANUP(maker_deinit) struct maker m = { .p = p, .rows = ret };
+	CLEANUP(maker_deinit) struct maker m = { .p = p, .rows = ret, .sent = sent };
 	bool failed = false;
 
 	memset(ret, 0, sizeof(*ret));
 	m.owners = calloc(p->n_processes + 1, sizeof(*m.owners));
 	m.stacks = calloc(p->n_nodes + 1, sizeof(*m.stacks));
 	m.known = calloc(p->n_nodes + 1, sizeof(*m.known));
-	if (!m.owners || !m.stacks || !m.known)
+	if (!m.owners || !m.stacks || !m.known || (sent && rows_hash_nodes(&m) < 0))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		clickhouse_owner_of(p, i, node, &m.owners[i]);

@@ -1,6 +1,9 @@
 /* See siphash.h. */
 #include "daemon/clickhouse/siphash.h"
 
+#include <endian.h>
+#include <string.h>
+
 struct state {
 	uint64_t v0, v1, v2, v3;
 };
@@ -37,9 +40,8 @@ static uint64_t siphash_word_of(const uint8_t *p, size_t n)
 {
 	uint64_t m = 0;
 
-	for (size_t i = 0; i < n; i++)
-		m |= (uint64_t)p[i] << 8 * i;
-	return m;
+	memcpy(&m, p, n);
+	return le64toh(m);
 }
 
 /* The key is 00 01 02 ... 0f, that of the authors' test vectors. */

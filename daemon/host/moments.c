@@ -3,7 +3,7 @@
 
 #include "daemon/ground/clock.h"
 
-#define PART_OF_MEMORY 8 /* timelines get this part of limits.memory */
+#define PART_OF_MEMORY 16 /* timelines get this part of limits.memory */
 
 size_t host_moments_bytes(const struct config *c)
 {

@@ -6,7 +6,7 @@
 
 #include "daemon/profile/live.h"
 
-#define LIVE_THREADS 32
+#define LIVE_THREADS 128
 
 /* The ids of one source in one profile. */
 struct live_ids {

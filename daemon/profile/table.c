@@ -11,6 +11,7 @@
 #include <sys/random.h>
 
 #define BLOCK_BYTES  32 /* malloc's own, at most, for each string */
+#define SMALL_ENTRY  64
 #define ACCOUNTS_MAX 4096 /* further tenants share account 0 */
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
@@ -171,7 +172,8 @@ void profile_payer(struct profile *p, uint64_t tenant)
 static bool profile_table_reserve(struct profile *p, void **array, uint32_t *cap, uint32_t n,
 				  uint32_t max, size_t size)
 {
-	uint32_t want = *cap ? 2 * *cap : 64;
+	/* most profiles have one process, whose entry is large */
+	uint32_t want = *cap ? 2 * *cap : size > SMALL_ENTRY ? 2 : 64;
 	void *q;
 
 	if (n >= (p->index->spare ? max : max - PROFILE_SPARE))

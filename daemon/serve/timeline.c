@@ -49,16 +49,26 @@ static uint32_t timeline_frame(struct drawing *d, const struct profile *p, uint3
 	return profile_intern_frame(d->stacks, &to);
 }
 
+/* What is known of the part's nodes; NULL = no memory. Parts with the same stacks share it. */
+static uint32_t *timeline_known_nodes(struct drawing *d, uint32_t part)
+{
+	const struct profile *const *stacks = d->answer.stacks;
+
+	for (uint32_t i = 0; i < d->answer.n_parts && !d->nodes[part]; i++)
+		if (stacks[i] == stacks[part])
+			d->nodes[part] = d->nodes[i];
+	if (!d->nodes[part])
+		d->nodes[part] = calloc(stacks[part]->n_nodes + 1, sizeof(**d->nodes));
+	return d->nodes[part];
+}
+
 /* Adds the node's stack to the answer's table. A loop suffices: parents precede their children. */
 static uint32_t timeline_stack(struct drawing *d, uint32_t part, uint32_t node)
 {
 	static uint32_t chain[STREAM_DEPTH_MAX + 64];
-	const struct profile *p = d->answer.parts[part];
-	uint32_t *known, n = 0, to = 0;
+	const struct profile *p = d->answer.stacks[part];
+	uint32_t *known = timeline_known_nodes(d, part), n = 0, to = 0;
 
-	if (!d->nodes[part])
-		d->nodes[part] = calloc(p->n_nodes + 1, sizeof(**d->nodes));
-	known = d->nodes[part];
 	if (!known)
 		return 0;
 	for (; node && !known[node] && n < ARRAY_SIZE(chain); node = p->nodes[node].parent)
@@ -432,7 +442,7 @@ enum MHD_Result serve_timeline(struct request *r)
 	q->to_ns &= ~1023ull;
 	q->thread = argument(r, "thread");
 	q->trace = argument(r, "trace");
-	q->around = true;
+	q->around = q->stacks = true;
 	if (timeline_draw(&d) < 0 || text_take(&d.out, &body, &len) < 0)
 		return answer_error(r, 503, "no memory");
 	return answer_bytes(r, 200, "application/json", body, len);

@@ -355,11 +355,14 @@ static uint32_t trace_profile_frame(struct trace_profile *x, const struct profil
 /* Adds all nodes of a part to the profile, in their order: parents precede their children. */
 static const uint32_t *trace_profile_nodes(struct trace_profile *x, uint32_t part)
 {
-	const struct profile *p = x->answer.parts[part];
+	const struct profile *p = x->answer.stacks[part];
 	uint32_t *nodes = x->nodes[part];
 
+	for (uint32_t i = 0; i < x->answer.n_parts && !nodes; i++)
+		if (x->answer.stacks[i] == p)
+			nodes = x->nodes[i];
 	if (nodes)
-		return nodes;
+		return x->nodes[part] = nodes;
 	nodes = x->nodes[part] = calloc(p->n_nodes + 1, sizeof(*nodes));
 	for (uint32_t i = 1; nodes && i < p->n_nodes; i++)
 		nodes[i] = profile_node(x->to, nodes[p->nodes[i].parent],
@@ -440,7 +443,9 @@ static int trace_profile_of(struct host *h, const struct target *t,
 int serve_trace_profile(struct request *r, const char *trace, const struct selection *selected,
 			uint64_t from_ns, uint64_t to_ns, unsigned events, struct profile **ret)
 {
-	const struct timeline_question q = { .from_ns = from_ns, .to_ns = to_ns, .trace = trace };
+	const struct timeline_question q = {
+		.from_ns = from_ns, .to_ns = to_ns, .trace = trace, .stacks = true
+	};
 	CLEANUP(profile_freep) struct profile *all = NULL, *wanted = NULL;
 	struct target *t = NULL;
 	int e = profile_new(&all);

@@ -234,10 +234,10 @@ void session_close(struct target *t)
 	if (t->stream) {
 		session_log_accounts(t);
 		session_report_ledger(t); /* the accounts since the last LEDGER */
+		session_report_reset(t); /* while its nodes have their meanings */
 		target_counts(t, &c);
 		t->past = c;
 		t->stream = stream_free(t->stream);
-		session_report_reset(t);
 	}
 	receiver_stop(t);
 	p->timer = loop_timer_free(p->timer);

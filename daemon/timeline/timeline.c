@@ -1,11 +1,16 @@
-/* See timeline.h: puts events into chunks, and drops chunks when there is no room. */
+/*
+ * See timeline.h: puts events into chunks, and drops chunks when there is no room. A stack costs
+ * nothing until somebody asks for it: an event has its node in the stream, until the stream forgets
+ * its nodes. Then the stacks of all events are copied.
+ */
 #include "daemon/timeline/timeline_priv.h"
 
 #include <errno.h>
 #include <string.h>
 #include "proto/wire.h"
 
-/* Limit of a chunk's names and stacks; further stacks are "[profile full]". */
+#define NAME_BYTES_MAX (1ul << 20) /* of a chunk's names; further threads are "[profile full]" */
+/* Limit of the stacks that are copied at once; further ones are "[profile full]". */
 #define STACK_BYTES_MAX (3ul << 20)
 #define LOOK_EVERY	256u /* events between two measurements of a chunk's size */
 
@@ -57,9 +62,18 @@ size_t timeline_chunk_bytes(const struct timeline_chunk *c)
 	       c->cap_intervals * sizeof(*c->intervals);
 }
 
+static void chunk_drop_stacks(struct timeline_chunk *c)
+{
+	if (!c->stacks || --c->stacks->chunks)
+		return;
+	profile_free(c->stacks->profile);
+	free(c->stacks);
+}
+
 static struct timeline_chunk *chunk_free(struct timeline_chunk *c)
 {
 	profile_free(c->profile);
+	chunk_drop_stacks(c);
 	free(c->ticks);
 	free(c->intervals);
 	free(c);
@@ -74,7 +88,7 @@ static struct timeline_chunk *chunk_new(struct timeline *t, uint64_t now_ns)
 		free(c);
 		return NULL;
 	}
-	profile_limit(c->profile, STACK_BYTES_MAX, 1);
+	profile_limit(c->profile, NAME_BYTES_MAX, 1);
 	if (t->newest)
 		profile_expect(c->profile, t->newest->profile);
 	c->begin_ns = c->end_ns = now_ns;
@@ -106,9 +120,15 @@ static void chunk_end(struct timeline_chunk *c)
 
 static void timeline_weigh(struct timeline *t)
 {
-	t->bytes = sizeof(*t) + (t->ids.n_nodes + t->ids.n_methods) * sizeof(uint32_t);
-	for (const struct timeline_chunk *c = t->oldest; c; c = c->next)
+	const struct timeline_stacks *stacks = NULL;
+
+	t->bytes = sizeof(*t);
+	for (const struct timeline_chunk *c = t->oldest; c; c = c->next) {
 		t->bytes += timeline_chunk_bytes(c);
+		if (c->stacks && c->stacks != stacks) /* chunks that share stacks are neighbours */
+			t->bytes += sizeof(*stacks) + profile_bytes(c->stacks->profile);
+		stacks = c->stacks;
+	}
 }
 
 /* false = the target has no chunk to drop. */
@@ -162,17 +182,84 @@ struct timeline *timeline_free(struct timeline *t)
 	return NULL;
 }
 
-void timeline_reset(struct timeline *t)
-{
-	uint64_t serial = t->ids.serial;
-
-	live_ids_forget(&t->ids);
-	t->ids.serial = serial;
-}
-
 size_t timeline_bytes(const struct timeline *t)
 {
 	return t->bytes;
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+struct live_process timeline_process_of(const struct timeline *t)
+{
+	return (struct live_process){ .pid = t->of.pid,
+				      .start_time = t->of.start_time,
+				      .tenant = t->of.tenant };
+}
+
+static struct timeline_stacks *stacks_new(const struct timeline *t, struct live_ids *ids)
+{
+	const struct live_process process = timeline_process_of(t);
+	struct timeline_stacks *s = calloc(1, sizeof(*s));
+
+	if (!s || profile_new(&s->profile) < 0) {
+		free(s);
+		return NULL;
+	}
+	profile_limit(s->profile, STACK_BYTES_MAX, 1);
+	(void)live_ids_process(ids, s->profile, &process);
+	return s;
+}
+
+/* Copies the stacks of a chunk's events to @s, to which @ids belongs. */
+static void chunk_keep_stacks(struct timeline_chunk *c, const struct stream *stream,
+			      struct timeline_stacks *s, struct live_ids *ids)
+{
+	for (uint32_t i = 0; i < c->n_ticks; i++) {
+		struct timeline_tick *k = &c->ticks[i];
+
+		k->stack = live_ids_stack(ids, s->profile, stream, k->stack);
+	}
+	for (uint32_t i = 0; i < c->n_intervals; i++) {
+		struct timeline_interval *v = &c->intervals[i];
+
+		v->stack = live_ids_stack(ids, s->profile, stream, v->stack);
+		v->owner_stack = live_ids_stack(ids, s->profile, stream, v->owner_stack);
+	}
+	c->stacks = s;
+	s->chunks++;
+}
+
+/* Without memory for a copy the events have no stacks. */
+static void chunk_lose_stacks(struct timeline_chunk *c)
+{
+	for (uint32_t i = 0; i < c->n_ticks; i++)
+		c->ticks[i].stack = 0;
+	for (uint32_t i = 0; i < c->n_intervals; i++)
+		c->intervals[i].stack = c->intervals[i].owner_stack = 0;
+}
+
+void timeline_reset(struct timeline *t)
+{
+	struct live_ids ids = { .process = UINT32_MAX };
+	struct timeline_stacks *s = NULL;
+
+	if (!t->stream)
+		return; /* no event has a stack of it */
+	for (struct timeline_chunk *c = t->oldest; c; c = c->next) {
+		if (c->stacks || !(c->n_ticks + c->n_intervals))
+			continue;
+		if (!s)
+			s = stacks_new(t, &ids);
+		if (s)
+			chunk_keep_stacks(c, t->stream, s, &ids);
+		else
+			chunk_lose_stacks(c);
+	}
+	if (s)
+		profile_settle(s->profile);
+	live_ids_forget(&ids);
+	t->stream = NULL;
+	timeline_weigh(t);
 }
 
 /* ---- the budget ------------------------------------------------------------------------------ */
@@ -225,8 +312,8 @@ static struct timeline_chunk *chunk_at(struct timeline *t, uint64_t now_ns)
 {
 	struct timeline_chunk *c = t->newest;
 
-	/* a new chunk also when the clock was set back */
-	if (c && now_ns >= c->begin_ns && now_ns - c->begin_ns < TIMELINE_CHUNK_NS)
+	/* a new chunk also when the clock was set back, and after timeline_reset() */
+	if (c && now_ns >= c->begin_ns && now_ns - c->begin_ns < TIMELINE_CHUNK_NS && !c->stacks)
 		return c;
 	if (c) {
 		chunk_end(c);
@@ -286,14 +373,7 @@ static uint32_t thread_in(struct timeline *t, struct timeline_chunk *c, uint32_t
 	return n == UINT32_MAX ? 0 : n + 1;
 }
 
-static uint32_t stack_in(struct timeline *t, struct timeline_chunk *c, const struct stream *stream,
-			 uint32_t node)
-{
-	return node && stream ? live_ids_stack(&t->ids, c->profile, stream, node) : 0;
-}
-
-static void add_tick(struct timeline *t, struct timeline_chunk *c, const struct stream *stream,
-		     const struct timeline_event *e)
+static void add_tick(struct timeline *t, struct timeline_chunk *c, const struct timeline_event *e)
 {
 	if (!timeline_grow((void **)&c->ticks, &c->cap_ticks, c->n_ticks, sizeof(*c->ticks))) {
 		refuse(c, e);
@@ -303,14 +383,14 @@ static void add_tick(struct timeline *t, struct timeline_chunk *c, const struct 
 		.at_ns = e->end_ns,
 		.weight_ns = e->length_ns,
 		.thread = thread_in(t, c, e->tid, e->thread),
-		.stack = stack_in(t, c, stream, e->node),
+		.stack = e->node,
 		.trace = profile_string(c->profile, e->trace_id),
 		.span = profile_string(c->profile, e->span_id),
-		.kind = e->kind,
+		.kind = (unsigned)e->kind & 15,
 	};
 }
 
-static void add_interval(struct timeline *t, struct timeline_chunk *c, const struct stream *stream,
+static void add_interval(struct timeline *t, struct timeline_chunk *c,
 			 const struct timeline_event *e)
 {
 	if (!timeline_grow((void **)&c->intervals, &c->cap_intervals, c->n_intervals,
@@ -325,8 +405,8 @@ static void add_interval(struct timeline *t, struct timeline_chunk *c, const str
 		.thread = thread_in(t, c, e->tid, e->thread),
 		.owner = thread_in(t, c, e->owner_tid, e->owner),
 		.waker = thread_in(t, c, e->waker_tid, e->waker),
-		.stack = stack_in(t, c, stream, e->node),
-		.owner_stack = stack_in(t, c, stream, e->owner_node),
+		.stack = e->node,
+		.owner_stack = e->owner_node,
 		.class_name = profile_string(c->profile, e->class_name),
 		.trace = profile_string(c->profile, e->trace_id),
 		.span = profile_string(c->profile, e->span_id),
@@ -342,9 +422,7 @@ static void add_interval(struct timeline *t, struct timeline_chunk *c, const str
 void timeline_add(struct timeline *t, const struct stream *stream, const struct timeline_event *e,
 		  uint64_t now_ns)
 {
-	const struct live_process process = { .pid = t->of.pid,
-					      .start_time = t->of.start_time,
-					      .tenant = t->of.tenant };
+	const struct live_process process = timeline_process_of(t);
 	struct timeline_chunk *c = chunk_at(t, now_ns);
 	struct timeline_event event = *e;
 	uint64_t begin_ns;
@@ -357,6 +435,10 @@ void timeline_add(struct timeline *t, const struct stream *stream, const struct 
 		event.end_ns = now_ns - TIMELINE_KEEP_NS;
 	if (event.length_ns > event.end_ns)
 		event.length_ns = event.end_ns; /* not before 1970 */
+	if (stream)
+		t->stream = stream;
+	else
+		event.node = event.owner_node = 0;
 	c->end_ns = now_ns;
 	if (!timeline_has_room(t, c)) {
 		refuse(c, &event);
@@ -365,9 +447,9 @@ void timeline_add(struct timeline *t, const struct stream *stream, const struct 
 	(void)live_ids_process(&t->ids, c->profile, &process);
 	begin_ns = event.end_ns - (timeline_is_moment(event.kind) ? 0 : event.length_ns);
 	if (timeline_is_moment(event.kind))
-		add_tick(t, c, stream, &event);
+		add_tick(t, c, &event);
 	else
-		add_interval(t, c, stream, &event);
+		add_interval(t, c, &event);
 	if (begin_ns < c->first_ns)
 		c->first_ns = begin_ns;
 	if (event.end_ns > c->last_ns)

@@ -19,7 +19,7 @@
 
 #define TIMELINE_CHUNK_NS 20000000000ull
 #define TIMELINE_KEEP_NS  300000000000ull
-#define TIMELINES_BYTES	  (24ul << 20) /* of all targets together, until timelines_limit() */
+#define TIMELINES_BYTES	  (12ul << 20) /* of all targets together, until timelines_limit() */
 
 struct timelines; /* the budget that all share */
 struct timeline; /* one target */
@@ -41,7 +41,7 @@ struct timeline_process {
 int timeline_new(struct timelines *p, const struct timeline_process *of, struct timeline **ret);
 struct timeline *timeline_free(struct timeline *t); /* NULL is allowed */
 DEFINE_FREEP(struct timeline, timeline_free);
-/* From now on the stream's node ids have new meanings. */
+/* To be called before the stream forgets its nodes, or ends: copies the stacks of all events. */
 void timeline_reset(struct timeline *t);
 
 enum timeline_kind {
@@ -87,7 +87,7 @@ struct timeline_event {
 	const char *trace_id, *span_id;
 	uint32_t n; /* events that it stands for; 0 means 1 */
 };
-/* @stream: the stream of its nodes; NULL = it has none. */
+/* @stream: the stream of its nodes, the same until timeline_reset(); NULL = it has none. */
 void timeline_add(struct timeline *t, const struct stream *stream, const struct timeline_event *e,
 		  uint64_t now_real_ns);
 size_t timeline_bytes(const struct timeline *t);
@@ -100,6 +100,7 @@ struct timeline_question {
 	const char *trace; /* id of a trace; NULL = all events */
 	bool around; /* with @trace: all events of the threads that had an event of the trace in
 		      * this time, and of those that held a lock for which it waited */
+	bool stacks; /* with the stacks, which costs most */
 };
 
 /* A thread in an answer. Threads of one number may have had several names: then there are
@@ -111,12 +112,12 @@ struct timeline_thread {
 
 /*
  * An event in an answer. Threads are positions in the answer's list, + 1; 0 = none, or unknown.
- * Stacks and strings are ids in the profile of the row's part.
+ * Strings are ids in the profile of the row's part, stacks are nodes of stacks[part].
  */
 struct timeline_row {
 	uint64_t end_ns, length_ns, runqueue_ns;
 	uint32_t thread, owner, waker;
-	uint32_t stack, owner_stack; /* 0 = none */
+	uint32_t stack, owner_stack; /* 0 = none, or not asked for */
 	uint32_t class_name, trace, span;
 	uint32_t identity, n;
 	int32_t syscall;
@@ -137,7 +138,10 @@ struct timeline_answer {
 	bool *around; /* timeline_question.around: by thread; [0] is that of no thread */
 	uint32_t n_threads;
 	const struct profile **parts; /* one profile for each part; borrowed from the timeline */
+	const struct profile **stacks; /* by part; several parts may have the same; NULL = not
+					  asked for */
 	uint32_t n_parts;
+	struct profile *own_stacks; /* of parts whose nodes are those of the stream */
 	uint64_t since_ns; /* no event that ended later is missing; UINT64_MAX = nothing has come
 			      yet */
 	bool forgotten; /* earlier events were dropped, because of their age or for want of room */

@@ -5,11 +5,11 @@
 #include "daemon/profile/live_ids.h"
 #include "daemon/timeline/timeline.h"
 
-/* A sample. Most events are samples, so it has only the fields that it needs. */
+/* A sample. Most events are samples, so it has only the fields that it needs, in 32 bytes. */
 struct timeline_tick {
 	uint64_t at_ns, weight_ns;
-	uint32_t thread, stack, trace, span;
-	uint32_t kind;
+	uint32_t thread : 28, kind : 4; /* a profile has at most 2^21 threads */
+	uint32_t stack, trace, span;
 };
 
 /* A wait or another interval. Threads are positions in the chunk's profile, + 1. */
@@ -23,13 +23,22 @@ struct timeline_interval {
 	uint8_t kind, reason, flags;
 };
 
-/* The events that arrived in one span of time, with their names and stacks. */
+/* The stacks of chunks whose nodes the stream has forgotten. */
+struct timeline_stacks {
+	struct profile *profile;
+	uint32_t chunks; /* so many refer to it; the last one frees it */
+};
+
+/* The events that arrived in one span of time, with the names of their threads, locks and traces.
+ */
 struct timeline_chunk {
 	struct timeline_chunk *next; /* the next newer one */
 	uint64_t begin_ns, end_ns; /* when its events arrived */
 	uint64_t first_ns, last_ns; /* their earliest begin and their latest end */
 	uint64_t serial;
-	struct profile *profile; /* threads, strings, stacks; no rows */
+	struct profile *profile; /* threads and strings; no rows */
+	/* what the stacks of its events are nodes of; NULL = of timeline.stream */
+	struct timeline_stacks *stacks;
 	struct timeline_tick *ticks;
 	struct timeline_interval *intervals;
 	uint32_t n_ticks, cap_ticks, n_intervals, cap_intervals;
@@ -41,7 +50,8 @@ struct timeline {
 	struct timeline *next; /* in the list of the budget */
 	struct timeline_process of;
 	struct timeline_chunk *oldest, *newest;
-	struct live_ids ids; /* of the newest chunk's profile */
+	struct live_ids ids; /* of the newest chunk's profile; only process and threads */
+	const struct stream *stream; /* until timeline_reset(); NULL = none has been seen */
 	uint64_t serial;
 	uint64_t begin_ns; /* nothing since then is missing; 0 = nothing has come yet */
 	bool forgot; /* a chunk was dropped */
@@ -49,3 +59,4 @@ struct timeline {
 };
 
 size_t timeline_chunk_bytes(const struct timeline_chunk *c);
+struct live_process timeline_process_of(const struct timeline *t);

@@ -1,6 +1,7 @@
 /*
  * Answers: the events of a span of time. Each chunk becomes a part of the answer, with its own
- * strings and stacks; only threads are merged, by number and name. An event that arrived before its
+ * strings; stacks that are still nodes of the stream get a profile of the answer's; threads are
+ * merged, by number and name. An event that arrived before its
  * thread's name goes to the named thread of that number.
  */
 #include "daemon/timeline/timeline_priv.h"
@@ -9,12 +10,15 @@
 #include <string.h>
 
 #define THREADS_BYTES (16ul << 20)
+#define STACKS_BYTES  (32ul << 20)
 
 struct querying {
+	const struct timeline *timeline;
 	const struct timeline_question *q;
 	struct timeline_answer *answer;
 	struct profile *threads; /* the answer's threads, each once */
 	uint32_t process; /* the process of all of them */
+	struct live_ids ids; /* of answer->own_stacks */
 	uint32_t *map; /* the chunk's threads in the answer, + 1; 0 = not wanted */
 	uint32_t cap_rows;
 	uint32_t part;
@@ -111,8 +115,37 @@ static bool row_is_asked_for(const struct querying *x, const struct profile *p,
 	return !x->q->trace || strcmp(p->strings[r->trace], x->q->trace) == 0;
 }
 
-static int query_put_row(struct querying *x, const struct profile *p, const struct timeline_row *r)
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+static int query_begin_stacks(struct querying *x)
 {
+	const struct live_process process = timeline_process_of(x->timeline);
+	struct timeline_answer *a = x->answer;
+
+	if (profile_new(&a->own_stacks) < 0)
+		return -ENOMEM;
+	profile_limit(a->own_stacks, STACKS_BYTES, 1);
+	(void)live_ids_process(&x->ids, a->own_stacks, &process);
+	return 0;
+}
+
+/* @node: of an event of @c. The node in stacks[] of the chunk's part. */
+static uint32_t query_stack(struct querying *x, const struct timeline_chunk *c, uint32_t node)
+{
+	if (!x->q->stacks || !node)
+		return 0;
+	if (c->stacks)
+		return node;
+	return live_ids_stack(&x->ids, x->answer->own_stacks, x->timeline->stream, node);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* @r: with the stacks of the chunk's events, which are looked up if it is asked for. */
+static int query_put_row(struct querying *x, const struct timeline_chunk *c,
+			 const struct timeline_row *r)
+{
+	const struct profile *p = c->profile;
 	struct timeline_answer *a = x->answer;
 	uint64_t inside;
 
@@ -132,7 +165,9 @@ static int query_put_row(struct querying *x, const struct profile *p, const stru
 		x->cap_rows = want;
 	}
 	sum_add(&a->sums[r->kind], r, inside);
-	a->rows[a->n_rows++] = *r;
+	a->rows[a->n_rows] = *r;
+	a->rows[a->n_rows].stack = query_stack(x, c, r->stack);
+	a->rows[a->n_rows++].owner_stack = query_stack(x, c, r->owner_stack);
 	return 0;
 }
 
@@ -155,7 +190,7 @@ static int query_put_ticks(struct querying *x, const struct timeline_chunk *c)
 			.kind = (uint8_t)k->kind,
 		};
 
-		r = query_put_row(x, c->profile, &row);
+		r = query_put_row(x, c, &row);
 	}
 	return r;
 }
@@ -187,7 +222,7 @@ static int query_put_intervals(struct querying *x, const struct timeline_chunk *
 			.flags = v->flags,
 		};
 
-		r = query_put_row(x, c->profile, &row);
+		r = query_put_row(x, c, &row);
 	}
 	return r;
 }
@@ -202,6 +237,7 @@ static int query_put_chunk(struct querying *x, const struct timeline_chunk *c)
 		a->no_room[k].ns += c->no_room[k].ns;
 	}
 	x->part = a->n_parts;
+	a->stacks[a->n_parts] = c->stacks && x->q->stacks ? c->stacks->profile : a->own_stacks;
 	a->parts[a->n_parts++] = c->profile;
 	r = query_map_threads(x, c->profile);
 	if (r == 0)
@@ -290,7 +326,10 @@ static int query_find_around(struct querying *x, const struct timeline *t)
 int timeline_query(const struct timeline *t, const struct timeline_question *q,
 		   struct timeline_answer *ret)
 {
-	struct querying x = { .q = q, .answer = ret };
+	struct querying x = { .timeline = t,
+			      .q = q,
+			      .answer = ret,
+			      .ids = { .process = UINT32_MAX } };
 	uint32_t n = 0;
 	int r;
 
@@ -299,7 +338,10 @@ int timeline_query(const struct timeline *t, const struct timeline_question *q,
 	for (const struct timeline_chunk *c = t->oldest; c; c = c->next)
 		n++;
 	ret->parts = calloc(n + 1, sizeof(*ret->parts));
-	r = ret->parts ? profile_new(&x.threads) : -ENOMEM;
+	ret->stacks = calloc(n + 1, sizeof(*ret->stacks));
+	r = ret->parts && ret->stacks ? profile_new(&x.threads) : -ENOMEM;
+	if (r == 0 && q->stacks)
+		r = query_begin_stacks(&x);
 	if (r == 0) {
 		profile_limit(x.threads, THREADS_BYTES, 1);
 		x.process =
@@ -316,6 +358,7 @@ int timeline_query(const struct timeline *t, const struct timeline_question *q,
 	if (r == 0)
 		r = take_threads(&x);
 	free(x.map);
+	live_ids_forget(&x.ids);
 	profile_free(x.threads);
 	if (r < 0)
 		timeline_answer_free(ret);
@@ -329,6 +372,8 @@ void timeline_answer_free(struct timeline_answer *a)
 	free(a->threads);
 	free(a->around);
 	free(a->parts);
+	free(a->stacks);
+	profile_free(a->own_stacks);
 	free(a->rows);
 	*a = (struct timeline_answer){ 0 };
 }

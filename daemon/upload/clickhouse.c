@@ -24,6 +24,8 @@
  * the server holds a whole insert in memory. */
 #define BODY_BYTES     (900u << 10)
 #define BODY_RAW_BYTES (64u << 20)
+/* Rows of stacks are sent again after this time, in case that the server lost what it confirmed. */
+#define SENT_KEEP_NS (600 * NS_PER_S)
 
 struct clickhouse_sink {
 	char base[540]; /* the url up to the "?" or "&" that our parameters follow */
@@ -32,7 +34,32 @@ struct clickhouse_sink {
 	unsigned step;
 	struct clickhouse_body bodies[CLICKHOUSE_TABLES]; /* of the current interval */
 	uint64_t put; /* bodies put since the program began: makes their keys unique */
+	/* stacks whose rows the server has, since when they are collected, and sink.lost_bodies
+	 * then */
+	struct clickhouse_sent *sent;
+	uint64_t sent_mono_ns, sent_lost;
+	bool taking; /* an interval is being taken */
 };
+
+/* ---- stacks that need not be sent ------------------------------------------------------------ */
+
+/* Begins an interval. All bodies so far have been confirmed if none waits and none was lost: only
+ * then the server has their stacks. */
+static void clickhouse_begin_interval(struct sink *s)
+{
+	struct clickhouse_sink *d = s->data;
+	uint64_t now = clock_mono_ns();
+
+	d->taking = true;
+	if (!s->n_files && s->lost_bodies == d->sent_lost &&
+	    now - d->sent_mono_ns < SENT_KEEP_NS) {
+		clickhouse_sent_confirm(d->sent);
+		return;
+	}
+	clickhouse_sent_forget(d->sent);
+	d->sent_lost = s->lost_bodies;
+	d->sent_mono_ns = now;
+}
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
@@ -67,6 +94,8 @@ static int clickhouse_flush_one(struct sink *s, const struct sink_interval *in,
 		sink_unhold(s, b->samples);
 		r = clickhouse_put(s, &of_all, table, b);
 	}
+	if (r < 0)
+		s->lost_bodies++;
 	clickhouse_body_deinit(b);
 	return r;
 }
@@ -80,6 +109,7 @@ static void clickhouse_flush(struct sink *s, const struct sink_interval *in)
 			(void)clickhouse_flush_one(s, in, (enum clickhouse_table)i);
 		clickhouse_body_deinit(&d->bodies[i]);
 	}
+	d->taking = false;
 }
 
 static bool clickhouse_body_is_full(const struct sink *s, const struct clickhouse_body *b)
@@ -101,6 +131,7 @@ static int clickhouse_add(struct sink *s, const struct sink_interval *in,
 	if (clickhouse_body_add(b, rows->tables[table].p, rows->tables[table].len) < 0) {
 		clickhouse_body_deinit(
 			b); /* the rows that were held are dropped at the end of the interval */
+		s->lost_bodies++;
 		return -ENOMEM;
 	}
 	if (table == CLICKHOUSE_SAMPLES) {
@@ -129,12 +160,19 @@ static int clickhouse_encode_test(struct sink *s, const struct sink_interval *in
 
 static int clickhouse_encode(struct sink *s, const struct sink_interval *in)
 {
+	const struct clickhouse_sink *d = s->data;
 	char label[LABEL_VALUE_SIZE];
 	const struct profile *p = in->profile;
 	struct clickhouse_rows rows;
 	bool is_known = *labels_get(p->strings[in->process->labels], "node", label);
-	int r = clickhouse_rows_make(p, is_known ? NULL : in->node, &rows);
+	int r;
 
+	if (!d->taking && !s->test_encodes)
+		clickhouse_begin_interval(s);
+	r = clickhouse_rows_make(p, is_known ? NULL : in->node, s->test_encodes ? NULL : d->sent,
+				 &rows);
+	if (r < 0)
+		s->lost_bodies++; /* stacks were added, but not their rows */
 	if (r == 0 && s->test_encodes)
 		r = clickhouse_encode_test(s, in, &rows);
 	for (unsigned i = 0; i < CLICKHOUSE_TABLES && r == 0 && !s->test_encodes; i++)
@@ -186,6 +224,7 @@ static void clickhouse_on_insert(struct sink *s, struct http_answer *a)
 	    (strncmp(a->body, "Code: 60,", 9) != 0 && strncmp(a->body, "Code: 81,", 9) != 0 &&
 	     strncmp(a->body, "Code: 60.", 9) != 0 && strncmp(a->body, "Code: 81.", 9) != 0))
 		return;
+	s->lost_bodies++; /* the tables were there once, and all that was in them is gone */
 	d->creates = true;
 	d->step = 0;
 	a->retry_after_ns = NS_PER_MS;
@@ -303,6 +342,9 @@ static int clickhouse_open(struct sink *s, char *why, size_t why_size)
 	d = s->data = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
+	r = clickhouse_sent_new(&d->sent);
+	if (r < 0)
+		return r;
 	d->database = s->config->database[0] ? s->config->database : CLICKHOUSE_DATABASE;
 	path = path ? strchr(path + 3, '/') : NULL;
 	snprintf(d->base, sizeof(d->base), "%s%s%s", url, path ? "" : "/",
@@ -315,9 +357,13 @@ static int clickhouse_open(struct sink *s, char *why, size_t why_size)
 
 static void clickhouse_close(struct sink *s)
 {
-	if (s->data)
+	struct clickhouse_sink *d = s->data;
+
+	if (d) {
 		clickhouse_flush(s, NULL);
-	free(s->data);
+		clickhouse_sent_free(d->sent);
+	}
+	free(d);
 }
 
 const struct sink_type sink_clickhouse = {

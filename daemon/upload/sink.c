@@ -92,6 +92,7 @@ static void sink_account(struct sink *s, struct sink_file *f, uint64_t *to)
 
 static void sink_drop(struct sink *s, struct sink_file *f, enum ledger_cause cause)
 {
+	s->lost_bodies++;
 	log_warn("sink.drop", "sink=%s samples=%llu cause=%s", s->config->name,
 		 (unsigned long long)f->samples, ledger_cause_names[cause]);
 	/* a body that may have arrived counts neither as delivered nor as dropped */

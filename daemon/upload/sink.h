@@ -124,6 +124,7 @@ struct sink {
 	unsigned n_files, n_in_flight;
 	uint64_t bytes;
 	uint64_t body_max; /* bytes that the server accepts, as observed; 0 = unknown */
+	uint64_t lost_bodies; /* since the program began: made, but given up or made again */
 
 	struct sink_take *take; /* the interval that is being taken; NULL = none */
 

@@ -68,6 +68,7 @@ int sink_put(struct sink *s, const struct sink_interval *in, const char *key,
 		t->n_files++;
 		t->spooled += samples;
 	} else {
+		s->lost_bodies++;
 		t->dropped[r == -ENOMEM ? LEDGER_NO_MEMORY : LEDGER_DISK_FULL] += samples;
 		snprintf(s->error, sizeof(s->error), "the spool: %s", strerror(-r));
 	}
@@ -243,6 +244,7 @@ static void take_free(struct sink_take *t)
 
 static void take_undo(struct sink_take *t)
 {
+	t->sink->lost_bodies++;
 	for (size_t i = 0; i < t->n_files; i++)
 		spool_remove(t->sink->dfd, t->files[i].seq);
 }
@@ -254,6 +256,7 @@ static void take_files_in(struct sink_take *t, bool unknown)
 
 	for (size_t i = 0; i < t->n_files; i++)
 		if (sink_take_in(s, t->files[i].seq, &t->files[i].header, unknown) < 0) {
+			s->lost_bodies++;
 			s->ledger.in_spool -= t->files[i].header.samples;
 			s->ledger.dropped[LEDGER_NO_MEMORY] += t->files[i].header.samples;
 			spool_remove(s->dfd, t->files[i].seq);

@@ -43,7 +43,7 @@ static int step(struct store *store, uint64_t from_ns, uint64_t to_ns, const cha
 	if (!p->n_rows)
 		return 0;
 	begin = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	r = clickhouse_rows_make(p, node, &rows);
+	r = clickhouse_rows_make(p, node, NULL, &rows);
 	totals->cpu_ns += clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin;
 	totals->samples += rows.samples;
 	for (unsigned i = 0; i < CLICKHOUSE_TABLES && r == 0; i++) {

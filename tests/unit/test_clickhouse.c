@@ -5,6 +5,7 @@
 #include "daemon/clickhouse/ask.h"
 #include "daemon/clickhouse/rowbinary.h"
 #include "daemon/clickhouse/rows.h"
+#include "daemon/clickhouse/sent.h"
 #include "daemon/clickhouse/siphash.h"
 #include "daemon/ground/mem.h"
 #include "daemon/report/report.h"
@@ -107,7 +108,7 @@ static struct profile *there_and_back(const struct profile *p, struct clickhouse
 	struct clickhouse_rows rows;
 	struct profile *back;
 
-	assert_int_equal(clickhouse_rows_make(p, node, &rows), 0);
+	assert_int_equal(clickhouse_rows_make(p, node, NULL, &rows), 0);
 	answers = answers_of(&rows);
 	assert_int_equal(clickhouse_profile(&answers, what, &back), 0);
 	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++)
@@ -167,7 +168,7 @@ static void no_two_rows_have_the_same_key(void **state)
 		profile_add_row(
 			p, &(struct profile_row){ .node = deep[i], .samples = 1, .weight = 1 });
 	}
-	assert_int_equal(clickhouse_rows_make(p, node, &rows), 0);
+	assert_int_equal(clickhouse_rows_make(p, node, NULL, &rows), 0);
 	assert_int_equal(rows.rows[CLICKHOUSE_SAMPLES], 2 * 6 + 1);
 	assert_int_equal(rows.rows[CLICKHOUSE_PROCESSES], 2);
 	assert_int_equal(rows.samples, profile_samples(p));
@@ -181,8 +182,8 @@ static void the_same_profile_is_the_same_rows(void **state)
 	struct clickhouse_rows a, b;
 
 	(void)state;
-	assert_int_equal(clickhouse_rows_make(p, node, &a), 0);
-	assert_int_equal(clickhouse_rows_make(p, node, &b), 0);
+	assert_int_equal(clickhouse_rows_make(p, node, NULL, &a), 0);
+	assert_int_equal(clickhouse_rows_make(p, node, NULL, &b), 0);
 	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++) {
 		assert_int_equal(a.tables[i].len, b.tables[i].len);
 		assert_memory_equal(a.tables[i].p, b.tables[i].p, a.tables[i].len);
@@ -200,8 +201,8 @@ static void processes_of_two_nodes_are_two(void **state)
 	struct clickhouse_answers a;
 
 	(void)state;
-	assert_int_equal(clickhouse_rows_make(p, node, &one), 0);
-	assert_int_equal(clickhouse_rows_make(p, "node-2", &other), 0);
+	assert_int_equal(clickhouse_rows_make(p, node, NULL, &one), 0);
+	assert_int_equal(clickhouse_rows_make(p, "node-2", NULL, &other), 0);
 	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++)
 		text_bytes(&one.tables[i], other.tables[i].p, other.tables[i].len);
 	a = answers_of(&one);
@@ -224,7 +225,7 @@ static void an_answer_that_is_cut_is_refused(void **state)
 	unsigned whole = 0;
 
 	(void)state;
-	assert_int_equal(clickhouse_rows_make(p, node, &rows), 0);
+	assert_int_equal(clickhouse_rows_make(p, node, NULL, &rows), 0);
 	a = answers_of(&rows);
 	for (size_t n = 0; n < rows.tables[CLICKHOUSE_STACKS].len; n++) {
 		int r;
@@ -281,6 +282,79 @@ static void names_of_databases_are_checked(void **state)
 	assert_false(clickhouse_name_is_fine("a;DROP"));
 }
 
+/* ---- stacks that the server has -------------------------------------------------------------- */
+
+/* Rows of stacks that are made of @p; all other rows are those that are made without @sent. */
+static uint64_t stacks_made(const struct profile *p, struct clickhouse_sent *sent)
+{
+	struct clickhouse_rows all, rows;
+	uint64_t stacks;
+
+	assert_int_equal(clickhouse_rows_make(p, node, NULL, &all), 0);
+	assert_int_equal(clickhouse_rows_make(p, node, sent, &rows), 0);
+	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++) {
+		if (i == CLICKHOUSE_STACKS)
+			continue;
+		assert_int_equal(rows.tables[i].len, all.tables[i].len);
+		assert_memory_equal(rows.tables[i].p, all.tables[i].p, all.tables[i].len);
+	}
+	stacks = rows.rows[CLICKHOUSE_STACKS];
+	clickhouse_rows_deinit(&rows);
+	clickhouse_rows_deinit(&all);
+	return stacks;
+}
+
+static void a_stack_is_left_out_when_the_server_has_it(void **state)
+{
+	CLEANUP(clickhouse_sent_freep) struct clickhouse_sent *sent = NULL;
+	struct profile *p = example();
+	struct profile_process *q = (struct profile_process *)(uintptr_t)p->processes;
+	uint64_t all = stacks_made(p, NULL);
+
+	(void)state;
+	assert_int_equal(clickhouse_sent_new(&sent), 0);
+	assert_int_equal(stacks_made(p, sent), all);
+	assert_int_equal(stacks_made(p, sent), all); /* not confirmed */
+	clickhouse_sent_confirm(sent);
+	assert_int_equal(stacks_made(p, sent), 0);
+	profile_add(p, 0, profile_node(p, 0, frame(p, WIRE_KIND_C2, "New", "run", "", 0)), 1, 1);
+	assert_int_equal(stacks_made(p, sent), 1);
+	clickhouse_sent_confirm(sent);
+	assert_int_equal(stacks_made(p, sent), 0);
+	q[0].labels = profile_string(p, "namespace=prod\nservice=other\n");
+	assert_in_range(stacks_made(p, sent), 1, all);
+	clickhouse_sent_confirm(sent);
+	assert_int_equal(stacks_made(p, sent), 0);
+	p->begin_real_ns += 86400ull * 1000000000; /* each day's table is complete */
+	assert_in_range(stacks_made(p, sent), all + 1, UINT64_MAX);
+	clickhouse_sent_forget(sent);
+	clickhouse_sent_confirm(sent);
+	assert_in_range(stacks_made(p, sent), all + 1, UINT64_MAX);
+	profile_free(p);
+}
+
+static void stacks_without_room_are_sent_each_time(void **state)
+{
+	CLEANUP(clickhouse_sent_freep) struct clickhouse_sent *sent = NULL;
+	uint64_t number;
+
+	(void)state;
+	assert_int_equal(clickhouse_sent_new(&sent), 0);
+	assert_false(clickhouse_sent_find(sent, 1, &number));
+	for (uint64_t i = 0; i < 2 * SENT_MAX; i++)
+		clickhouse_sent_add(sent, i * 0x9e3779b97f4a7c15ull, i);
+	assert_int_equal(clickhouse_sent_count(sent), SENT_MAX);
+	assert_false(clickhouse_sent_find(sent, 0, &number));
+	clickhouse_sent_confirm(sent);
+	for (uint64_t i = 0; i < 2 * SENT_MAX; i++) {
+		bool is_there = clickhouse_sent_find(sent, i * 0x9e3779b97f4a7c15ull, &number);
+
+		assert_int_equal(is_there, i < SENT_MAX);
+		if (is_there)
+			assert_int_equal(number, i);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +366,8 @@ int main(void)
 		cmocka_unit_test(statements_quote_what_they_are_given),
 		cmocka_unit_test(stacks_are_numbered_by_siphash),
 		cmocka_unit_test(names_of_databases_are_checked),
+		cmocka_unit_test(a_stack_is_left_out_when_the_server_has_it),
+		cmocka_unit_test(stacks_without_room_are_sent_each_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* The last minutes of a target: what is in an answer, what is not, and what is said about that. */
 #include "tests/unit/unit.h"
 #include "daemon/timeline/timeline.h"
+#include "tests/unit/fed_stream.h"
 
 #define S  1000000000ull
 #define MS 1000000ull
@@ -280,6 +281,148 @@ static void the_tenant_that_has_most_gives(void **state)
 	timeline_free(small);
 }
 
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+/* Node 1 of the stream is a frame of this name, and node 2 is called by it. */
+static void define_stack(struct stream *s, const char *name)
+{
+	struct fault f = { 0 };
+
+	assert_int_equal(put_string(s, 1, name, &f), 0);
+	assert_int_equal(
+		put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_STUB, 1, -1, 0 }, &f), 0);
+	assert_int_equal(
+		put_node(s, (struct wire_node){ 2, 1, WIRE_KIND_STUB, 1, -1, 0 }, &f), 0);
+}
+
+static void forget_stacks(struct stream *s)
+{
+	struct fault f = { 0 };
+	struct wire_writer w;
+
+	timeline_reset(line);
+	wire_begin(&w, buf, WIRE_RESET);
+	assert_int_equal(feed(s, &w, &f), 0);
+}
+
+static void stack_sample(const struct stream *s, uint64_t at_ns)
+{
+	const struct timeline_event e = { .kind = TIMELINE_CPU,
+					  .end_ns = at_ns,
+					  .length_ns = 10 * MS,
+					  .tid = 11,
+					  .thread = "a",
+					  .node = 2,
+					  .syscall = -1 };
+
+	timeline_add(line, s, &e, at_ns);
+}
+
+static void stack_wait(const struct stream *s, uint64_t at_ns)
+{
+	struct timeline_event w = wait_of(11, "a", at_ns, MS);
+
+	w.node = 1;
+	w.owner_tid = 12;
+	w.owner_node = 2;
+	timeline_add(line, s, &w, at_ns + MS);
+}
+
+/* The number of frames of a stack, all of which must have this name. */
+static unsigned depth_of(const struct timeline_answer *a, uint32_t row, uint32_t node,
+			 const char *name)
+{
+	const struct profile *p = a->stacks[a->rows[row].part];
+	unsigned depth = 0;
+
+	for (; node; node = p->nodes[node].parent, depth++)
+		assert_string_equal(p->strings[p->frames[p->nodes[node].frame].method], name);
+	return depth;
+}
+
+static struct timeline_answer ask_with_stacks(void)
+{
+	const struct timeline_question q = { .from_ns = t0, .to_ns = t0 + 9 * S, .stacks = true };
+	struct timeline_answer a;
+
+	assert_int_equal(timeline_query(line, &q, &a), 0);
+	return a;
+}
+
+static void a_stack_is_what_it_was_when_the_event_came(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct timeline_answer a;
+
+	(void)state;
+	define_stack(s, "before");
+	stack_sample(s, t0);
+	stack_wait(s, t0 + MS);
+	a = ask_with_stacks();
+	assert_int_equal(a.n_rows, 2);
+	assert_int_equal(depth_of(&a, 0, a.rows[0].stack, "before"), 2);
+	timeline_answer_free(&a);
+	forget_stacks(s);
+	define_stack(s, "after");
+	stack_sample(s, t0 + 4 * MS);
+	forget_stacks(s);
+	stream_free(s);
+	sample(line, 11, "a", t0 + 5 * MS); /* without a stream */
+	a = ask_with_stacks();
+	assert_int_equal(a.n_rows, 4);
+	assert_int_equal(depth_of(&a, 0, a.rows[0].stack, "before"), 2);
+	assert_int_equal(depth_of(&a, 1, a.rows[1].stack, "before"), 1);
+	assert_int_equal(depth_of(&a, 1, a.rows[1].owner_stack, "before"), 2);
+	assert_int_equal(depth_of(&a, 2, a.rows[2].stack, "after"), 2);
+	assert_int_equal(a.rows[3].stack, 0);
+	timeline_answer_free(&a);
+}
+
+static void who_does_not_ask_for_stacks_gets_none(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct timeline_answer a;
+
+	(void)state;
+	define_stack(s, "f");
+	stack_sample(s, t0);
+	forget_stacks(s);
+	define_stack(s, "g");
+	stack_sample(s, t0 + MS);
+	a = ask(t0, t0 + S, NULL);
+	assert_int_equal(a.n_rows, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(a.rows[i].stack, 0);
+		assert_null(a.stacks[a.rows[i].part]);
+	}
+	timeline_answer_free(&a);
+	timeline_reset(line);
+	stream_free(s);
+}
+
+static void one_that_forgets_all_the_time_keeps_within_its_room(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct timeline_answer a;
+	uint32_t n = 2000;
+
+	(void)state;
+	timelines_limit(pool, 1 << 20);
+	for (uint32_t i = 0; i < n; i++) {
+		define_stack(s, "f");
+		stack_sample(s, t0 + i * MS);
+		forget_stacks(s);
+		assert_true(timeline_bytes(line) <= (1 << 19) + (1 << 14));
+	}
+	stream_free(s);
+	a = ask_with_stacks();
+	assert_in_range(a.n_rows, 10, n - 1);
+	assert_true(a.forgotten);
+	for (uint32_t i = 0; i < a.n_rows; i++)
+		assert_int_equal(depth_of(&a, i, a.rows[i].stack, "f"), 2);
+	timeline_answer_free(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +442,11 @@ int main(void)
 			one_target_takes_half_of_the_room_and_what_it_says_beyond_is_counted, begin,
 			end),
 		cmocka_unit_test_setup_teardown(the_tenant_that_has_most_gives, begin, end),
+		cmocka_unit_test_setup_teardown(a_stack_is_what_it_was_when_the_event_came, begin,
+						end),
+		cmocka_unit_test_setup_teardown(who_does_not_ask_for_stacks_gets_none, begin, end),
+		cmocka_unit_test_setup_teardown(one_that_forgets_all_the_time_keeps_within_its_room,
+						begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
