@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #define SLOTS_FIRST 1024u
 
@@ -15,6 +16,9 @@ struct clickhouse_sent {
 	struct sent_slot *slots;
 	uint32_t n_slots, n;
 	uint32_t round; /* stacks of earlier rounds are confirmed */
+	/* odd; targets choose their stacks, and so could choose keys that collide in a table
+	 * without it */
+	uint64_t factor;
 };
 
 int clickhouse_sent_new(struct clickhouse_sent **ret)
@@ -24,6 +28,8 @@ int clickhouse_sent_new(struct clickhouse_sent **ret)
 	if (!s)
 		return -ENOMEM;
 	s->round = 1;
+	(void)!getrandom(&s->factor, sizeof(s->factor), GRND_NONBLOCK);
+	s->factor |= 1;
 	*ret = s;
 	return 0;
 }
@@ -44,13 +50,13 @@ void clickhouse_sent_confirm(struct clickhouse_sent *s)
 void clickhouse_sent_forget(struct clickhouse_sent *s)
 {
 	free(s->slots);
-	*s = (struct clickhouse_sent){ .round = 1 };
+	*s = (struct clickhouse_sent){ .round = 1, .factor = s->factor };
 }
 
 /* The key's slot, or the free one where it belongs. */
 static struct sent_slot *sent_slot_of(const struct clickhouse_sent *s, uint64_t key)
 {
-	uint32_t at = (uint32_t)key & (s->n_slots - 1);
+	uint32_t at = (uint32_t)(key * s->factor >> 32) & (s->n_slots - 1);
 
 	while (s->slots[at].round && s->slots[at].key != key)
 		at = (at + 1) & (s->n_slots - 1);

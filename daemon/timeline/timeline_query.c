@@ -326,10 +326,9 @@ static int query_find_around(struct querying *x, const struct timeline *t)
 int timeline_query(const struct timeline *t, const struct timeline_question *q,
 		   struct timeline_answer *ret)
 {
-	struct querying x = { .timeline = t,
-			      .q = q,
-			      .answer = ret,
-			      .ids = { .process = UINT32_MAX } };
+	struct querying x = {
+		.timeline = t, .q = q, .answer = ret, .ids = { .process = UINT32_MAX }
+	};
 	uint32_t n = 0;
 	int r;
 

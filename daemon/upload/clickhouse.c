@@ -51,8 +51,7 @@ static void clickhouse_begin_interval(struct sink *s)
 	uint64_t now = clock_mono_ns();
 
 	d->taking = true;
-	if (!s->n_files && s->lost_bodies == d->sent_lost &&
-	    now - d->sent_mono_ns < SENT_KEEP_NS) {
+	if (!s->n_files && s->lost_bodies == d->sent_lost && now - d->sent_mono_ns < SENT_KEEP_NS) {
 		clickhouse_sent_confirm(d->sent);
 		return;
 	}

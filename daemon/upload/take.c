@@ -1,19 +1,17 @@
 /*
- * From the history into the spool: one interval of one sink, JVM by JVM, a few in each round of the
- * loop, so that sending continues meanwhile. One write of the ledger moves its cursor past the
- * interval and so counts all of it. After any failure before that, the interval is taken again.
+ * From the history into the spool: one interval of one sink, JVM by JVM, one in each round of the
+ * loop, so that sending continues meanwhile and sinks that take the same interval keep pace. One
+ * write of the ledger moves its cursor past the interval and so counts all of it. After any failure
+ * before that, the interval is taken again.
  */
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include "daemon/core/labels.h"
-#include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 #include "daemon/upload/cloud.h"
 #include "daemon/upload/upload.h"
-
-#define TAKE_ROUND_NS (5 * NS_PER_MS)
 
 struct take_file {
 	uint64_t seq;
@@ -184,6 +182,37 @@ static int take_profile(struct sink *s, uint64_t begin_ns, uint64_t end_ns,
 	return 0;
 }
 
+static void take_forget_shared(struct upload *u)
+{
+	profile_free(u->shared.profile);
+	u->shared = (struct upload_shared){ 0 };
+}
+
+/* The profile of one JVM, valid until the next call or the end of the take: another sink may have
+ * needed the same one a moment ago. */
+static int take_shared_profile(struct sink_take *t, const struct source_process *who,
+			       const struct profile **ret)
+{
+	struct sink *s = t->sink;
+	struct upload_shared *last = &s->upload->shared;
+	bool threads = s->config->threads && s->upload->config->label_threads;
+	int r = 0;
+
+	if (!last->profile || last->begin_ns != t->begin_ns || last->end_ns != t->end_ns ||
+	    last->who.pid != who->pid || last->who.start_time != who->start_time ||
+	    last->events != s->events || last->threads != threads) {
+		take_forget_shared(s->upload);
+		r = take_profile(s, t->begin_ns, t->end_ns, who, s->events, &last->profile);
+		last->begin_ns = t->begin_ns;
+		last->end_ns = t->end_ns;
+		last->who = *who;
+		last->events = s->events;
+		last->threads = threads;
+	}
+	*ret = last->profile;
+	return r;
+}
+
 static void take_lose(struct sink_take *t, uint64_t samples)
 {
 	t->dropped[LEDGER_NO_MEMORY] += samples;
@@ -192,13 +221,13 @@ static void take_lose(struct sink_take *t, uint64_t samples)
 
 static void take_one(struct sink_take *t, const struct source_process *who)
 {
-	CLEANUP(profile_freep) struct profile *p = NULL;
+	const struct profile *p = NULL;
 	struct sink *s = t->sink;
 	struct sink_interval in = { .begin_real_ns = t->begin_ns,
 				    .end_real_ns = t->end_ns,
 				    .node = s->upload->config->node };
 	uint64_t before = t->taken + t->held, samples;
-	int r = take_profile(s, t->begin_ns, t->end_ns, who, s->events, &p);
+	int r = take_shared_profile(t, who, &p);
 
 	if (r < 0) {
 		snprintf(s->error, sizeof(s->error), "the history: %s", strerror(-r));
@@ -236,6 +265,7 @@ static void take_free(struct sink_take *t)
 	if (t->sink->type->flush)
 		t->sink->type->flush(t->sink, NULL);
 	t->sink->take = NULL;
+	take_forget_shared(t->sink->upload);
 	loop_timer_free(t->timer);
 	free(t->processes);
 	free(t->files);
@@ -308,9 +338,8 @@ static void take_end(struct sink_take *t)
 static void take_on_timer(void *userdata)
 {
 	struct sink_take *t = userdata;
-	uint64_t until = clock_mono_ns() + TAKE_ROUND_NS;
 
-	while (t->next < t->n_processes && clock_mono_ns() < until)
+	if (t->next < t->n_processes)
 		take_one(t, &t->processes[t->next++]);
 	if (t->next < t->n_processes)
 		loop_timer_set(t->timer, 1, 0);

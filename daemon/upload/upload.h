@@ -13,6 +13,16 @@
 struct aws_asker;
 struct cloud;
 
+/* The profile that take.c made last: sinks with the same settings need the same one, and take their
+ * intervals at the same pace. */
+struct upload_shared {
+	uint64_t begin_ns, end_ns;
+	struct source_process who;
+	unsigned events; /* as in struct sink */
+	bool threads;
+	struct profile *profile; /* NULL = none */
+};
+
 struct upload {
 	struct loop *loop;
 	const struct config *config;
@@ -22,6 +32,7 @@ struct upload {
 	struct aws_asker *aws; /* NULL = no sink needs it */
 	struct sink *sinks[SINKS_MAX];
 	unsigned n_sinks;
+	struct upload_shared shared;
 	int fd; /* the socket to kindlingd-data */
 	/* gets the result of a sink's test; @ok: it succeeded */
 	void (*on_test)(struct upload *u, const struct sink *s, bool ok, const char *why);

@@ -289,10 +289,8 @@ static void define_stack(struct stream *s, const char *name)
 	struct fault f = { 0 };
 
 	assert_int_equal(put_string(s, 1, name, &f), 0);
-	assert_int_equal(
-		put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_STUB, 1, -1, 0 }, &f), 0);
-	assert_int_equal(
-		put_node(s, (struct wire_node){ 2, 1, WIRE_KIND_STUB, 1, -1, 0 }, &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_STUB, 1, -1, 0 }, &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ 2, 1, WIRE_KIND_STUB, 1, -1, 0 }, &f), 0);
 }
 
 static void forget_stacks(struct stream *s)
