@@ -190,12 +190,20 @@ static struct stream_node_entry dictionary_node_of(const struct stream *s,
 						   const struct wire_node *w)
 {
 	const struct stream_node_entry *parent = w->parent ? &s->dictionary.nodes[w->parent] : NULL;
+	uint64_t offset = w->offset < STREAM_OFFSET_MAX ? w->offset : STREAM_OFFSET_MAX;
 	unsigned depth = parent ? parent->depth + 1u : 1;
+	int32_t line = w->line;
 
 	if (depth > STREAM_DEPTH_MAX + 1)
 		return *parent;
-	return (struct stream_node_entry){ w->parent, w->ref,	       w->line,	 w->kind,
-					   0,	      (uint16_t)depth, w->offset };
+	if (w->kind == WIRE_KIND_NATIVE)
+		line = (int32_t)(uint32_t)offset;
+	return (struct stream_node_entry){ .parent = w->parent,
+					   .ref = w->ref,
+					   .line = line,
+					   .kind = w->kind & 15,
+					   .depth = depth & 4095,
+					   .offset_high = offset >> 32 & 255 };
 }
 
 int dictionary_add_node(struct stream *s, const struct wire_node *w, struct fault *f)
@@ -286,7 +294,8 @@ bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret
 		ret->method_id = n->ref;
 	} else if (n->kind == WIRE_KIND_NATIVE) {
 		ret->module = dictionary_string(s, s->dictionary.mappings[n->ref].path_id);
-		ret->offset = n->offset;
+		ret->line = -1;
+		ret->offset = (uint64_t)n->offset_high << 32 | (uint32_t)n->line;
 	} else {
 		ret->method = dictionary_string(s, n->ref);
 	}

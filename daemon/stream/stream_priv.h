@@ -14,14 +14,18 @@ struct stream_method {
 	uint32_t class_id, name_id, sig_id, file_id; /* class_id 0 and name_id 0 = not defined */
 };
 
+/* Small, because nodes are most of what a stream takes. */
 struct stream_node_entry {
 	uint32_t parent, ref;
-	int32_t line;
-	uint8_t kind;
-	uint8_t mark; /* see stream_node_mark() */
-	uint16_t depth; /* 1 = at the root; 0 = not defined */
-	uint64_t offset;
+	int32_t line; /* WIRE_KIND_NATIVE, which has no line: the low bits of the offset */
+	uint32_t kind : 4;
+	uint32_t depth : 12; /* 1 = at the root; 0 = not defined */
+	uint32_t mark : 8; /* see stream_node_mark() */
+	uint32_t offset_high : 8; /* WIRE_KIND_NATIVE: the offset's bits 32 to 39 */
 };
+_Static_assert(sizeof(struct stream_node_entry) == 16, "packed");
+_Static_assert(WIRE_KIND_COUNT <= 16 && STREAM_DEPTH_MAX + 1 < 4096, "the bits suffice");
+#define STREAM_OFFSET_MAX ((1ull << 40) - 1) /* no file with code is larger */
 
 struct stream_thread {
 	uint32_t tid;

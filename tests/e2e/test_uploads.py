@@ -315,6 +315,11 @@ class Uploads(unittest.TestCase):
                 self.delivered(up)
                 self.check_rows(server, up)
                 self.assertEqual(len(bodies), 3, bodies)  # of 20 JVMs: one for each table
+                bodies.clear()
+                up.more(6)
+                self.delivered(up)
+                self.check_rows(server, up)
+                self.assertEqual(len(bodies), 2, bodies)  # the server has the stacks
         server.stop()
 
     def check_rows(self, server, up):

@@ -180,6 +180,42 @@ static void strange_names_end_no_stream(void **state)
 	stream_free(s);
 }
 
+static void native_frames_keep_their_offsets(void **state)
+{
+	const struct wire_mapping m = { .id = 1, .start = 4096, .end = 8192, .path_id = 1 };
+	const uint64_t offsets[] = { 0, 0x1234, 0x80000000, 0xfedcba9876, UINT64_MAX };
+	struct stream *s = greeted_stream();
+	struct stream_frame frame;
+	struct fault f = { 0 };
+	struct wire_writer w;
+	uint32_t parent;
+
+	(void)state;
+	assert_int_equal(put_string(s, 1, "/lib/libx.so", &f), 0);
+	wire_begin(&w, buf, WIRE_MAPPING);
+	assert_true(wire_put_mapping(&w, &m));
+	assert_int_equal(feed(s, &w, &f), 0);
+	for (uint32_t i = 0; i < 5; i++) {
+		const struct wire_node n = {
+			i + 1, i, WIRE_KIND_NATIVE, 1, -1, offsets[i],
+		};
+
+		assert_int_equal(put_node(s, n, &f), 0);
+		stream_mark_node(s, i + 1, (uint8_t)(250 + i));
+	}
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_true(stream_node(s, i + 1, &frame, &parent));
+		assert_int_equal(parent, i);
+		assert_int_equal(frame.kind, WIRE_KIND_NATIVE);
+		assert_int_equal(frame.line, -1);
+		assert_string_equal(frame.module, "/lib/libx.so");
+		/* no file is larger than 2^40 bytes */
+		assert_true(frame.offset == (i < 4 ? offsets[i] : (1ull << 40) - 1));
+		assert_int_equal(stream_node_mark(s, i + 1), 250 + i);
+	}
+	stream_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +226,7 @@ int main(void)
 		cmocka_unit_test(ids_far_apart_cost_their_sender_and_not_the_daemon),
 		cmocka_unit_test(a_reset_forgets_every_id),
 		cmocka_unit_test(strange_names_end_no_stream),
+		cmocka_unit_test(native_frames_keep_their_offsets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
