@@ -13,11 +13,16 @@
 
 enum runtime { RUNTIME_NONE, RUNTIME_HOTSPOT, RUNTIME_OPENJ9 };
 
+/* ".kindling-<pid>-<16 hexadecimal digits>", including the NUL */
+#define PRIVATE_DIR_BYTES 40
+
 /* maps.c: reads /proc/PID/maps. */
 struct maps {
 	enum runtime runtime;
 	uint64_t libjvm; /* address at which libjvm.so begins; 0 = unknown */
 	int copies; /* copies of the agent that earlier attaches loaded and that are still mapped */
+	/* name of the private directory (private_dir.c) from which one of them came; "" = none */
+	char private_dir[PRIVATE_DIR_BYTES];
 };
 
 struct vmmemory;
@@ -203,24 +208,28 @@ int cover_find(struct inject *in);
 int cover_mount(struct inject *in); /* 0, or -errno + fault */
 void cover_remove(struct inject *in); /* does nothing if @in has none */
 
-/* place.c: the library and the FIFOs in /tmp/kindling/<version>/. */
+/* place.c: the library and the FIFOs in /tmp/kindling/<version>/, or in
+ * /tmp/<private directory>/kindling/<version>/. */
 #define PLACE_IN_TMP "kindling/" KINDLING_VERSION
 struct placement {
 	enum inject_strategy strategy;
 	const char *against_copy; /* "noexec", "full" or NULL */
-	int tmp_dfd; /* /tmp as the target sees it, its symbolic links followed */
+	int tmp_dfd; /* /tmp as the target sees it, its symbolic links followed; or the private
+		      * directory in it */
+	int outer_dfd; /* /tmp, if @tmp_dfd is a private directory; else -1 */
+	char private_dir[PRIVATE_DIR_BYTES]; /* its name; "" = none */
 	int dir_dfd;
 	int lock_fd; /* holds a shared lock: the last attempt that uses the directory removes the
 		      * library */
 	int mount_fd; /* root of the tmpfs that the library is on; -1 = none */
-	char dir[64]; /* "/tmp/kindling/0.1.0", as the target sees it */
+	char dir[96]; /* "/tmp/kindling/0.1.0", as the target sees it */
 	char library[96], events[64], control[64]; /* names in @dir */
 	int events_fd, control_fd;
 };
 #define PLACEMENT_NULL                                                                        \
 	{                                                                                     \
-		.tmp_dfd = -1, .dir_dfd = -1, .lock_fd = -1, .mount_fd = -1, .events_fd = -1, \
-		.control_fd = -1                                                              \
+		.tmp_dfd = -1, .outer_dfd = -1, .dir_dfd = -1, .lock_fd = -1, .mount_fd = -1, \
+		.events_fd = -1, .control_fd = -1                                             \
 	}
 /*
  * Finds out what place() would do, without changing anything: the strategy that it tries first, and
@@ -236,6 +245,26 @@ void place_remove(const struct inject *in, struct placement *p);
 /* Removes files and mounts that killed attempts on @in may have left, but none that a running
  * attempt needs. */
 void place_cleanup(const struct inject *in);
+/* The same in @tmp_dfd, which is /tmp or a private directory. */
+void place_cleanup_in(const struct inject *in, int tmp_dfd);
+
+/*
+ * private_dir.c: a directory in /tmp for one attempt, used if /tmp/kindling is not usable because
+ * of another user. It belongs to the target, and only the target may enter it.
+ */
+/* Can nobody else rename what is created in /tmp? Not in one that all may write and that is not
+ * sticky. */
+bool private_dir_is_safe(const struct inject *in, int tmp_dfd);
+/* Creates one in @p->tmp_dfd, which becomes @p->outer_dfd, as the target. 0 or -errno, and @p
+ * unchanged. */
+int private_dir_enter(const struct inject *in, struct placement *p);
+/* Removes it if it is empty, and undoes the change of @p; does nothing if @p has none. */
+void private_dir_leave(const struct inject *in, struct placement *p);
+/* Removes those that killed attempts on @in have left. */
+void private_dir_cleanup(const struct inject *in);
+/* Copies the name of a private directory from @path, its name or the path of a file in it. false =
+ * there is none, and @ret is unchanged. Pure. */
+bool private_dir_name(const char *path, char ret[PRIVATE_DIR_BYTES]);
 
 /* attach_hotspot.c: the handshake. Functions return 0 or -errno + fault. @ret_socket: connected to
  * the target; owned by the caller. */

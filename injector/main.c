@@ -95,7 +95,7 @@ static int forward_start(struct inject *in, int control_fd)
 static int injector_load(struct inject *in, const struct placement *p)
 {
 	static char reply[INJECT_REPLY_MAX];
-	char library[192], options[320];
+	char library[192], options[360];
 	const char *words[4] = { "load", library, "true", options };
 	int r;
 
@@ -184,7 +184,7 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	if (r == 0)
 		r = wait_for_hello(in, &p);
 	attach_abandon(in);
-	snprintf(result.library, sizeof(result.library), "%.40s/%.80s", p.dir, p.library);
+	snprintf(result.library, sizeof(result.library), "%.56s/%.66s", p.dir, p.library);
 	result.strategy = p.strategy;
 	/* the names are removed even after a success: the agent has both FIFOs open, and the JVM
 	 * has mapped the library */
@@ -215,8 +215,10 @@ static int injector_cleanup(struct inject *in)
 	if (inject_open(in) == 0 && (preflight_identity(in) == 0 || f.code == EAGAIN) &&
 	    inject_alive(in)) {
 		f = (struct fault){ 0 };
-		if (cover_find(in) == 0)
+		if (cover_find(in) == 0) {
 			place_cleanup(in);
+			private_dir_cleanup(in);
+		}
 		attach_file_cleanup(in);
 		cover_remove(in);
 	}

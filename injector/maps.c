@@ -21,7 +21,10 @@ static void injector_maps_on_line(void *userdata, char *line)
 {
 	struct maps *m = userdata;
 
-	m->copies += copies_is_one(line);
+	if (copies_is_one(line)) {
+		m->copies++;
+		(void)private_dir_name(line, m->private_dir);
+	}
 	/* OpenJ9 also has a libjvm.so, which may come before or after libj9vm */
 	if (strstr(line, "/libj9vm")) {
 		m->runtime = RUNTIME_OPENJ9;

@@ -12,10 +12,13 @@
  * JVMs of many users may share a /tmp (the host's, an emptyDir). Therefore directories and library
  * belong to root of the target's user namespace, the directory is sticky like /tmp itself, and the
  * FIFOs belong to the target. If that root cannot write there, everything belongs to the target. A
- * directory of any other user is refused: its owner could replace the library after kindling has
+ * directory of any other user is not used: its owner could replace the library after kindling has
  * checked it and before the JVM loads it.
  *
  * Attempts that share the directory hold a shared lock on it; the last of them removes the library.
+ *
+ * A user who creates these names first, or who locks the directory, does not keep kindling out: the
+ * attempt then uses a private directory (private_dir.c), if /tmp is sticky or only its owner's.
  */
 #include "injector/inject.h"
 
@@ -75,6 +78,13 @@ static const char *against_copy(int dfd)
 	return (uint64_t)fs.f_bavail * fs.f_frsize < SPACE_NEEDED ? "full" : NULL;
 }
 
+/* Is @r, of place_plan_dirs() or place_open_shared(), something that another user can cause in
+ * /tmp/kindling? */
+static bool place_is_taken(const struct inject *in, int r)
+{
+	return r == -ELOOP || r == -ENOTDIR || (r < 0 && in->fault->code);
+}
+
 /* Replaces @dfd by its subdirectory @name if that exists. */
 static int place_plan_in(struct inject *in, int *dfd, const char *name)
 {
@@ -101,10 +111,30 @@ static int place_open_tmp(const struct inject *in, int *ret_dfd)
 	return 0;
 }
 
+/* Finds the directory in which the library will be, or the nearest one that exists. */
+static int place_plan_dirs(struct inject *in, int tmp_dfd, int *ret_dfd)
+{
+	CLEANUP(fd_closep) int dfd = fcntl(tmp_dfd, F_DUPFD_CLOEXEC, 3);
+	int r = dfd < 0 ? -errno : place_plan_in(in, &dfd, "kindling");
+
+	if (r == 0)
+		r = place_plan_in(in, &dfd, KINDLING_VERSION);
+	if (place_is_taken(in, r) && private_dir_is_safe(in, tmp_dfd)) {
+		*in->fault = (struct fault){ 0 };
+		fd_close(dfd);
+		dfd = fcntl(tmp_dfd, F_DUPFD_CLOEXEC, 3);
+		r = dfd < 0 ? -errno : 0;
+	}
+	if (r < 0 && r != -ENOENT)
+		return r;
+	*ret_dfd = TAKE_FD(dfd);
+	return 0;
+}
+
 int place_plan(struct inject *in, enum inject_strategy *ret, const char **ret_why)
 {
-	CLEANUP(fd_closep) int dfd = -1;
-	int r = place_open_tmp(in, &dfd);
+	CLEANUP(fd_closep) int tmp = -1, dfd = -1;
+	int r = place_open_tmp(in, &tmp);
 
 	if (r < 0 && r != -ENOENT && in->may_cover) {
 		*ret_why = "not writable";
@@ -113,10 +143,8 @@ int place_plan(struct inject *in, enum inject_strategy *ret, const char **ret_wh
 	}
 	if (r < 0)
 		return report_no_directory(in, r);
-	r = place_plan_in(in, &dfd, "kindling");
-	if (r == 0)
-		r = place_plan_in(in, &dfd, KINDLING_VERSION);
-	if (r < 0 && r != -ENOENT)
+	r = place_plan_dirs(in, tmp, &dfd);
+	if (r < 0)
 		return in->fault->code ? r : report_no_directory(in, r);
 	*ret_why = against_copy(dfd);
 	*ret = *ret_why ? INJECT_MOUNT : in->cover_fd >= 0 ? INJECT_OVER : INJECT_COPY;
@@ -183,14 +211,11 @@ static bool place_lock(struct placement *p)
 	       a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
-static int place_open_dir(struct inject *in, struct placement *p)
+static int place_open_shared(struct inject *in, struct placement *p)
 {
 	struct stat st;
 	int r;
 
-	p->tmp_dfd = files_open_tmp(in);
-	if (p->tmp_dfd < 0)
-		return p->tmp_dfd;
 	for (int i = 0; i < 100; i++) {
 		r = files_as_keeper(in);
 		if (r == 0)
@@ -223,6 +248,56 @@ static int place_open_dir(struct inject *in, struct placement *p)
 		r = fault_set(in->fault, EBUSY, FAULT_PLACEMENT,
 			      "another process holds a lock on " PLACE_DIR
 			      " in the JVM's container: ");
+	return r;
+}
+
+/* In a private directory, in which everything belongs to the target. */
+static int place_open_private(struct inject *in, struct placement *p)
+{
+	int r = -ENOENT;
+
+	in->keeper_uid = in->uid;
+	in->keeper_gid = in->gid;
+	private_dir_cleanup(in);
+	/* a cleanup of another attempt may remove it while it is empty */
+	for (int i = 0; r == -ENOENT && i < 100; i++) {
+		r = private_dir_enter(in, p);
+		if (r == 0)
+			r = files_as_keeper(in);
+		if (r == 0)
+			r = place_make_dirs(in, 0700, p);
+		if (r == 0 && place_lock(p))
+			return 0;
+		p->dir_dfd = fd_close(p->dir_dfd);
+		p->lock_fd = fd_close(p->lock_fd);
+		private_dir_leave(in, p);
+		r = r ? r : -ENOENT;
+	}
+	return r;
+}
+
+static int place_open_dir(struct inject *in, struct placement *p)
+{
+	uid_t keeper_uid = in->keeper_uid;
+	gid_t keeper_gid = in->keeper_gid;
+	struct fault why;
+	int r;
+
+	p->tmp_dfd = files_open_tmp(in);
+	if (p->tmp_dfd < 0)
+		return p->tmp_dfd;
+	r = place_open_shared(in, p);
+	files_as_root();
+	if (!place_is_taken(in, r) || !private_dir_is_safe(in, p->tmp_dfd))
+		return r;
+	why = *in->fault;
+	*in->fault = (struct fault){ 0 };
+	if (place_open_private(in, p) == 0)
+		return 0;
+	/* the first reason is the one that a user can do something about */
+	*in->fault = why;
+	in->keeper_uid = keeper_uid;
+	in->keeper_gid = keeper_gid;
 	return r;
 }
 
@@ -352,6 +427,8 @@ static int place_all(struct inject *in, const struct library *l, bool quiet, siz
 	files_as_root();
 	if (r < 0)
 		return report_no_directory(in, r);
+	if (p->private_dir[0])
+		snprintf(p->dir, sizeof(p->dir), "/tmp/%s/" PLACE_IN_TMP, p->private_dir);
 	r = place_library(in, l, random, p);
 	if (r < 0)
 		return r;

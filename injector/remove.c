@@ -106,15 +106,27 @@ static void remove_files(const struct inject *in, int dir_dfd, enum removal what
 	}
 }
 
-static void remove_dirs(int tmp_dfd, const char *version)
+/* Removes @name if it is empty. A directory of another user stays: kindling did not create it. */
+static void remove_dir(const struct inject *in, int dfd, const char *name)
+{
+	CLEANUP(fd_closep) int fd = files_open(dfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	struct stat st;
+
+	if (fd >= 0 && files_is_private(in, fd, &st))
+		(void)unlinkat(dfd, name, AT_REMOVEDIR);
+}
+
+static void remove_dirs(const struct inject *in, int tmp_dfd, const char *version)
 {
 	CLEANUP(fd_closep)
 	int dir = files_open(tmp_dfd, "kindling", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	struct stat st;
 
 	/* removed only when empty: another attempt or version may use it */
-	if (dir >= 0)
-		(void)unlinkat(dir, version, AT_REMOVEDIR);
-	(void)unlinkat(tmp_dfd, "kindling", AT_REMOVEDIR);
+	if (dir < 0 || !files_is_private(in, dir, &st))
+		return;
+	remove_dir(in, dir, version);
+	remove_dir(in, tmp_dfd, "kindling");
 }
 
 /* Tries to turn the shared lock of @lock_fd into an exclusive one, which fails while another
@@ -132,11 +144,11 @@ static void remove_all(const struct inject *in, int tmp_dfd, const char *version
 	if (files_as_keeper(in) == 0) {
 		remove_files(in, dir_dfd, what);
 		if (last)
-			remove_dirs(tmp_dfd, version);
+			remove_dirs(in, tmp_dfd, version);
 	}
 	files_as_root();
 	if (last)
-		remove_dirs(tmp_dfd, version);
+		remove_dirs(in, tmp_dfd, version);
 }
 
 void place_remove(const struct inject *in, struct placement *p)
@@ -149,7 +161,10 @@ void place_remove(const struct inject *in, struct placement *p)
 		remove_all(in, p->tmp_dfd, KINDLING_VERSION, p->dir_dfd, p->lock_fd, REMOVE_OWN);
 	p->dir_dfd = fd_close(p->dir_dfd);
 	p->lock_fd = fd_close(p->lock_fd);
+	if (in->cover_fd < 0)
+		private_dir_leave(in, p);
 	p->tmp_dfd = fd_close(p->tmp_dfd);
+	p->outer_dfd = fd_close(p->outer_dfd);
 	if (in->cover_fd < 0)
 		place_cleanup(in); /* of other versions */
 }
@@ -166,22 +181,30 @@ static void clean_version(const struct inject *in, int tmp_dfd, int dir_dfd, con
 
 /* In the directories of all versions, because a killed daemon may have had another version than
  * this one. Running attempts of other versions hold the same lock. */
-void place_cleanup(const struct inject *in)
+void place_cleanup_in(const struct inject *in, int tmp_dfd)
 {
-	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
-	int fd =
-		tmp < 0 ? tmp : files_open(tmp, "kindling", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int fd = files_open(tmp_dfd, "kindling", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *e;
+	struct stat st;
 
 	if (!dir) {
 		fd_close(fd);
 		return;
 	}
-	for (int i = 0; i < VERSIONS_MAX && (e = readdir(dir)); i++)
+	for (int i = 0; files_is_private(in, fd, &st) && i < VERSIONS_MAX && (e = readdir(dir));
+	     i++)
 		if (version_is(e->d_name, strlen(e->d_name)))
-			clean_version(in, tmp, fd, e->d_name);
+			clean_version(in, tmp_dfd, fd, e->d_name);
 	closedir(dir);
 	/* an attempt may have been killed after it made the first of the two directories */
-	remove_dirs(tmp, KINDLING_VERSION);
+	remove_dirs(in, tmp_dfd, KINDLING_VERSION);
+}
+
+void place_cleanup(const struct inject *in)
+{
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
+
+	if (tmp >= 0)
+		place_cleanup_in(in, tmp);
 }

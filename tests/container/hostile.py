@@ -97,11 +97,53 @@ class Hostile(unittest.TestCase):
         for where in ("/etc", self.victim, "../../../../../../../../" + self.victim):
             with self.subTest(where), Container(jdk) as c:
                 os.symlink(where, c.tmp_dir() + "/kindling")
-                self.refused(c, "symbolic links|Not a directory")
+                self.streams_and_leaves_nothing(c)
                 os.unlink(c.tmp_dir() + "/kindling")
                 os.symlink(where, os.path.join(self.kindling_dir(c), self.version))
-                self.refused(c, "symbolic links|Not a directory")
-                self.assertTrue(c.alive())
+                self.streams_and_leaves_nothing(c)
+
+    def streams_and_leaves_nothing(self, c):
+        kept, before = c.kept_lines(), c.tree()
+        self.streams(c)
+        self.assertEqual(c.tree(), before)
+        c.check_output(kept)
+        self.assertTrue(c.alive())
+
+    def strangers_dir(self, path, uid=4000):
+        os.mkdir(path)
+        os.chown(path, uid, uid)
+
+    def test_who_makes_or_locks_our_directory_first_keeps_nobody_out(self):
+        """In a /tmp of many users anyone may. What is theirs stays as it is, also if it is empty and has our names."""
+        with Container(jdk) as c:
+            ours = os.path.join(c.tmp_dir(), "kindling")
+            self.strangers_dir(ours)
+            self.streams_and_leaves_nothing(c)
+            self.strangers_dir(os.path.join(ours, self.version))
+            self.streams_and_leaves_nothing(c)
+            with open(os.path.join(ours, self.version, "theirs"), "w") as f:
+                f.write("theirs")
+            self.streams_and_leaves_nothing(c)
+            shutil.rmtree(ours)
+            self.strangers_dir(os.path.join(self.kindling_dir(c), self.version))
+            self.streams_and_leaves_nothing(c)
+            shutil.rmtree(ours)
+            with open(os.path.join(self.kindling_dir(c, self.version), "theirs"), "w"):
+                lock = os.open(os.path.join(ours, self.version), os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.streams_and_leaves_nothing(c)
+            os.close(lock)
+            with open("/proc/%d/maps" % c.pid) as f:
+                copies = [line for line in f if " r-xp " in line and "/libkindling-" in line]
+            self.assertEqual(len(copies), 1, copies)  # from a directory of the same name each time
+
+    def test_in_a_tmp_where_all_can_rename_a_directory_of_others_is_a_reason(self):
+        with Container(jdk) as c:
+            self.strangers_dir(os.path.join(c.tmp_dir(), "kindling"))
+            os.chmod(c.tmp_dir(), 0o777)
+            before = c.tree()
+            self.refused(c, "other users can change /tmp/kindling")
+            self.assertEqual(c.tree(), before)
 
     def test_tmp_is_a_link_that_wants_to_leave(self):
         os.chmod(self.victim, 0o1777)  # else the target's own ids would stand in the way already
@@ -277,8 +319,10 @@ class Hostile(unittest.TestCase):
         self.assertTrue(c.alive())
 
     def test_killed_at_every_step_it_leaves_nothing(self):
-        for kind in ("plain", "noexec", "covered"):
+        for kind, taken in (("plain", False), ("noexec", False), ("covered", False), ("plain", True)):
             with Container(jdk, root=kind) as c:
+                if taken:
+                    self.strangers_dir(c.tmp_dir() + "/kindling")
                 kept, before = c.kept_lines(), c.tree()
                 for call, number in SYSCALLS.items():
                     for word in ("before", "after"):
@@ -290,8 +334,10 @@ class Hostile(unittest.TestCase):
 
     def test_killed_at_random_moments_it_leaves_nothing(self):
         chance = random.Random(7)
-        for kind in ("plain", "noexec", "covered"):
+        for kind, taken in (("plain", False), ("noexec", False), ("covered", False), ("plain", True)):
             with Container(jdk, root=kind) as c:
+                if taken:
+                    self.strangers_dir(c.tmp_dir() + "/kindling")
                 kept, before = c.kept_lines(), c.tree()
                 for _ in range(25):
                     read_end, write_end = os.pipe()

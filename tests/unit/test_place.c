@@ -175,17 +175,67 @@ static void a_device_in_the_place_of_a_fifo_is_never_opened(void **state)
 	close_all(&p);
 }
 
-static void who_locks_the_directory_is_named_as_the_reason(void **state)
+/* ---- a /tmp/kindling that others have taken ---- */
+
+/* Does /tmp hold a private directory? */
+static bool has_private_dir(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "ls -d %s/root/tmp/.kindling-* >/dev/null 2>&1", dir);
+	return system(command) == 0;
+}
+
+/* Attaches, and checks that everything is in a directory that only the target can enter, until all
+ * of it is gone. */
+static void place_in_private(void)
+{
+	struct placement p = PLACEMENT_NULL;
+	char path[256], name[PRIVATE_DIR_BYTES];
+	struct stat st;
+
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
+	assert_int_equal(p.strategy, INJECT_COPY);
+	assert_true(private_dir_name(p.dir, name));
+	snprintf(path, sizeof(path), "/tmp/%s/kindling/" KINDLING_VERSION, name);
+	assert_string_equal(p.dir, path);
+	snprintf(path, sizeof(path), "/root/tmp/%s", name);
+	assert_int_equal(lstat(in_dir(path), &st), 0);
+	assert_int_equal(st.st_uid, in.uid);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	snprintf(path, sizeof(path), "/root%s/%s", p.dir, p.library);
+	assert_true(exists(path));
+	snprintf(path, sizeof(path), "/root%s/%s", p.dir, p.control);
+	assert_true(exists(path));
+	place_remove(&in, &p);
+	assert_false(has_private_dir());
+	close_all(&p);
+}
+
+static void who_locks_the_directory_keeps_nobody_out(void **state)
+{
+	int dfd = make_version_dir();
+
+	(void)state;
+	assert_int_equal(flock(dfd, LOCK_EX), 0);
+	place_in_private();
+	close(dfd);
+}
+
+/* The names would be another user's to change. */
+static void a_tmp_that_is_not_sticky_gets_no_private_directory(void **state)
 {
 	struct placement p = PLACEMENT_NULL;
 	int dfd = make_version_dir();
 
 	(void)state;
+	assert_int_equal(chmod(in_dir("/root/tmp"), 0777), 0);
 	assert_int_equal(flock(dfd, LOCK_EX), 0);
 	in.deadline_mono_ns = clock_mono_ns() + 3600 * NS_PER_S;
 	assert_int_equal(place_whole(&in, library_fd, true, 65536, &p), -EBUSY);
 	assert_non_null(strstr(f.what, "another process holds a lock on /tmp/kindling/"));
 	assert_true(inject_remaining_ms(&in) > 1800 * 1000); /* at once, more or less */
+	assert_false(has_private_dir());
 	close(dfd);
 	place_remove(&in, &p);
 	close_all(&p);
@@ -254,27 +304,27 @@ static void other_content_under_the_librarys_name_is_replaced(void **state)
 
 static void a_link_in_the_way_is_not_followed(void **state)
 {
-	struct placement p = PLACEMENT_NULL;
-
 	(void)state;
 	assert_int_equal(mkdir(in_dir("/outside"), 0777), 0);
 	assert_int_equal(symlink("../../outside", in_dir("/root/tmp/kindling")), 0);
-	assert_true(place_whole(&in, library_fd, true, 4096, &p) < 0);
-	assert_int_equal(f.step, FAULT_PLACEMENT);
-	place_remove(&in, &p);
+	place_in_private();
 	assert_int_equal(rmdir(in_dir("/outside")), 0); /* nothing in it */
+	assert_int_equal(unlink(in_dir("/root/tmp/kindling")), 0);
 }
 
-static void a_directory_that_others_can_change_is_refused(void **state)
+static void a_directory_that_others_can_change_is_not_used(void **state)
 {
 	struct placement p = PLACEMENT_NULL;
 
 	(void)state;
 	assert_int_equal(mkdir(in_dir("/root/tmp/kindling"), 0777), 0);
 	assert_int_equal(chmod(in_dir("/root/tmp/kindling"), 0777), 0);
+	place_in_private();
+	assert_int_equal(chmod(in_dir("/root/tmp"), 0777), 0);
 	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), -EPERM);
 	assert_int_equal(f.step, FAULT_PLACEMENT);
 	place_remove(&in, &p);
+	assert_int_equal(rmdir(in_dir("/root/tmp/kindling")), 0);
 }
 
 static void users_that_share_a_tmp_do_not_stand_in_each_others_way(void **state)
@@ -305,18 +355,124 @@ static void users_that_share_a_tmp_do_not_stand_in_each_others_way(void **state)
 	close_all(&b);
 }
 
-static void a_strangers_directory_is_refused(void **state)
+static void make_as(uid_t uid, const char *name, mode_t mode)
 {
-	struct placement p = PLACEMENT_NULL;
+	assert_int_equal(mkdir(in_dir(name), mode), 0);
+	assert_int_equal(chmod(in_dir(name), mode), 0);
+	assert_int_equal(chown(in_dir(name), uid, uid), 0);
+}
 
+static void a_stranger_who_comes_first_keeps_nobody_out(void **state)
+{
 	(void)state;
 	if (geteuid() != 0)
 		skip();
 	in.uid = in.gid = 4242;
-	assert_int_equal(mkdir(in_dir("/root/tmp/kindling"), 0755), 0);
-	assert_int_equal(chown(in_dir("/root/tmp/kindling"), 666, 666), 0);
-	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), -EPERM);
+	make_as(666, "/root/tmp/kindling", 0755);
+	place_in_private();
+	/* even if it is empty and has our names */
+	make_as(666, VERSION_DIR, 0755);
+	place_in_private();
+	place_cleanup(&in);
+	assert_int_equal(rmdir(in_dir(VERSION_DIR)), 0);
+	assert_int_equal(rmdir(in_dir("/root/tmp/kindling")), 0);
+	/* in a directory of ours */
+	make_as(0, "/root/tmp/kindling", 01777);
+	make_as(666, VERSION_DIR, 0777);
+	place_in_private();
+	place_cleanup(&in);
+	assert_int_equal(rmdir(in_dir(VERSION_DIR)), 0);
+}
+
+static void a_private_directory_has_its_former_name_if_that_is_free(void **state)
+{
+	static const char name[] = ".kindling-42-0123456789abcdef";
+	struct placement p = PLACEMENT_NULL;
+
+	(void)state;
+	assert_true(private_dir_name(
+		"7f00-7f01 r-xp 00000000 00:1f 7 /tmp/.kindling-42-0123456789abcdef"
+		"/kindling/0.1.0/libkindling-00.so (deleted)",
+		in.maps.private_dir));
+	assert_string_equal(in.maps.private_dir, name);
+	assert_int_equal(symlink("/", in_dir("/root/tmp/kindling")), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
+	assert_string_equal(p.dir, "/tmp/.kindling-42-0123456789abcdef/kindling/" KINDLING_VERSION);
 	place_remove(&in, &p);
+	assert_false(has_private_dir());
+	close_all(&p);
+	p = (struct placement)PLACEMENT_NULL;
+	assert_int_equal(symlink("/", in_dir("/root/tmp/.kindling-42-0123456789abcdef")), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
+	assert_string_not_equal(p.private_dir, name);
+	assert_int_equal(strlen(p.private_dir), strlen(name));
+	place_remove(&in, &p);
+	assert_true(exists("/root/tmp/.kindling-42-0123456789abcdef")); /* not ours */
+	close_all(&p);
+}
+
+static void only_names_of_private_directories_are_taken_for_one(void **state)
+{
+	static const char *const others[] = {
+		"",
+		"/",
+		".kindling-",
+		".kindling-42",
+		".kindling-42-",
+		".kindling-42-0123456789abcde",
+		".kindling-42-0123456789abcdef0",
+		".kindling-42-0123456789abcdeg",
+		".kindling-42-0123456789ABCDEF",
+		".kindling--0123456789abcdef",
+		".kindling-12345678901-0123456789abcdef",
+		"x.kindling-42-0123456789abcdef",
+		"/tmp/kindling/0.1.0/libkindling-0123.so",
+	};
+	char name[PRIVATE_DIR_BYTES] = "unchanged";
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_false(private_dir_name(others[i], name));
+	assert_string_equal(name, "unchanged");
+	assert_true(private_dir_name(".kindling-2147483647-0123456789abcdef", name));
+	assert_string_equal(name, ".kindling-2147483647-0123456789abcdef");
+}
+
+/* An attempt that is killed at any step leaves a private directory, which the next one removes. */
+static void
+a_private_directory_of_a_killed_attempt_is_taken_away_and_a_strangers_is_not(void **state)
+{
+	struct placement p = PLACEMENT_NULL, q = PLACEMENT_NULL;
+	char fifo[192];
+
+	(void)state;
+	assert_int_equal(symlink("/", in_dir("/root/tmp/kindling")), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
+	snprintf(fifo, sizeof(fifo), "/root%s/%s", p.dir, p.control);
+	private_dir_cleanup(&in); /* it runs */
+	assert_true(exists(fifo));
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &q), 0);
+	assert_true(exists(fifo));
+	place_remove(&in, &q);
+	close_all(&q);
+	close_all(&p); /* killed: its lock and FIFOs are gone, its files are not */
+	p.dir_dfd = fd_close(p.dir_dfd);
+	p.lock_fd = fd_close(p.lock_fd);
+	assert_true(exists(fifo));
+	in.pid = 43; /* another target */
+	private_dir_cleanup(&in);
+	assert_true(exists(fifo));
+	in.pid = 42;
+	assert_int_equal(mkdir(in_dir("/root/tmp/.kindling-42-0000000000000001"), 0700), 0);
+	assert_int_equal(mkdir(in_dir("/root/tmp/.kindling-42-0000000000000002"), 0755), 0);
+	private_dir_cleanup(&in);
+	assert_false(exists(fifo));
+	assert_false(exists("/root/tmp/.kindling-42-0000000000000001"));
+	assert_true(exists("/root/tmp/.kindling-42-0000000000000002")); /* made by somebody else */
+	assert_int_equal(rmdir(in_dir("/root/tmp/.kindling-42-0000000000000002")), 0);
+	assert_false(has_private_dir());
+	fd_close(p.tmp_dfd);
+	fd_close(p.outer_dfd);
 }
 
 static void what_a_killed_attempt_left_is_taken_away(void **state)
@@ -497,6 +653,10 @@ static void a_look_refuses_what_an_attach_would(void **state)
 	(void)state;
 	assert_int_equal(mkdir(in_dir("/root/tmp/kindling"), 0755), 0);
 	assert_int_equal(chmod(in_dir("/root/tmp/kindling"), 0777), 0);
+	assert_int_equal(place_plan(&in, &strategy, &why), 0);
+	assert_int_equal(strategy, INJECT_COPY);
+	assert_int_equal(f.code, 0);
+	assert_int_equal(chmod(in_dir("/root/tmp"), 0777), 0);
 	assert_int_equal(place_plan(&in, &strategy, &why), -EPERM);
 	assert_non_null(strstr(f.what, "other users can change"));
 	f = (struct fault){ 0 };
@@ -566,9 +726,12 @@ static void links_from_tmp_are_followed_inside_the_root_and_none_below_it(void *
 	close_all(&p);
 	p = (struct placement)PLACEMENT_NULL;
 	assert_int_equal(symlink("/var", in_dir("/root/var/t/kindling")), 0);
-	assert_true(place_whole(&in, library_fd, true, 4096, &p) < 0);
+	assert_int_equal(chmod(in_dir("/root/var/t"), 01777), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
+	assert_true(p.private_dir[0]);
 	assert_false(exists("/root/var/" KINDLING_VERSION));
 	place_remove(&in, &p);
+	close_all(&p);
 }
 
 int main(void)
@@ -578,13 +741,18 @@ int main(void)
 		PLACE_TEST(the_switch_for_a_loud_attach_is_in_the_name),
 		PLACE_TEST(a_device_in_the_place_of_the_library_is_never_opened),
 		PLACE_TEST(a_device_in_the_place_of_a_fifo_is_never_opened),
-		PLACE_TEST(who_locks_the_directory_is_named_as_the_reason),
+		PLACE_TEST(who_locks_the_directory_keeps_nobody_out),
+		PLACE_TEST(a_tmp_that_is_not_sticky_gets_no_private_directory),
 		PLACE_TEST(the_last_of_two_attempts_takes_the_library_away),
 		PLACE_TEST(other_content_under_the_librarys_name_is_replaced),
 		PLACE_TEST(a_link_in_the_way_is_not_followed),
-		PLACE_TEST(a_directory_that_others_can_change_is_refused),
+		PLACE_TEST(a_directory_that_others_can_change_is_not_used),
 		PLACE_TEST(users_that_share_a_tmp_do_not_stand_in_each_others_way),
-		PLACE_TEST(a_strangers_directory_is_refused),
+		PLACE_TEST(a_stranger_who_comes_first_keeps_nobody_out),
+		PLACE_TEST(a_private_directory_has_its_former_name_if_that_is_free),
+		PLACE_TEST(only_names_of_private_directories_are_taken_for_one),
+		PLACE_TEST(
+			a_private_directory_of_a_killed_attempt_is_taken_away_and_a_strangers_is_not),
 		PLACE_TEST(what_a_killed_attempt_left_is_taken_away),
 		PLACE_TEST(in_a_noexec_tmp_the_library_lies_on_a_mount_of_its_own),
 		PLACE_TEST(a_cleanup_spares_an_attempt_that_runs),
