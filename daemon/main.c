@@ -22,6 +22,7 @@
 #include "daemon/ground/beside.h"
 #include "daemon/ground/log.h"
 #include "daemon/core/rights.h"
+#include "daemon/core/subuids.h"
 #include "daemon/core/warden.h"
 #include "daemon/discovery/look.h"
 #include "daemon/notify.h"
@@ -172,12 +173,25 @@ static void log_changes(const struct config_changes *c)
 	log_info("settings.reload", "changes=%u", c->n);
 }
 
+/* A user's rootless containers count as that user. */
+static void kindlingd_load_subuids(void)
+{
+	int r = subuids_load(SUBUIDS_FILE, SUBUIDS_PASSWD);
+
+	if (r < 0)
+		log_warn("daemon.subuids", "file=" SUBUIDS_FILE " error=%s", log_str(strerror(-r)));
+	else if (r == SUBUIDS_MAX)
+		log_warn("daemon.subuids",
+			 "file=" SUBUIDS_FILE " error=\"only its first %d ranges are used\"", r);
+}
+
 /* serve_reload_fn */
 static int kindlingd_reload(void *userdata, struct config_changes *ret, char *err, size_t err_size)
 {
 	struct daemon *d = userdata;
 	static struct config next; /* some 100 KiB */
 
+	kindlingd_load_subuids();
 	if (!d->options->file)
 		snprintf(err, err_size,
 			 "kindlingd runs without a settings file; "
@@ -365,6 +379,7 @@ static int serve_until_stopped(struct daemon *d, const struct config *config, st
 		r = serve_new(host, &serve, f);
 	if (r == 0 && d->filters && targets_await_filters(host_targets(host), d->filters) < 0)
 		r = fault_set(f, ENOMEM, FAULT_INTERNAL, "wait for %s: ", d->filters);
+	kindlingd_load_subuids();
 	if (r == 0 && d->warden)
 		r = give_up_rights(d, f);
 	if (r < 0)

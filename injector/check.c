@@ -147,7 +147,7 @@ int check_all(struct inject *in, bool json)
 	}
 	f = (struct fault){ 0 };
 	r = check_place(in, &place.ok);
-	if (f.code == ENOTDIR || f.code == ELOOP || strncmp(f.what, "/tmp/kindling", 13) == 0)
+	if (f.code == ENOTDIR || f.code == ELOOP || strncmp(f.what, "other users", 11) == 0)
 		place.change =
 			"remove /tmp/kindling in the JVM's container; kindling did not create it";
 	return (int)check_worse(all, check_report(json, &place, r, &f, NULL));

@@ -11,7 +11,8 @@
  *
  * It checks the identity (pidfd, start time), runs the preflight, asks the JVM for an attach socket
  * if it has none, and meanwhile places LIBRARY in
- * /tmp/kindling/<version>/libkindling-<hash>.so of the target's mount namespace, makes the FIFOs
+ * /tmp/kindling/<version>/libkindling-<hash>.so of the target's mount namespace (or below a
+ * private directory in /tmp, private_dir.c), makes the FIFOs
  * events-<random> and control-<random> beside it, opens `events` for reading (O_NONBLOCK) and
  * `control` O_RDWR, and writes the START frame that it finds on its stdin into `control`. It asks
  * the JVM to load the library with the options "events=PATH,control=PATH", waits for the agent's

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "daemon/core/subuids.h"
 #include "daemon/ground/hash.h"
 
 /* Replaces characters that cannot be part of a file's name. */
@@ -16,7 +17,7 @@ const char *tenant_name(char buf[TENANT_SIZE], const char *container_id, uint32_
 	size_t n = 0;
 
 	if (!container_id || !*container_id) {
-		snprintf(buf, TENANT_SIZE, "uid-%u", uid);
+		snprintf(buf, TENANT_SIZE, "uid-%u", subuids_owner(uid));
 		return buf;
 	}
 	for (; container_id[n] && n + 1 < TENANT_SIZE; n++)

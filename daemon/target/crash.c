@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include "daemon/core/subuids.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 #include "daemon/ground/mem.h"
@@ -27,7 +28,7 @@ static void crash_owner(const struct jvm *jvm, char ret[COHORT_OWNER])
 		snprintf(ret, COHORT_OWNER, "%s",
 			 jvm->container[0] ? jvm->container : jvm->container_id);
 	else
-		snprintf(ret, COHORT_OWNER, "uid %u", jvm->uid);
+		snprintf(ret, COHORT_OWNER, "uid %u", subuids_owner(jvm->uid));
 }
 
 /* Writes "of uid 0 in prod/shop", which follows the kind of JVM. If the text is too long the
