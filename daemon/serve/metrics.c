@@ -143,7 +143,7 @@ static void put_agents(struct metric_text *m, struct targets *targets)
 static void put_decoding(struct metric_text *m, struct targets *targets)
 {
 	struct target *target = NULL;
-	char labels[LABELS_SIZE], why[200];
+	char labels[LABELS_SIZE], why[HELD_BACK_SIZE];
 	unsigned held = 0;
 
 	metric_family(m, METRIC_COUNTER, "kindling_decode_cpu_seconds", "seconds",

@@ -122,7 +122,7 @@ static void note_gap(cJSON *list, const struct host_gap *g)
 static cJSON *notes_json(const struct target *t)
 {
 	cJSON *list = cJSON_CreateArray();
-	char text[200];
+	char text[HELD_BACK_SIZE];
 
 	for (int i = 0; i < NOTES_MAX; i++)
 		if (t->notes[i].step[0])

@@ -31,6 +31,7 @@ static int add_sample(struct stream *s, const struct wire_sample *w, bool wall, 
 		return stream_events_undefined(f, "node", w->node);
 	if (!contexts_find(s, w->context, &sample.trace, f))
 		return -EBADMSG;
+	s->newest_ns = w->mono_ns;
 	r = accounts_deliver(s, wall ? WIRE_EVENT_WALL : WIRE_EVENT_CPU, w->weight_ns, f);
 	if (r > 0 && call)
 		call(s->userdata, &sample);
@@ -105,6 +106,7 @@ int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault 
 	if (!contexts_find(s, w->context, &alloc.trace, f))
 		return -EBADMSG;
 	alloc.class_name = dictionary_class(s, w->class_id);
+	s->newest_ns = w->mono_ns;
 	r = accounts_deliver(s, WIRE_EVENT_ALLOC, w->weight, f);
 	if (r > 0 && s->ops.on_alloc)
 		s->ops.on_alloc(s->userdata, &alloc);

@@ -20,6 +20,11 @@ int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret
 	return 0;
 }
 
+uint64_t stream_newest_ns(const struct stream *s)
+{
+	return s->newest_ns;
+}
+
 size_t stream_bytes(const struct stream *s)
 {
 	return sizeof(*s) + s->dictionary.memory + s->contexts.memory + s->threads.memory +

@@ -120,7 +120,8 @@ struct stream_ops {
 	 * not counted as events */
 	void (*on_state)(void *userdata, const struct wire_state *w, const char *thread);
 	void (*on_virtual)(void *userdata, const struct stream_virtual *v);
-	/* a safepoint, as in struct wire_pause; not counted as an event. @operation: "" = unknown */
+	/* a safepoint, as in struct wire_pause; not counted as an event. @operation: "" = unknown
+	 */
 	void (*on_pause)(void *userdata, const struct wire_pause *w, const char *operation);
 	/* a sentence for the user about @step ("lock"); "" withdraws it */
 	void (*on_note)(void *userdata, const char *step, const char *what);
@@ -165,6 +166,9 @@ int stream_feed(struct stream *s, const void *buf, size_t len, struct fault *f);
 /* Tells the stream whether its reader is held back on purpose, or was a moment ago. While it is,
  * what the agent drops for want of room is counted as dropped{quota}. */
 void stream_hold_back(struct stream *s, bool held_back);
+/* When the last sample that was read was taken, CLOCK_MONOTONIC, as the agent says: it need not be
+ * true. 0 = none was read. */
+uint64_t stream_newest_ns(const struct stream *s);
 size_t stream_bytes(const struct stream *s); /* the memory that it takes */
 void stream_counts(const struct stream *s, struct stream_counts *ret);
 /* Finds a node's caller, 0 at the root. false if @node is 0 or not defined. */

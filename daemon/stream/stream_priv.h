@@ -71,6 +71,7 @@ struct stream {
 	uint8_t secret[WIRE_SECRET_BYTES];
 	bool greeted; /* a HELLO came; frames before it belong to an earlier session */
 	uint64_t sequence;
+	uint64_t newest_ns; /* see stream_newest_ns() */
 	struct stream_dictionary dictionary;
 	struct stream_threads threads;
 	struct stream_contexts contexts;

@@ -26,12 +26,13 @@
 #define PASSED_MAX (10 * NS_PER_S)
 /* A target without budget may pass on SIP_BYTES every SIP_NS, so that neither its agent nor its
  * receiver takes the daemon for dead. */
-#define SIP_BYTES  4096
-#define SIP_NS	   (6 * NS_PER_S)
-#define HELD_NS	   (15 * NS_PER_S) /* the agent reports its drops with some delay */
-#define EPISODE_NS (60 * NS_PER_S)
-#define COST_BYTES (256 * 1024)
-#define BYTE_NS	   200 /* until the real cost of a byte is known */
+#define SIP_BYTES    4096
+#define SIP_NS	     (6 * NS_PER_S)
+#define HELD_NS	     (15 * NS_PER_S) /* the agent reports its drops with some delay */
+#define EPISODE_NS   (60 * NS_PER_S)
+#define DELAY_MIN_NS (2 * NS_PER_S) /* a delay below this is usual */
+#define COST_BYTES   (256 * 1024)
+#define BYTE_NS	     200 /* until the real cost of a byte is known */
 
 static uint64_t decoding_during(uint64_t ns_per_s, uint64_t passed_ns)
 {
@@ -372,6 +373,20 @@ uint64_t target_decode_ns(const struct target *t)
 	return t->priv->decoding.total_ns;
 }
 
+/* The agent's drops are counted in LEDGER frames, which wait in the same pipe as the samples: until
+ * they are read nobody knows how many there are, only for how long they are missing. */
+static void decoding_add_delay(const struct target *t, char *why, size_t size)
+{
+	uint64_t newest = t->stream ? stream_newest_ns(t->stream) : 0, now = clock_mono_ns();
+	size_t n = strlen(why);
+
+	if (newest && now > newest + DELAY_MIN_NS)
+		snprintf(
+			why + n, size - n,
+			". What is read now is %llu s old; what was dropped since is not counted yet",
+			(unsigned long long)((now - newest) / NS_PER_S));
+}
+
 bool target_held_back(const struct target *t, char *why, size_t size)
 {
 	const struct target_decoding *d = &t->priv->decoding;
@@ -386,5 +401,6 @@ bool target_held_back(const struct target *t, char *why, size_t size)
 		 "dropped as quota: choose %s",
 		 (double)d->part_ns / 1e7, bound,
 		 d->cut ? "longer intervals, or raise it" : "a longer interval or fewer events");
+	decoding_add_delay(t, why, size);
 	return true;
 }

@@ -212,7 +212,8 @@ unsigned targets_stuck(const struct targets *t, uint64_t *ret_total);
 /* CPU time in ns that the daemon has spent on decoding what @t sent, since it was found. */
 uint64_t target_decode_ns(const struct target *t);
 /* Is the target held back, because decoding what it sends costs more than limits.decode_cpu
- * allows? Then @why has a sentence. */
+ * allows? Then @why, of HELD_BACK_SIZE, says so, and how far its stream is behind. */
+#define HELD_BACK_SIZE 320
 bool target_held_back(const struct target *t, char *why, size_t size);
 /* How many CPUs the agent has used in the last minute, or in its session if that is shorter. */
 double target_recent_cpus(const struct target *t);

@@ -158,6 +158,11 @@ static bool next_sample(struct wire_writer *w, uint32_t i)
 							 round_of_ids + i, 1, 0 });
 }
 
+static bool sample_without_stack(struct wire_writer *w, uint32_t i)
+{
+	return wire_put_sample(w, &(struct wire_sample){ clock_mono_ns(), i, 0, 1, 0 });
+}
+
 static bool next_thread(struct wire_writer *w, uint32_t i)
 {
 	return rich_thread(w, round_of_ids + i);
@@ -192,10 +197,11 @@ static void flood(int events, uint64_t session)
 {
 	static uint8_t buf[WIRE_FRAME_MAX];
 	struct wire_writer w = { .buf = buf };
-	uint64_t sequence = 1, n = 0;
+	uint64_t sequence = 1, n = 1;
 
 	name_bytes = 300;
 	begin_telling(events, session, &w, &sequence);
+	put(events, &w, &sequence, WIRE_CPU, sample_without_stack, 1);
 	for (;; round_of_ids += FLOOD_ROUND) {
 		put(events, &w, &sequence, WIRE_STRING, long_string, FLOOD_ROUND);
 		put(events, &w, &sequence, WIRE_METHOD, next_method, FLOOD_ROUND);
