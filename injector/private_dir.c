@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 
 #define ENTRIES_MAX 65536 /* entries of /tmp that a cleanup reads */
+#define DIRS_MAX    64 /* directories that it cleans: the target may make any number */
 #define DIGITS	    16
 #define PREFIX	    ".kindling-"
 
@@ -132,17 +133,18 @@ void private_dir_leave(const struct inject *in, struct placement *p)
 	p->private_dir[0] = '\0';
 }
 
-/* ---- after a killed one -----------------------------------------------------------------------
- */
+/* ---- after a killed attempt ------------------------------------------------------------------ */
 
-static void private_dir_clean(const struct inject *in, int tmp_dfd, const char *name)
+/* Returns false if @name is not such a directory. */
+static bool private_dir_clean(const struct inject *in, int tmp_dfd, const char *name)
 {
 	CLEANUP(fd_closep) int dfd = private_dir_open(in, tmp_dfd, name);
 
 	if (dfd < 0)
-		return;
+		return false;
 	place_cleanup_in(in, dfd);
 	private_dir_remove(in, tmp_dfd, name);
+	return true;
 }
 
 void private_dir_cleanup(const struct inject *in)
@@ -154,13 +156,14 @@ void private_dir_cleanup(const struct inject *in)
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	char name[PRIVATE_DIR_BYTES];
 	struct dirent *e;
+	int n = 0;
 
 	if (!dir) {
 		fd_close(fd);
 		return;
 	}
-	for (int i = 0; i < ENTRIES_MAX && (e = readdir(dir)); i++)
+	for (int i = 0; i < ENTRIES_MAX && n < DIRS_MAX && (e = readdir(dir)); i++)
 		if (private_dir_name(e->d_name, name) && private_dir_is_of(in, name))
-			private_dir_clean(in, tmp, name);
+			n += private_dir_clean(in, tmp, name);
 	closedir(dir);
 }

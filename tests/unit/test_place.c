@@ -557,6 +557,23 @@ static void in_a_noexec_tmp_the_library_lies_on_a_mount_of_its_own(void **state)
 	unmount_tmp();
 }
 
+static void a_mount_can_be_in_a_private_directory(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+
+	(void)state;
+	if (!mount_tmp(MS_NOEXEC, NULL))
+		skip();
+	assert_int_equal(symlink("/", in_dir("/root/tmp/kindling")), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
+	assert_true(p.private_dir[0]);
+	check_mounted(&p);
+	place_remove(&in, &p);
+	assert_false(has_private_dir());
+	close_all(&p);
+	unmount_tmp();
+}
+
 static void a_cleanup_spares_an_attempt_that_runs(void **state)
 {
 	struct placement p = PLACEMENT_NULL;
@@ -755,6 +772,7 @@ int main(void)
 			a_private_directory_of_a_killed_attempt_is_taken_away_and_a_strangers_is_not),
 		PLACE_TEST(what_a_killed_attempt_left_is_taken_away),
 		PLACE_TEST(in_a_noexec_tmp_the_library_lies_on_a_mount_of_its_own),
+		PLACE_TEST(a_mount_can_be_in_a_private_directory),
 		PLACE_TEST(a_cleanup_spares_an_attempt_that_runs),
 		PLACE_TEST(nothing_is_laid_over_the_hosts_tmp),
 		PLACE_TEST(a_full_tmp_is_passed_by),
