@@ -12,7 +12,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import BUILD, Daemon, Jvm, agent_copies, java_home, starts, thread_names, timers, wait_for  # noqa: E402
+from kindling import BUILD, Daemon, Jvm, agent_copies, classes, java_home, starts, thread_names, timers, wait_for  # noqa: E402
 
 MAJOR = "17"
 MINE = '    - allow: { environment: "KINDLING_TEST=%s" }\n' % os.environ["KINDLING_TEST"]
@@ -478,6 +478,54 @@ class Ends(unittest.TestCase):
         line = tail.stdout.readline()
         self.ended = '"event":"end"' in line
         return line
+
+
+class Crowded(Jvm):
+    """A JVM of uid 1234 in a sticky /tmp of its own, in which uid 4000 was first to make /tmp/kindling."""
+    COMMAND = """mount -t tmpfs -o mode=1777 tmpfs /tmp && mkdir /tmp/kindling && echo theirs > /tmp/kindling/theirs && chown -R 4000:4000 /tmp/kindling &&
+exec setpriv --reuid 1234 --regid 1234 --clear-groups "$@" """
+
+    def __init__(self):
+        self.process = subprocess.Popen(["unshare", "-m", "sh", "-ec", self.COMMAND, "sh", java_home(MAJOR) + "/bin/java", "-Xmx64m", "-cp",
+                                         classes(), "KnownShares"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.pid = self.process.pid
+        if self.process.stdout.readline() != "READY\n":
+            raise AssertionError(self.process.communicate())
+
+    def tmp(self):
+        """What is in its /tmp, with owner and mode, without what the JVM makes itself."""
+        top, found = "/proc/%d/root/tmp" % self.pid, {}
+        for base, dirs, files in os.walk(top):
+            dirs[:] = [d for d in dirs if not d.startswith("hsperfdata")]
+            for name in dirs + files:
+                if not name.startswith(".java_pid"):
+                    s = os.lstat(os.path.join(base, name))
+                    found[os.path.join(base, name)[len(top):]] = (oct(s.st_mode), s.st_uid, s.st_gid)
+        return found
+
+
+class TmpOfMany(unittest.TestCase):
+    def test_who_makes_our_directory_first_keeps_nobody_out(self):
+        with Daemon() as daemon, Crowded() as jvm:
+            theirs = {"/kindling": ("0o40755", 4000, 4000), "/kindling/theirs": ("0o100644", 4000, 4000)}
+            self.assertIn("can be placed in the JVM's /tmp", daemon.cli("doctor", str(jvm.pid), check=False).stdout)
+            for attach in (1, 2):
+                daemon.wait_state(jvm.pid, "streaming")
+                wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 10)
+                self.assertEqual(jvm.tmp(), theirs)
+                if attach == 1:  # the pipes are found again by their paths
+                    daemon.kill()
+                    daemon.start()
+                    daemon.wait_state(jvm.pid, "streaming")
+                    self.assertEqual(daemon.target(jvm.pid)["attempts"], 0)
+                daemon.cli("detach", str(jvm.pid))
+                daemon.wait_state(jvm.pid, "detached")
+                untouched(self, jvm.pid)
+                self.assertEqual(jvm.tmp(), theirs)
+                if attach == 1:
+                    daemon.cli("attach", str(jvm.pid))
+            self.assertEqual(agent_copies(jvm.pid), 1)  # it was loaded from a path of the same name
+            self.assertEqual(jvm.end(), ("END\n", ""))
 
 
 class OtherProfilers(unittest.TestCase):
