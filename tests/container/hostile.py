@@ -110,7 +110,11 @@ class Hostile(unittest.TestCase):
         self.assertTrue(c.alive())
 
     def strangers_dir(self, path, uid=4000):
+        """With a file in it if @path ends in a slash."""
         os.mkdir(path)
+        if path.endswith("/"):
+            with open(path + "theirs", "w") as f:
+                f.write("theirs")
         os.chown(path, uid, uid)
 
     def test_who_makes_or_locks_our_directory_first_keeps_nobody_out(self):
@@ -322,7 +326,7 @@ class Hostile(unittest.TestCase):
         for kind, taken in (("plain", False), ("noexec", False), ("covered", False), ("plain", True)):
             with Container(jdk, root=kind) as c:
                 if taken:
-                    self.strangers_dir(c.tmp_dir() + "/kindling")
+                    self.strangers_dir(c.tmp_dir() + "/kindling/")
                 kept, before = c.kept_lines(), c.tree()
                 for call, number in SYSCALLS.items():
                     for word in ("before", "after"):
@@ -337,7 +341,7 @@ class Hostile(unittest.TestCase):
         for kind, taken in (("plain", False), ("noexec", False), ("covered", False), ("plain", True)):
             with Container(jdk, root=kind) as c:
                 if taken:
-                    self.strangers_dir(c.tmp_dir() + "/kindling")
+                    self.strangers_dir(c.tmp_dir() + "/kindling/")
                 kept, before = c.kept_lines(), c.tree()
                 for _ in range(25):
                     read_end, write_end = os.pipe()
