@@ -93,7 +93,7 @@ static void budget_report_interval(const struct wire_start *start, double use)
 	if (engine.interval_ns != budget_interval(start))
 		snprintf(
 			interval.note, sizeof(interval.note),
-			"a sample every %.3g ms of CPU time instead of every %.3g ms, which would take "
+			"a sample every %.4g ms of CPU time instead of every %.4g ms, which would take "
 			"%.2g %% of the application's CPU time: max_cpu is %.2g %%",
 			(double)engine.interval_ns / NS_PER_MS,
 			(double)budget_interval(start) / NS_PER_MS, 100 * use,

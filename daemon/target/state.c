@@ -39,10 +39,11 @@ uint64_t target_backoff_ns(unsigned attempts, const struct fault *why)
 	if (why->flags & FAULT_PERMANENT)
 		return 0;
 	if (why->flags & FAULT_RETRY_SOON) {
-		/* usually a JVM that is just starting: 10, 20, 40 ... ms, then as for others */
+		/* usually a JVM that is just starting: 10, 20, 40 ... ms, then as for others, but a
+		 * start that takes a minute must not cost the five that follow it */
 		if (n < 7)
 			return (10 * NS_PER_MS) << n;
-		n -= 7;
+		n = n - 7 < 2 ? n - 7 : 2;
 	}
 	return seconds[n < 4 ? n : 3] * NS_PER_S;
 }

@@ -27,6 +27,7 @@ static void attempts_back_off_and_end_where_only_the_owner_can_help(void **state
 	assert_int_equal(target_backoff_ns(99, &plain), 300 * NS_PER_S);
 	assert_int_equal(target_backoff_ns(1, &soon), 10 * NS_PER_MS);
 	assert_int_equal(target_backoff_ns(8, &soon), 1 * NS_PER_S);
+	assert_int_equal(target_backoff_ns(99, &soon), 30 * NS_PER_S);
 	assert_int_equal(target_backoff_ns(1, &never), 0);
 }
 
