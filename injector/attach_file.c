@@ -167,7 +167,7 @@ static bool has_waited_enough(const struct inject *in, int dfd, uint64_t begin_m
 		return true;
 	return waited_ns > OTHER_UID_NS &&
 	       fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       st.st_uid != in->uid && st.st_uid != in->keeper_uid && st.st_uid != 0;
+	       st.st_uid != in->uid && st.st_uid != in->ns_root_uid && st.st_uid != 0;
 }
 
 static int attach_file_busy(const struct inject *in, int dfd)

@@ -31,9 +31,9 @@ int files_as_target(const struct inject *in)
 	return files_as(in->uid, in->gid);
 }
 
-int files_as_keeper(const struct inject *in)
+int files_as_ns_root(const struct inject *in)
 {
-	return files_as(in->keeper_uid, in->keeper_gid);
+	return files_as(in->ns_root_uid, in->ns_root_gid);
 }
 
 void files_as_root(void)
@@ -89,7 +89,7 @@ bool files_is_private(const struct inject *in, int fd, struct stat *ret)
 {
 	if (fstat(fd, ret) < 0)
 		return false;
-	if (ret->st_uid != in->uid && ret->st_uid != in->keeper_uid && ret->st_uid != 0)
+	if (ret->st_uid != in->uid && ret->st_uid != in->ns_root_uid && ret->st_uid != 0)
 		return false;
 	return !(ret->st_mode & (S_IWGRP | S_IWOTH)) || ret->st_mode & S_ISVTX;
 }

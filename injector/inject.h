@@ -33,9 +33,9 @@ struct inject {
 	uint64_t start_time;
 	uid_t uid; /* effective, as the host numbers it */
 	gid_t gid;
-	uid_t keeper_uid; /* the host's number of uid 0 in the target's user namespace; @uid if that
-			   * namespace has no uid 0 */
-	gid_t keeper_gid;
+	uid_t ns_root_uid; /* the host's number of uid 0 in the target's user namespace; @uid if
+			    * that namespace has no uid 0 */
+	gid_t ns_root_gid;
 	int pidfd;
 	int proc_dfd; /* /proc/PID */
 	int root_dfd; /* O_PATH of /proc/PID/root: all paths are resolved in it */
@@ -159,7 +159,7 @@ void check_report_unopened(bool json, const char *name, const struct fault *f);
 
 /* files.c: openat2 in the target's root, with the ids of the target or of its root. */
 int files_as_target(const struct inject *in); /* sets fsuid and fsgid; 0 or -errno */
-int files_as_keeper(const struct inject *in);
+int files_as_ns_root(const struct inject *in);
 void files_as_root(void);
 int files_open(int dfd, const char *path, int flags, mode_t mode);
 /*
@@ -283,8 +283,8 @@ void attach_restore_socket(struct inject *in);
 /* checks the target once more and sends SIGQUIT; 0, or -errno + fault */
 int attach_send_signal(struct inject *in);
 
-/* starting.c: waits up to a second for the thread that handles SIGQUIT. 0, or -errno + fault: -EAGAIN
- * = the JVM is still starting. */
+/* starting.c: waits up to a second for the thread that handles SIGQUIT. 0, or -errno + fault:
+ * -EAGAIN = the JVM is still starting. */
 int starting_wait(struct inject *in);
 
 /* attach_command.c: commands over the attach socket. */

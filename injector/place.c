@@ -217,15 +217,15 @@ static int place_open_shared(struct inject *in, struct placement *p)
 	int r;
 
 	for (int i = 0; i < 100; i++) {
-		r = files_as_keeper(in);
+		r = files_as_ns_root(in);
 		if (r == 0)
 			r = place_make_dirs(in, 01777, p);
-		if (r < 0 && r != -ENOENT && !in->fault->code && in->keeper_uid != in->uid) {
+		if (r < 0 && r != -ENOENT && !in->fault->code && in->ns_root_uid != in->uid) {
 			/* root cannot write, as in a file system that squashes root or a /tmp that
 			 * only the target may use: continues as the target */
-			in->keeper_uid = in->uid;
-			in->keeper_gid = in->gid;
-			r = files_as_keeper(in);
+			in->ns_root_uid = in->uid;
+			in->ns_root_gid = in->gid;
+			r = files_as_ns_root(in);
 			if (r == 0)
 				r = place_make_dirs(in, 0755, p);
 		}
@@ -233,8 +233,8 @@ static int place_open_shared(struct inject *in, struct placement *p)
 			/* an earlier attempt created it as the target, so this one continues as the
 			 * target */
 			if (fstat(p->dir_dfd, &st) == 0 && st.st_uid == in->uid) {
-				in->keeper_uid = in->uid;
-				in->keeper_gid = in->gid;
+				in->ns_root_uid = in->uid;
+				in->ns_root_gid = in->gid;
 			}
 			return 0;
 		}
@@ -256,14 +256,14 @@ static int place_open_private(struct inject *in, struct placement *p)
 {
 	int r = -ENOENT;
 
-	in->keeper_uid = in->uid;
-	in->keeper_gid = in->gid;
+	in->ns_root_uid = in->uid;
+	in->ns_root_gid = in->gid;
 	private_dir_cleanup(in);
 	/* a cleanup of another attempt may remove it while it is empty */
 	for (int i = 0; r == -ENOENT && i < 100; i++) {
 		r = private_dir_enter(in, p);
 		if (r == 0)
-			r = files_as_keeper(in);
+			r = files_as_ns_root(in);
 		if (r == 0)
 			r = place_make_dirs(in, 0700, p);
 		if (r == 0 && place_lock(p))
@@ -278,8 +278,8 @@ static int place_open_private(struct inject *in, struct placement *p)
 
 static int place_open_dir(struct inject *in, struct placement *p)
 {
-	uid_t keeper_uid = in->keeper_uid;
-	gid_t keeper_gid = in->keeper_gid;
+	uid_t ns_root_uid = in->ns_root_uid;
+	gid_t ns_root_gid = in->ns_root_gid;
 	struct fault why;
 	int r;
 
@@ -296,8 +296,8 @@ static int place_open_dir(struct inject *in, struct placement *p)
 		return 0;
 	/* the first reason is the one that a user can do something about */
 	*in->fault = why;
-	in->keeper_uid = keeper_uid;
-	in->keeper_gid = keeper_gid;
+	in->ns_root_uid = ns_root_uid;
+	in->ns_root_gid = ns_root_gid;
 	return r;
 }
 
@@ -347,7 +347,7 @@ static int make_fifos(const struct inject *in, size_t pipe_bytes, uint64_t rando
 
 static int place_copy(struct inject *in, const struct library *l, struct placement *p)
 {
-	int r = files_as_keeper(in);
+	int r = files_as_ns_root(in);
 
 	if (r == 0)
 		r = library_write(p->dir_dfd, p->library, l);
@@ -369,7 +369,7 @@ static int place_mount(struct inject *in, const struct library *l, uint64_t rand
 	snprintf(name, sizeof(name), "m-%d-%016llx", in->pid, (unsigned long long)random);
 	r = mount_make(l, library, &mount);
 	if (r == 0)
-		r = files_as_keeper(in);
+		r = files_as_ns_root(in);
 	if (r == 0 && mkdirat(p->dir_dfd, name, 0755) < 0)
 		r = -errno;
 	files_as_root();

@@ -33,17 +33,17 @@ static int check_state(struct inject *in, const char *stat)
 
 /* Finds root of the target's user namespace. It will own directory and library, so that no other
  * uid that shares this /tmp can replace them. */
-static void find_keeper(struct inject *in)
+static void preflight_find_ns_root(struct inject *in)
 {
 	char map[4096];
 
-	in->keeper_uid = in->uid;
-	in->keeper_gid = in->gid;
+	in->ns_root_uid = in->uid;
+	in->ns_root_gid = in->gid;
 	if (proc_read(in->proc_dfd, "uid_map", map, sizeof(map)) <= 0 ||
-	    proc_map_root(map, &in->keeper_uid) < 0)
+	    proc_map_root(map, &in->ns_root_uid) < 0)
 		return;
 	if (proc_read(in->proc_dfd, "gid_map", map, sizeof(map)) > 0)
-		(void)proc_map_root(map, &in->keeper_gid);
+		(void)proc_map_root(map, &in->ns_root_gid);
 }
 
 /*
@@ -82,7 +82,7 @@ static int read_ids(struct inject *in, const char *status)
 	    sscanf(text, "%*u %u", &in->gid) != 1)
 		return fault_set(in->fault, EPROTO, FAULT_PREFLIGHT,
 				 "no uid and gid in /proc/%d/status", in->pid);
-	find_keeper(in);
+	preflight_find_ns_root(in);
 	take_groups(status);
 	return 0;
 }

@@ -141,7 +141,7 @@ static void remove_all(const struct inject *in, int tmp_dfd, const char *version
 	 * both ids may be needed */
 	if (files_as_target(in) == 0)
 		remove_files(in, dir_dfd, what);
-	if (files_as_keeper(in) == 0) {
+	if (files_as_ns_root(in) == 0) {
 		remove_files(in, dir_dfd, what);
 		if (last)
 			remove_dirs(in, tmp_dfd, version);

@@ -62,8 +62,8 @@ static int setup(void **state)
 	in.pid = 42;
 	in.ns_pid = 7;
 	in.start_time = 987654;
-	in.uid = in.keeper_uid = geteuid();
-	in.gid = in.keeper_gid = getegid();
+	in.uid = in.ns_root_uid = geteuid();
+	in.gid = in.ns_root_gid = getegid();
 	in.fault = &f;
 	in.deadline_mono_ns = clock_mono_ns() + 300 * NS_PER_MS;
 	in.pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);

@@ -50,8 +50,8 @@ static int setup(void **state)
 	f = (struct fault){ 0 };
 	in = (struct inject)INJECT_NULL;
 	in.pid = 42;
-	in.uid = in.keeper_uid = geteuid();
-	in.gid = in.keeper_gid = getegid();
+	in.uid = in.ns_root_uid = geteuid();
+	in.gid = in.ns_root_gid = getegid();
 	in.fault = &f;
 	in.deadline_mono_ns = clock_mono_ns() + 10 * NS_PER_S;
 	in.root_dfd = open(in_dir("/root"), O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -104,7 +104,7 @@ static void an_ordinary_jvm_may_be_attached_to(void **state)
 	assert_int_equal(in.ns_pid, 7);
 	assert_int_equal(in.uid, 1000); /* the effective ones */
 	assert_int_equal(in.gid, 1001);
-	assert_int_equal(in.keeper_uid, 0);
+	assert_int_equal(in.ns_root_uid, 0);
 	assert_true(inject_alive(&in));
 	PUT("proc/stat", "42 (java) S 1 42 42 0 -1 4194304 1 0 0 0 1 2 0 0 20 0 9 0 987655 1 2");
 	assert_false(inject_alive(&in));
@@ -376,7 +376,7 @@ static void the_root_of_a_user_namespace_is_found(void **state)
 	(void)state;
 	PUT("proc/uid_map", "1000 1000 1\n");
 	assert_int_equal(preflight(&in), 0);
-	assert_int_equal(in.keeper_uid, 1000);
+	assert_int_equal(in.ns_root_uid, 1000);
 }
 
 #define TREE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
