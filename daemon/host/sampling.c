@@ -6,6 +6,9 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 
+/* Events off the CPU may take this part of limits.decode_cpu: the rest is for samples and waits. */
+#define OFFCPU_PART 2
+
 /* the default interval is so many times the cost of a tick, which then takes 0.2 % of a CPU */
 #define PRICE_TIMES 500
 
@@ -187,6 +190,14 @@ struct kernel_stack *host_sampling_take(struct host_sampling *s, struct host_sam
 	return kernel_frames_take(s->frames, e->stacks, t->stream, sample, ret);
 }
 
+static void sampling_tick_offcpu(struct host_sampling *s)
+{
+	uint64_t decode_ns = s->config->decode_cpu_permille * (NS_PER_S / 1000);
+
+	offcpu_engine_limit(s->offcpu, decode_ns / OFFCPU_PART);
+	offcpu_engine_tick(s->offcpu);
+}
+
 void host_sampling_tick(struct host_sampling *s)
 {
 	if (s->frames)
@@ -194,7 +205,7 @@ void host_sampling_tick(struct host_sampling *s)
 	if (s->engine)
 		host_engine_tick(s->engine);
 	if (s->offcpu)
-		offcpu_engine_tick(s->offcpu);
+		sampling_tick_offcpu(s);
 }
 
 const struct host_engine *host_sampling_engine(const struct host_sampling *s, const char **ret_why)
