@@ -12,7 +12,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import BUILD, Daemon, Jvm, agent_copies, classes, java_home, starts, thread_names, timers, wait_for  # noqa: E402
+from kindling import BUILD, Daemon, Jvm, agent_copies, classes, java_home, java_home_for_all, starts, thread_names, timers, wait_for  # noqa: E402
 
 MAJOR = "17"
 MINE = '    - allow: { environment: "KINDLING_TEST=%s" }\n' % os.environ["KINDLING_TEST"]
@@ -486,7 +486,7 @@ class Crowded(Jvm):
 exec setpriv --reuid 1234 --regid 1234 --clear-groups "$@" """
 
     def __init__(self):
-        self.process = subprocess.Popen(["unshare", "-m", "sh", "-ec", self.COMMAND, "sh", java_home(MAJOR) + "/bin/java", "-Xmx64m", "-cp",
+        self.process = subprocess.Popen(["unshare", "-m", "sh", "-ec", self.COMMAND, "sh", java_home_for_all(MAJOR) + "/bin/java", "-Xmx64m", "-cp",
                                          classes(), "KnownShares"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.pid = self.process.pid
         if self.process.stdout.readline() != "READY\n":
