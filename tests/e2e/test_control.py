@@ -482,12 +482,19 @@ class Ends(unittest.TestCase):
 
 class Crowded(Jvm):
     """A JVM of uid 1234 in a sticky /tmp of its own, in which uid 4000 was first to make /tmp/kindling."""
-    COMMAND = """mount -t tmpfs -o mode=1777 tmpfs /tmp && mkdir /tmp/kindling && echo theirs > /tmp/kindling/theirs && chown -R 4000:4000 /tmp/kindling &&
+    # the build may lie in /tmp, where it cannot be seen then
+    COMMAND = """mount --bind "$0" /mnt
+mount -t tmpfs -o mode=1777 tmpfs /tmp
+mkdir /tmp/kindling
+echo theirs > /tmp/kindling/theirs
+chown -R 4000:4000 /tmp/kindling
+cd /
 exec setpriv --reuid 1234 --regid 1234 --clear-groups "$@" """
 
     def __init__(self):
-        self.process = subprocess.Popen(["unshare", "-m", "sh", "-ec", self.COMMAND, "sh", java_home_for_all(MAJOR) + "/bin/java", "-Xmx64m", "-cp",
-                                         classes(), "KnownShares"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        home, path = (p.replace(BUILD, "/mnt") for p in (java_home_for_all(MAJOR), classes()))
+        self.process = subprocess.Popen(["unshare", "-m", "sh", "-ec", self.COMMAND, BUILD, home + "/bin/java", "-Xmx64m", "-cp", path, "KnownShares"],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.pid = self.process.pid
         if self.process.stdout.readline() != "READY\n":
             raise AssertionError(self.process.communicate())
