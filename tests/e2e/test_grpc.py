@@ -155,7 +155,12 @@ class RealServer(unittest.TestCase):
             self.assertLess(got["cpu"], 1.5)
 
     def test_the_pause_that_a_server_asks_for(self):
-        got = call(self.url, "Busy", "send:1", "end")
+        """A server that answers while we send may be missed as a method that it does not have (above)."""
+        for _ in range(5):
+            got = call(self.url, "Busy", "send:1", "end", deadline_ms=3000)
+            self.assertNotEqual(got["status"], 0, got)
+            if got["text"] == "later":
+                break
         self.assertEqual((got["status"], got["text"], got["after"]), (14, "later", 301.0))
 
     def test_no_answer(self):
