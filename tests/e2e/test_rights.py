@@ -79,7 +79,7 @@ def role_of(pid, daemon):
         parent = int(status_of(pid)["PPid"])
         return "kindlingd" if pid == daemon else "kindlingd-data" if parent == daemon else "kindlingd-data, an answer"
     if program == "kindling-inject":
-        if words[1] == "filters":
+        if words[1:2] == ["filters"]:  # none, if it ends just now
             return "kindling-inject filters"
         # one process, one attempt, in the JVM's namespaces and with its user for the most part
         return "kindling-inject receive" if {"receive", "reattach"} & set(words) else None
