@@ -7,11 +7,8 @@
 
 /* Totals since the agent was loaded, in ns. */
 struct clocks {
-	uint64_t handler_ns; /* CPU time of handlers, for CPU samples */
-	uint64_t writer_ns; /* CPU time of the agent's thread, for CPU samples and waits */
-	/* CPU time of handlers and of the agent's thread for times off the CPU, whose number the
-	 * daemon limits */
-	uint64_t offcpu_ns;
+	uint64_t handler_ns; /* CPU time of handlers, for samples */
+	uint64_t writer_ns; /* CPU time of the agent's thread, for samples and waits */
 	/* CPU time of the agent's thread for work that neither the interval nor the threshold
 	 * changes */
 	uint64_t fixed_ns;

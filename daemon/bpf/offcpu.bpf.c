@@ -37,8 +37,8 @@
 #define RB_FORCE_WAKEUP 2
 #define RB_AVAIL_DATA	0
 
-#define WINDOW_SHIFT	    27 /* 134 ms */
-#define RECORD_WINDOW_SHIFT 30 /* 1.07 s: long enough for many threads that wake up at once */
+#define WINDOW_SHIFT	27 /* 134 ms */
+#define RECORDS_PER_SIG 8 /* records per window, as a multiple of its signals */
 
 #define COST_EVERY 64 /* one run in so many is timed */
 #define RUN_NS_MAX 20000 /* cap of a timed run: in longer ones a hypervisor took the CPU */
@@ -88,10 +88,6 @@ __u64 is_target[OFFCPU_PIDS / 64]; /* a bit per process; the daemon sets it, bot
 __u64 floor_ns; /* the shortest minimum of all targets */
 __u64 all_max; /* signals per window, all targets together */
 __u64 all_window, all_in_window;
-/* Records per record window: each target may have fair_max. Beyond that all targets together may
- * have pool_max, so that those with few times off the CPU keep theirs. */
-__u64 fair_max, pool_max;
-__u64 pool_window, in_pool;
 __u64 timed, timed_ns; /* one in COST_EVERY runs for targets: their number and total time */
 __u64 missed; /* context switches for which the kernel did not call the program */
 __u64 ends_lost; /* ended threads whose times found no room in the ring */
@@ -342,27 +338,17 @@ static int is_within_budget(struct offcpu_target *g, __u64 in_window, __u64 now)
 	return __sync_fetch_and_add(&all_in_window, 1) < all_max;
 }
 
-/* Counts a time off the CPU in the window *@at that @n_at counts. Returns how many there were
- * before in the window of @now. */
-static __attribute__((always_inline)) __u64 count_in_window(__u64 *at, __u64 *n_at, __u64 window)
+/* Counts a time off the CPU in the target's present window. Returns how many there were before. */
+static __u64 count_in_window(struct offcpu_target *g, __u64 now)
 {
+	__u64 window = now >> WINDOW_SHIFT;
+
 	/* if two CPUs begin a window at once, one count may be lost */
-	if (*at != window) {
-		*at = window;
-		*n_at = 0;
+	if (g->window != window) {
+		g->window = window;
+		g->in_window = 0;
 	}
-	return __sync_fetch_and_add(n_at, 1);
-}
-
-/* May this time off the CPU have a record? Each costs the daemon's processes CPU time. */
-static __attribute__((always_inline)) int may_have_record(struct offcpu_target *g, __u64 now)
-{
-	__u64 window = now >> RECORD_WINDOW_SHIFT;
-	__u64 n = count_in_window(&g->record_window, &g->in_record_window, window);
-
-	if (n >= g->records_max)
-		return 0;
-	return n < fair_max || count_in_window(&pool_window, &in_pool, window) < pool_max;
+	return __sync_fetch_and_add(&g->in_window, 1);
 }
 
 static int is_open_to_signals(struct task_struct *task)
@@ -486,12 +472,12 @@ static __attribute__((always_inline)) void report_interval(struct task_struct *t
 		off_ns = HOST_COOKIE_OFFCPU_NS_MAX;
 	__sync_fetch_and_add(&g->intervals, 1);
 	__sync_fetch_and_add(&g->interval_ns, off_ns);
-	if (!may_have_record(g, now)) {
+	in_window = count_in_window(g, now);
+	if (in_window >= g->signals_max * RECORDS_PER_SIG) {
 		__sync_fetch_and_add(&g->lost, 1);
 		__sync_fetch_and_add(&g->lost_ns, off_ns);
 		return;
 	}
-	in_window = count_in_window(&g->window, &g->in_window, now >> WINDOW_SHIFT);
 	if (!is_open_to_signals(task))
 		flags = OFFCPU_UNREACHABLE;
 	else if (!is_within_budget(g, in_window, now))

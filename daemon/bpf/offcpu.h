@@ -115,22 +115,19 @@ struct offcpu_end {
 	struct offcpu_thread thread;
 };
 
-/* One target process. The daemon writes the first six members, the BPF programs the others. */
+/* One target process. The daemon writes the first five members, the BPF programs the others. */
 struct offcpu_target {
 	__u32 pid; /* in the first pid namespace; 0 = free */
 	__u32 unused;
 	__u64 since_ns; /* CLOCK_MONOTONIC, when it became a target */
 	__u64 min_ns; /* the minimum now; shorter times off the CPU are only added up */
 	__u64 signals_max; /* per window */
-	__u64 records_max; /* per record window */
 	__u64 window; /* number of the present window */
 	__u64 in_window; /* times off the CPU in it that want a signal */
-	__u64 record_window; /* number of the present record window */
-	__u64 in_record_window; /* times off the CPU in it that want a record */
 	__u64 intervals, interval_ns; /* times off the CPU that were long enough for a record */
 	__u64 signalled, signalled_ns;
 	__u64 over_budget, over_budget_ns; /* no signal: see enum offcpu_flag */
 	__u64 unreachable, unreachable_ns;
-	__u64 lost, lost_ns; /* no record: the ring was full, or too many in this record window */
+	__u64 lost, lost_ns; /* no record: the ring was full, or too many in this window */
 	__u64 crowded; /* threads for which the table had no free slot */
 };

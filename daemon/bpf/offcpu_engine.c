@@ -20,17 +20,8 @@
 #define BUDGET_NS	  (NS_PER_S / 100) /* per second, for signals: 1 % of a CPU */
 #define WALK_NS		  10000 /* estimated cost of a signal in the agent */
 
-#define RECORD_WINDOW_NS (1ULL << 30) /* as RECORD_WINDOW_SHIFT of offcpu.bpf.c */
-/* What a record costs the daemon's processes: decoding, joining it with the agent's, adding it to
- * the profile and the timeline, writing it. docs/performance.md */
-#define RECORD_NS     20000
-#define RECORDS_PER_S (BUDGET_NS / RECORD_NS) /* of one target: 1 % of a CPU */
-
-#define MIN_NS_MAX (NS_PER_S) /* a minimum is not doubled beyond this */
-/* After so many ticks with few times off the CPU a minimum is halved; after twice as many if it had
- * to be doubled again soon after it was halved, and so on. */
-#define QUIET_TICKS	5
-#define QUIET_TICKS_MAX 320
+#define MIN_NS_MAX  (NS_PER_S) /* a minimum is not doubled beyond this */
+#define QUIET_TICKS 5 /* after so many ticks with few signals the minimum is halved */
 
 /* estimated cost of calling a program that finds nothing to do */
 #define CALL_NS 50
@@ -44,12 +35,8 @@
 struct offcpu_entry {
 	pid_t pid; /* 0 = free */
 	uint64_t wanted_min_ns;
-	uint64_t wanted_before, over_before; /* counts at the last tick */
-	uint64_t wanted_per_s, over_per_s; /* of the last tick: times off the CPU of at least the
-					    * minimum, those over a budget */
+	uint64_t signals_before, over_before; /* counts at the last tick */
 	unsigned quiet; /* ticks */
-	unsigned quiet_needed; /* ticks until the minimum is halved */
-	unsigned since_halved; /* ticks */
 };
 
 struct offcpu_engine {
@@ -58,8 +45,6 @@ struct offcpu_engine {
 	struct offcpu_entry entries[OFFCPU_TARGETS_MAX];
 	unsigned n;
 	uint64_t signals_per_s;
-	uint64_t records_per_s; /* of all targets together */
-	uint64_t cpu_ns_per_s; /* see offcpu_engine_limit(); 0 = no limit */
 	long n_cpus;
 	struct ring_buffer *ring;
 	offcpu_interval_fn *on_interval;
@@ -114,29 +99,6 @@ static void offcpu_update_floor(struct offcpu_engine *e)
 	e->programs.bpf->bss->floor_ns = ns;
 }
 
-/* Shares the records that all targets together may have: each of them gets an equal part of one
- * half, and the other half is for those that need more. */
-static void offcpu_share_records(struct offcpu_engine *e)
-{
-	struct offcpu_bpf__bss *bss = e->programs.bpf->bss;
-	uint64_t all = (uint64_t)e->n_cpus * RECORDS_PER_S, window;
-
-	if (e->cpu_ns_per_s && e->cpu_ns_per_s / RECORD_NS < all)
-		all = e->cpu_ns_per_s / RECORD_NS;
-	e->records_per_s = all;
-	window = all * RECORD_WINDOW_NS / NS_PER_S;
-	bss->pool_max = window / 2 + 1;
-	bss->fair_max = window / 2 / (e->n ? e->n : 1) + 1;
-}
-
-void offcpu_engine_limit(struct offcpu_engine *e, uint64_t cpu_ns_per_s)
-{
-	if (e->cpu_ns_per_s == cpu_ns_per_s)
-		return;
-	e->cpu_ns_per_s = cpu_ns_per_s;
-	offcpu_share_records(e);
-}
-
 /* Starts measuring the target at index @i. */
 static int offcpu_start(struct offcpu_engine *e, size_t i)
 {
@@ -172,18 +134,12 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 	if (!entry)
 		return -ENOSPC;
 	i = (size_t)(entry - e->entries);
-	*entry = (struct offcpu_entry){
-		.pid = pid,
-		.wanted_min_ns = min_ns,
-		.quiet_needed = QUIET_TICKS,
-	};
+	*entry = (struct offcpu_entry){ .pid = pid, .wanted_min_ns = min_ns };
 	*offcpu_mapped(e, i) = (struct offcpu_target){
 		.min_ns = min_ns,
 		.signals_max = e->signals_per_s * WINDOW_NS / NS_PER_S + 1,
-		.records_max = RECORDS_PER_S * RECORD_WINDOW_NS / NS_PER_S,
 	};
 	e->n++;
-	offcpu_share_records(e);
 	offcpu_update_floor(e);
 	r = e->resting ? 0 : offcpu_attach(&e->programs);
 	if (r == 0 && !e->resting)
@@ -237,7 +193,6 @@ void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid)
 	offcpu_add_counts(offcpu_mapped(e, i), &e->gone);
 	entry->pid = 0;
 	e->n--;
-	offcpu_share_records(e);
 	offcpu_update_floor(e);
 	if (!e->n)
 		offcpu_detach(&e->programs);
@@ -326,65 +281,24 @@ unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_
 
 /* ---- budgets --------------------------------------------------------------------------------- */
 
-/* Counts what happened since the last tick. Returns how many times off the CPU wanted a record. */
-static uint64_t offcpu_count(struct offcpu_entry *entry, const struct offcpu_target *m)
+/* Adapts the target's minimum: if it has more times off the CPU than signals, the shortest ones get
+ * none. */
+static void offcpu_adapt(struct offcpu_entry *entry, struct offcpu_target *m,
+			 uint64_t signals_per_s)
 {
-	uint64_t over = m->over_budget + m->lost;
+	uint64_t over = m->over_budget - entry->over_before;
+	uint64_t wanted = m->signalled - entry->signals_before + over;
 
-	entry->wanted_per_s = m->intervals - entry->wanted_before;
-	entry->over_per_s = over - entry->over_before;
-	entry->wanted_before = m->intervals;
-	entry->over_before = over;
-	return entry->wanted_per_s;
-}
-
-static uint64_t offcpu_less(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Would several times as many times off the CPU of the target fit into the budgets? @all_per_s: of
- * all targets. */
-static bool offcpu_has_room(const struct offcpu_engine *e, const struct offcpu_entry *entry,
-			    uint64_t all_per_s)
-{
-	return entry->wanted_per_s < offcpu_less(e->signals_per_s, RECORDS_PER_S) / 4 &&
-	       entry->wanted_per_s + all_per_s < e->records_per_s * 3 / 4;
-}
-
-/* Adapts the target's minimum: if it has more times off the CPU than records and signals, the
- * shortest ones are only added up. */
-static void offcpu_adapt(struct offcpu_entry *entry, struct offcpu_target *m, bool has_room)
-{
-	entry->since_halved++;
-	entry->quiet = has_room ? entry->quiet + 1 : 0;
-	if (entry->over_per_s && m->min_ns < MIN_NS_MAX) {
+	entry->over_before = m->over_budget;
+	entry->signals_before = m->signalled;
+	entry->quiet = wanted < signals_per_s / 4 ? entry->quiet + 1 : 0;
+	if (over && m->min_ns < MIN_NS_MAX) {
 		m->min_ns *= 2;
-		if (entry->since_halved <= QUIET_TICKS && entry->quiet_needed < QUIET_TICKS_MAX)
-			entry->quiet_needed *= 2;
-	} else if (m->min_ns == entry->wanted_min_ns) {
-		if (entry->since_halved > QUIET_TICKS_MAX)
-			entry->quiet_needed = QUIET_TICKS;
-	} else if (entry->quiet >= entry->quiet_needed) {
+	} else if (entry->quiet >= QUIET_TICKS && m->min_ns > entry->wanted_min_ns) {
 		entry->quiet = 0;
-		entry->since_halved = 0;
 		m->min_ns =
 			m->min_ns / 2 > entry->wanted_min_ns ? m->min_ns / 2 : entry->wanted_min_ns;
 	}
-}
-
-static void offcpu_adapt_all(struct offcpu_engine *e)
-{
-	uint64_t all_per_s = 0;
-
-	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->entries[i].pid)
-			all_per_s += offcpu_count(&e->entries[i], offcpu_mapped(e, i));
-	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->entries[i].pid)
-			offcpu_adapt(&e->entries[i], offcpu_mapped(e, i),
-				     offcpu_has_room(e, &e->entries[i], all_per_s));
-	offcpu_update_floor(e);
 }
 
 static uint64_t offcpu_read_switches(void)
@@ -487,7 +401,10 @@ void offcpu_engine_tick(struct offcpu_engine *e)
 			offcpu_resume(e);
 		return;
 	}
-	offcpu_adapt_all(e);
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->entries[i].pid)
+			offcpu_adapt(&e->entries[i], offcpu_mapped(e, i), e->signals_per_s);
+	offcpu_update_floor(e);
 	offcpu_limit_cost(e);
 }
 
@@ -499,21 +416,15 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 		.resting = e->resting > 0,
 		.wakers = !e->programs.no_wakers,
 		.signals_per_s = e->signals_per_s,
-		.records_per_s = RECORDS_PER_S,
-		.all_records_per_s = e->records_per_s,
 		.switches_per_s = e->switches_per_s,
 		.cost_ppm = e->resting ? 0 : e->cost_ppm,
 		.rests = e->rests,
 		.missed = e->programs.bpf->bss->missed,
 		.ends_lost = e->programs.bpf->bss->ends_lost,
 	};
-	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
-		uint64_t min_ns = e->entries[i].pid ? offcpu_mapped(e, i)->min_ns : 0;
-
-		if (min_ns > ret->min_ns)
-			ret->min_ns = min_ns;
-		ret->raised += min_ns > e->entries[i].wanted_min_ns;
-	}
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->entries[i].pid && offcpu_mapped(e, i)->min_ns > ret->min_ns)
+			ret->min_ns = offcpu_mapped(e, i)->min_ns;
 }
 
 void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *ret)
@@ -568,7 +479,6 @@ int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct o
 		return r;
 	e->programs.bpf->bss->all_max =
 		(signals_per_s * WINDOW_NS / NS_PER_S + 1) * (uint64_t)e->n_cpus;
-	offcpu_share_records(e);
 	e->ring = ring_buffer__new(bpf_map__fd(e->programs.bpf->maps.records), offcpu_on_record, e,
 				   NULL);
 	if (!e->ring)

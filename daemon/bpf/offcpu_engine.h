@@ -87,9 +87,7 @@ struct offcpu_state {
 	bool wakers;
 	bool resting; /* paused, because there are too many switches */
 	uint64_t min_ns; /* the longest minimum of any target now; 0 = no targets */
-	unsigned raised; /* targets whose minimum is longer than the one that was set */
 	uint64_t signals_per_s; /* at most, per target */
-	uint64_t records_per_s, all_records_per_s; /* at most, per target and of all */
 	uint64_t switches_per_s; /* of the host */
 	uint64_t cost_ppm; /* of all CPUs, estimated from sampled runs */
 	uint64_t rests; /* number of pauses */
@@ -108,10 +106,6 @@ int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct o
 		      char *why);
 struct offcpu_engine *offcpu_engine_free(struct offcpu_engine *e);
 DEFINE_FREEP(struct offcpu_engine, offcpu_engine_free);
-
-/* Limits the CPU time per second that the daemon's processes spend on records of all targets, so
- * far as these are few: without a limit (0), and at most, it is 1 % of all CPUs. */
-void offcpu_engine_limit(struct offcpu_engine *e, uint64_t cpu_ns_per_s);
 
 /* The number of signals per second that cost 1 % of a CPU, if an interrupt costs @price_ns
  * (host_engine_price()). */

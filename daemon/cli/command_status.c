@@ -359,12 +359,6 @@ static void print_engine(FILE *to, const cJSON *engine, size_t width)
 static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 {
 	const char *state = json_text_of(offcpu, "state");
-	double raised = json_number_of(offcpu, "raised");
-	char longer[80] = "";
-
-	if (raised > 0)
-		snprintf(longer, sizeof(longer), " (up to %.3g ms in %.0f JVM%s with too many)",
-			 json_number_of(offcpu, "min_ns") / 1e6, raised, raised > 1 ? "s" : "");
 
 	if (strcmp(state, "refused") == 0)
 		command_status_print_wrapped(to, width, "time off the CPU is not measured: %s",
@@ -377,8 +371,8 @@ static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 	else if (strcmp(state, "on") == 0)
 		command_status_print_wrapped(
 			to, width,
-			"time off the CPU: intervals of %.3g ms and more%s, %.2g %% of the CPUs for %.0f context switches a second",
-			json_number_of(offcpu, "asked_min_ns") / 1e6, longer,
+			"time off the CPU: intervals of %.3g ms and more, %.2g %% of the CPUs for %.0f context switches a second",
+			json_number_of(offcpu, "min_ns") / 1e6,
 			json_number_of(offcpu, "cost_ppm") / 1e4,
 			json_number_of(offcpu, "switches_per_s"));
 }

@@ -6,9 +6,6 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 
-/* Events off the CPU may take this part of limits.decode_cpu: the rest is for samples and waits. */
-#define OFFCPU_PART 2
-
 /* the default interval is so many times the cost of a tick, which then takes 0.2 % of a CPU */
 #define PRICE_TIMES 500
 
@@ -125,10 +122,8 @@ static struct host_engine_target host_sampling_parameters(const struct target *t
 
 /* Makes the off-CPU engine send signals to the agent of @t, if that collects the event and so
  * understands them. */
-static void host_sampling_follow_offcpu(struct host_sampling *s, struct target *t)
+static void host_sampling_follow_offcpu(struct host_sampling *s, const struct target *t)
 {
-	struct offcpu_counts counts;
-	uint64_t min_ns;
 	int r;
 
 	if (!s->offcpu)
@@ -138,8 +133,6 @@ static void host_sampling_follow_offcpu(struct host_sampling *s, struct target *
 		return;
 	}
 	r = offcpu_engine_set(s->offcpu, t->jvm.pid, s->config->offcpu_min_ns);
-	if (offcpu_engine_target(s->offcpu, t->jvm.pid, &counts, &min_ns))
-		t->offcpu_signals = counts.signalled;
 	if (r < 0)
 		log_debug("offcpu.target", "pid=%d error=%s", t->jvm.pid, log_str(strerror(-r)));
 }
@@ -194,14 +187,6 @@ struct kernel_stack *host_sampling_take(struct host_sampling *s, struct host_sam
 	return kernel_frames_take(s->frames, e->stacks, t->stream, sample, ret);
 }
 
-static void sampling_tick_offcpu(struct host_sampling *s)
-{
-	uint64_t decode_ns = s->config->decode_cpu_permille * (NS_PER_S / 1000);
-
-	offcpu_engine_limit(s->offcpu, decode_ns / OFFCPU_PART);
-	offcpu_engine_tick(s->offcpu);
-}
-
 void host_sampling_tick(struct host_sampling *s)
 {
 	if (s->frames)
@@ -209,7 +194,7 @@ void host_sampling_tick(struct host_sampling *s)
 	if (s->engine)
 		host_engine_tick(s->engine);
 	if (s->offcpu)
-		sampling_tick_offcpu(s);
+		offcpu_engine_tick(s->offcpu);
 }
 
 const struct host_engine *host_sampling_engine(const struct host_sampling *s, const char **ret_why)

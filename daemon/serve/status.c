@@ -106,26 +106,6 @@ static void add_note(cJSON *list, const char *step, const char *what)
 	cJSON_AddItemToArray(list, note);
 }
 
-/* Says that shorter times off the CPU have no event, if there are too many of them. */
-static void note_offcpu(cJSON *list, const struct target *t)
-{
-	struct host *h = targets_userdata(t);
-	const struct offcpu_engine *e = host_offcpu_engine(h);
-	struct offcpu_counts c;
-	uint64_t min_ns;
-	char what[200];
-
-	if (!e || !offcpu_engine_target(e, t->jvm.pid, &c, &min_ns) ||
-	    min_ns <= host_config(h)->offcpu_min_ns)
-		return;
-	snprintf(what, sizeof(what),
-		 "times below %.3g ms are only added up, because there are more than the budget of "
-		 "events allows; so far %llu of %llu longer ones have none (%.3g s)",
-		 (double)min_ns / 1e6, (unsigned long long)c.lost, (unsigned long long)c.intervals,
-		 (double)c.lost_ns / 1e9);
-	add_note(list, "offcpu", what);
-}
-
 static void note_gap(cJSON *list, const struct host_gap *g)
 {
 	char what[120];
@@ -151,7 +131,6 @@ static cJSON *notes_json(const struct target *t)
 		add_note(list, "its owner", text);
 	if (target_held_back(t, text, sizeof(text)))
 		add_note(list, "held back", text);
-	note_offcpu(list, t);
 	note_gap(list, host_gap_of(t));
 	return list;
 }
@@ -351,11 +330,7 @@ static cJSON *offcpu_json(struct host *h)
 	cJSON_AddBoolToObject(o, "wakers", s.wakers);
 	add_u64(o, "targets", s.targets);
 	add_u64(o, "min_ns", s.min_ns);
-	add_u64(o, "asked_min_ns", host_config(h)->offcpu_min_ns);
-	add_u64(o, "raised", s.raised);
 	add_u64(o, "signals_per_s", s.signals_per_s);
-	add_u64(o, "records_per_s", s.records_per_s);
-	add_u64(o, "all_records_per_s", s.all_records_per_s);
 	add_u64(o, "switches_per_s", s.switches_per_s);
 	add_u64(o, "cost_ppm", s.cost_ppm);
 	add_u64(o, "rests", s.rests);

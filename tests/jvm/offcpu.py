@@ -34,6 +34,7 @@ OTHERWISE = {"known-socket": {"park"}, "known-pipe": {"park"}, "known-accept": {
 ALSO_RIGHT = {"known-spin": {"safepoint", "gc"}}
 FOUND_MIN = 0.995  # of the waits, with the right reason
 MISSED_MAX = 0.01  # more of them may be missing where the kernel does not tell of each switch, as daemon/bpf counts
+UNSIGNALLED_MAX = 0.04  # more of them may have no Java stack, and so another reason, where signals cost more than their budget
 STACK_MIN = 0.999  # of the events
 STACKS_OFTEN = {"known-spin", "known-quota"}  # where a CPU sample's signal is on its way, too, it is the only one
 OFTEN_MIN = 0.5
@@ -225,7 +226,8 @@ def clocks():
     return time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-def judge(known, events, offset, untold):
+def judge(known, events, offset, untold, unsignalled):
+    """@untold: switches that the kernel did not tell; @unsignalled: times off the CPU over the budget of signals"""
     by_thread = collections.defaultdict(list)
     for e in events:
         by_thread[e["thread"]].append(e)
@@ -265,18 +267,20 @@ def judge(known, events, offset, untold):
     middle = sorted(lacks)[len(lacks) // 2]
     print("found %.2f %%, durations near %.2f %% (%.2f of that in the middle), stacks to the root %.2f %% of %d, wrong %s" % (
         100 * found / n, 100 * near / n, middle, 100 * stacks[1] / max(1, stacks[0]), stacks[0], dict(wrong)))
-    check(found >= FOUND_MIN * n - min(untold, MISSED_MAX * n),
-          "%d of %d waits are told with their reason; of %d switches the kernel did not tell" % (found, n, untold))
-    check(sum(wrong.values()) <= (1 - FOUND_MIN) * n, "other reasons: %s" % dict(wrong))
+    spared = min(unsignalled, UNSIGNALLED_MAX * n)
+    check(found >= FOUND_MIN * n - min(untold, MISSED_MAX * n) - spared,
+          "%d of %d waits are told with their reason; of %d switches the kernel did not tell, %d times were over the budget of signals" % (
+              found, n, untold, unsignalled))
+    check(sum(wrong.values()) <= (1 - FOUND_MIN) * n + spared, "other reasons: %s" % dict(wrong))
     check(0 <= middle <= 0.5, "the middle duration lacks %.2f of what is near" % middle)
     check(near >= NEAR_MIN * n, "%d of %d durations are near" % (near, n))
     check(twice == 0, "%d waits are told longer than they were" % twice)
-    check(stacks[1] >= STACK_MIN * stacks[0], "%d of %d stacks reach from Thread.run to the program; not those of %s" % (
+    check(stacks[1] >= STACK_MIN * stacks[0] - spared, "%d of %d stacks reach from Thread.run to the program; not those of %s" % (
         stacks[1], stacks[0], dict(+bare)))
     for thread, whole in sorted(often.items()):
         check(sum(whole) >= OFTEN_MIN * len(whole), "%d of %d stacks of %s" % (sum(whole), len(whole), thread))
     calls = {e["syscall"] for e in by_thread["known-other"] if e["reason"] == "other"}
-    check(calls == {"semtimedop"}, "other waits are told with their system call: %s" % calls)
+    check(calls == {"semtimedop"} or unsignalled and "semtimedop" in calls, "other waits are told with their system call: %s" % calls)
     carriers = [e for e in events if e["thread"].startswith("ForkJoinPool-") and e["stack"] and e["reason"] not in BESIDE]
     for e in carriers:
         if not e["idle"]:
@@ -291,10 +295,11 @@ def judge(known, events, offset, untold):
     return locks, both, owned
 
 
-def judge_all(known, events, missed):
-    locks, both, owned = judge(known, events, clocks(), missed)
-    check(len(both) >= 0.95 * len(locks), "%d of %d waits for the monitor have their lock" % (len(both), len(locks)))
-    check(len(owned) >= 0.95 * len(locks), "%d of %d have its owner" % (len(owned), len(locks)))
+def judge_all(known, events, untold, unsignalled):
+    locks, both, owned = judge(known, events, clocks(), untold, unsignalled)
+    enough = (0.95 - UNSIGNALLED_MAX * (unsignalled > 0)) * len(locks)
+    check(len(both) >= enough, "%d of %d waits for the monitor have their lock" % (len(both), len(locks)))
+    check(len(owned) >= enough, "%d of %d have its owner" % (len(owned), len(locks)))
 
 
 def main():
@@ -313,9 +318,10 @@ def main():
                 before = len(failures)
                 own = os.path.join(directory, str(attempt))
                 os.mkdir(own)
-                missed = d.status()["offcpu"]["missed_switches"]
+                begin = d.status()["offcpu"]
                 known, events, target = play(home, d, own, a.rounds)
-                judge_all(known, events, d.status()["offcpu"]["missed_switches"] - missed)
+                end = d.status()["offcpu"]
+                judge_all(known, events, *(end[key] - begin[key] for key in ("missed_switches", "over_budget")))
                 print(json.dumps(target["offcpu"])[:80])
                 if len(failures) == before:
                     failures.clear()

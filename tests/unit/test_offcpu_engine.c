@@ -696,46 +696,6 @@ static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **s
 	engines_free();
 }
 
-/* All targets together may have 100 records a second here; one alone may have all of them. */
-static void records_beyond_the_budget_are_counted_and_the_minimum_grows(void **state)
-{
-	uint64_t min_ns = 0, begin_ns, passed_ns;
-	struct offcpu_state s;
-	struct offcpu_counts c;
-	pid_t pid = child(SLEEPING);
-
-	(void)state;
-	engines_or_skip(SIGNALS_PER_S);
-	offcpu_engine_limit(seen.engine, 2 * NS_PER_MS); /* at 20 us a record */
-	offcpu_engine_state(seen.engine, &s);
-	assert_int_equal(s.all_records_per_s, 100);
-	wait_for_handler();
-	begin_ns = clock_mono_ns();
-	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
-	offcpu_engine_tick(seen.engine);
-	for (int i = 0; i < 200; i++) {
-		usleep(50000);
-		offcpu_engine_drain(seen.engine);
-		assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
-		if (c.lost > 100)
-			break;
-	}
-	passed_ns = clock_mono_ns() - begin_ns;
-	offcpu_engine_drain(seen.engine);
-	assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
-	assert_true(c.lost > 100);
-	assert_true(c.lost_ns > c.lost * OFFCPU_MIN_NS_LEAST);
-	assert_int_equal(c.intervals, c.signalled + c.over_budget + c.unreachable + c.lost);
-	/* each second that began has at most so many */
-	assert_in_range(seen.n, 1, (passed_ns / NS_PER_S + 3) * 110);
-	offcpu_engine_tick(seen.engine);
-	offcpu_engine_state(seen.engine, &s);
-	assert_int_equal(s.min_ns, 2 * OFFCPU_MIN_NS_LEAST);
-	assert_int_equal(s.raised, 1);
-	end(pid);
-	engines_free();
-}
-
 static void threads_that_end_leave_their_times(void **state)
 {
 	pid_t pid = child(BEGINNING);
@@ -908,7 +868,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_process_with_another_handler_gets_no_signal),
 		cmocka_unit_test(a_process_that_is_no_target_has_no_record),
 		cmocka_unit_test(signals_beyond_the_budget_are_counted_and_the_minimum_grows),
-		cmocka_unit_test(records_beyond_the_budget_are_counted_and_the_minimum_grows),
 		cmocka_unit_test(threads_that_end_leave_their_times),
 		cmocka_unit_test(a_process_that_execs_is_never_ended_by_a_signal),
 		cmocka_unit_test(targets_come_without_rights),
