@@ -103,9 +103,8 @@ void host_moment_offcpu(const struct host_entry *e, const struct target *t,
 		timeline_add(e->timeline, t->stream, &event, clock_real_ns());
 }
 
-static void moment_band(const struct host_entry *e, const struct target *t,
-			enum timeline_band band, uint64_t begin_ns, uint64_t length_ns,
-			const char *operation)
+static void moment_band(const struct host_entry *e, const struct target *t, enum timeline_band band,
+			uint64_t begin_ns, uint64_t length_ns, const char *operation)
 {
 	const struct timeline_event event = {
 		.kind = TIMELINE_BAND,

@@ -75,7 +75,8 @@ static void exact_names_and_the_living_come_first(void **state)
 static void one_that_is_only_remembered_is_known_to_who_asks_for_it(void **state)
 {
 	static const char *const names[4] = { "old", "a", "b", "c" };
-	const enum target_state states[4] = { TARGET_GONE, TARGET_GONE, TARGET_FOUND, TARGET_FOUND };
+	const enum target_state states[4] = { TARGET_GONE, TARGET_GONE, TARGET_FOUND,
+					      TARGET_FOUND };
 	struct targets *table = table_of(names, states);
 
 	(void)state;
