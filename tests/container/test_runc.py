@@ -86,7 +86,8 @@ class Containers(unittest.TestCase):
             self.assertRegex(daemon.cli("threads", str(c.pid)).stdout, r"(?m)^ *%d +main " % threads["main"]["tid"])
             line = json.loads(daemon.cli("tail", "--json", "-n", "1", str(c.pid)).stdout)
             self.assertIn((line["tid"], line["ns_tid"]), {(t["tid"], t["ns_tid"]) for t in named().values()})
-            self.assertIn("tid=%d" % line["tid"], daemon.cli("report", str(c.pid), "-o", "-", "--format", "txt").stdout)
+            wait_for("a report with the thread", lambda: "tid=%d" % line["tid"] in daemon.cli(
+                "report", str(c.pid), "-o", "-", "--format", "txt").stdout)
 
     def check_placement(self, root, placement, settings=""):
         """Through the daemon: how the library came in is shown, and the next daemon finds the agent again."""
