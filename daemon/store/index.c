@@ -14,8 +14,10 @@
 
 void index_deinit(struct index *x)
 {
-	free(x->processes);
-	free(x->entries);
+	if (!x->borrowed) {
+		free(x->processes);
+		free(x->entries);
+	}
 	free(x->strings);
 	fd_close(x->fd);
 	*x = INDEX_NULL;
@@ -169,13 +171,18 @@ static int by_process_and_time(const void *a, const void *b)
 	return x->entry.at < y->entry.at ? -1 : x->entry.at > y->entry.at;
 }
 
-static int index_find_all(int fd, struct found **ret, uint32_t *ret_n)
+/* *ret_end: where the last of them ends. */
+static int index_find_all(int fd, off_t from, off_t until, struct found **ret, uint32_t *ret_n,
+			  off_t *ret_end)
 {
 	CLEANUP(freep) struct found *all = NULL;
 	uint32_t n = 0, cap = 0;
 	struct header h;
 
-	for (off_t at = 0; record_next(fd, &at, &h); at = record_end(&h, at)) {
+	*ret_end = from;
+	for (off_t at = from; record_next(fd, &at, &h) && record_end(&h, at) <= until;
+	     at = record_end(&h, at)) {
+		*ret_end = record_end(&h, at);
 		if (h.begin_real_ns > h.end_real_ns)
 			continue;
 		if (n == cap) {
@@ -218,12 +225,13 @@ static void add_found(struct index *x, const struct found *f)
 	x->entries[x->n_entries++] = f->entry;
 }
 
-int index_scan(int fd, struct index *ret)
+int index_scan_between(int fd, off_t from, off_t until, struct index *ret)
 {
 	CLEANUP(freep) struct found *all = NULL;
 	struct index x = INDEX_NULL;
 	uint32_t n = 0;
-	int r = index_find_all(fd, &all, &n);
+	off_t end;
+	int r = index_find_all(fd, from, until, &all, &n, &end);
 
 	if (r < 0)
 		return r;
@@ -235,8 +243,14 @@ int index_scan(int fd, struct index *ret)
 	}
 	for (uint32_t i = 0; i < n; i++)
 		add_found(&x, &all[i]);
+	x.covered = (uint64_t)end;
 	*ret = x;
 	return 0;
+}
+
+int index_scan(int fd, struct index *ret)
+{
+	return index_scan_between(fd, 0, INT64_MAX, ret);
 }
 
 int index_open(struct store *s, uint64_t segment, int fd, struct index *ret)
@@ -245,6 +259,8 @@ int index_open(struct store *s, uint64_t segment, int fd, struct index *ret)
 	int r = fstat(fd, &st) < 0 ? -errno
 				   : index_read(s, STORE_INDEX, segment, (uint64_t)st.st_size, ret);
 
+	if (r == -ENOENT && s->kept)
+		return index_kept_open(s->kept, fd, &st, ret);
 	if (r < 0 && r != -ENOMEM)
 		r = index_scan(fd, ret);
 	return r;

@@ -324,11 +324,11 @@ static int query_add_process(struct visit *v, struct part *part, const struct in
 {
 	struct processes *all = v->userdata;
 	struct store_process *p = q->pid ? query_find_process(all, q) : NULL;
-	int r = part->fd >= 0 ? index_describe(&part->index, part->fd) : 0;
 
+	(void)part;
 	if (!p && q->pid)
 		p = new_process(all);
-	if (!p || r < 0)
+	if (!p)
 		return q->pid ? -ENOMEM : 0; /* pid 0: counters that belong to no process */
 	if (!p->windows || q->begin_real_ns < p->begin_real_ns)
 		p->begin_real_ns = q->begin_real_ns;
@@ -341,6 +341,19 @@ static int query_add_process(struct visit *v, struct part *part, const struct in
 	p->windows += q->n;
 	p->samples += q->samples;
 	p->bytes += q->bytes;
+	return 0;
+}
+
+static int query_add_named(struct visit *v, struct part *part, const struct index_process *q)
+{
+	struct store_process *p;
+	int r = query_add_process(v, part, q);
+
+	if (r == 0 && part->fd >= 0)
+		r = index_describe(&part->index, part->fd);
+	if (r < 0 || !q->pid)
+		return r;
+	p = query_find_process(v->userdata, q);
 	take_text(&p->name, index_string(&part->index, q, INDEX_NAME));
 	take_text(&p->container_id, index_string(&part->index, q, INDEX_CONTAINER_ID));
 	take_text(&p->container, index_string(&part->index, q, INDEX_CONTAINER));
@@ -365,11 +378,11 @@ void store_processes_free(struct store_process *list, uint32_t n)
 	free(list);
 }
 
-int store_processes(struct store *s, uint64_t from, uint64_t to, struct store_process **ret,
-		    uint32_t *ret_n)
+static int query_processes(struct store *s, uint64_t from, uint64_t to, visit_fn *fn,
+			   struct store_process **ret, uint32_t *ret_n)
 {
 	struct processes all = { 0 };
-	struct visit v = { s, from, to, NULL, false, query_add_process, &all };
+	struct visit v = { s, from, to, NULL, false, fn, &all };
 	int r = visit_all(&v);
 
 	if (r < 0) {
@@ -379,4 +392,16 @@ int store_processes(struct store *s, uint64_t from, uint64_t to, struct store_pr
 	*ret = all.list;
 	*ret_n = all.n;
 	return 0;
+}
+
+int store_processes(struct store *s, uint64_t from, uint64_t to, struct store_process **ret,
+		    uint32_t *ret_n)
+{
+	return query_processes(s, from, to, query_add_named, ret, ret_n);
+}
+
+int store_processes_unnamed(struct store *s, uint64_t from, uint64_t to, struct store_process **ret,
+			    uint32_t *ret_n)
+{
+	return query_processes(s, from, to, query_add_process, ret, ret_n);
 }

@@ -28,6 +28,7 @@ struct store *store_free(struct store *s)
 	if (!s)
 		return NULL;
 	journal_close_all(s);
+	index_kept_free(s->kept);
 	fd_close(s->fd);
 	fd_close(s->dfd);
 	pthread_mutex_destroy(&s->lock);
@@ -283,7 +284,7 @@ static void store_expire(struct store *s, uint64_t more)
 		count_foreign(s);
 }
 
-int store_open(const char *dir, struct store **ret)
+static int store_open_dir(const char *dir, struct store **ret)
 {
 	struct store *s = calloc(1, sizeof(*s));
 	int r;
@@ -304,6 +305,15 @@ int store_open(const char *dir, struct store **ret)
 	return 0;
 }
 
+int store_open(const char *dir, struct store **ret)
+{
+	int r = store_open_dir(dir, ret);
+
+	if (r == 0)
+		(*ret)->kept = index_kept_new();
+	return r;
+}
+
 int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct store **ret)
 {
 	struct store *s;
@@ -311,7 +321,7 @@ int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct
 
 	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
 		return -errno;
-	r = store_open(dir, &s);
+	r = store_open_dir(dir, &s);
 	if (r < 0)
 		return r;
 	s->retention_ns = retention_ns;

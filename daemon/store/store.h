@@ -15,8 +15,8 @@
 
 struct store;
 int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct store **ret);
-/* Opens it only for reading, while another process may write to it: nothing is created, cut or
- * unlinked. */
+/* Opens it only for reading, in one thread, while another process may write to it: nothing is
+ * created, cut or unlinked. What was found in the newest segment is kept from query to query. */
 int store_open(const char *dir, struct store **ret);
 struct store *store_free(struct store *s);
 DEFINE_FREEP(struct store, store_free);
@@ -56,6 +56,10 @@ struct store_process {
  * with store_processes_free(). 0 or -ENOMEM. */
 int store_processes(struct store *s, uint64_t from_real_ns, uint64_t to_real_ns,
 		    struct store_process **ret, uint32_t *ret_n);
+/* Likewise without names and labels, which are NULL: those cost reading a window of each process
+ * that the newest segment has. */
+int store_processes_unnamed(struct store *s, uint64_t from_real_ns, uint64_t to_real_ns,
+			    struct store_process **ret, uint32_t *ret_n);
 void store_processes_free(struct store_process *list, uint32_t n);
 
 struct store_counts {

@@ -1,13 +1,14 @@
 /*
  * Shared by the files of the store: store.c (segments and appending), record.c (one window of one
  * process on disk), shares.c (which windows go when there are too many bytes), index.c (what a
- * segment holds), index_write.c (its file), query.c (windows by process and time), journal.c
- * (windows that are not closed).
+ * segment holds), index_write.c (its file), index_kept.c (the index of a growing segment), query.c
+ * (windows by process and time), journal.c (windows that are not closed).
  */
 #pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include "daemon/ground/clock.h"
 #include "daemon/store/store.h"
@@ -51,6 +52,7 @@ struct store {
 	int fd; /* -1 = none */
 	struct journal journals[JOURNALS]; /* of windows that are not closed */
 	bool unindexed; /* some segment may lack its index */
+	struct index_kept *kept; /* NULL = scans are not kept: several threads read */
 	atomic_bool hurry; /* store_hurry() */
 	pthread_mutex_t lock; /* for counts, which the loop reads */
 	struct store_counts counts;
@@ -154,6 +156,7 @@ struct index {
 	uint64_t covered; /* bytes of the segment, or of the hour's segments */
 	off_t entries_at; /* position in @fd */
 	int fd; /* the index's file; -1 = there is none: a scan made this */
+	bool borrowed; /* processes and entries belong to an index_kept */
 };
 #define INDEX_NULL ((struct index){ .fd = -1 })
 void index_deinit(struct index *x);
@@ -167,6 +170,9 @@ int index_read(struct store *s, enum store_file kind, uint64_t segment, uint64_t
 /* The same from an open file, which it closes. Accepts any content (fuzzed). */
 int index_read_fd(int fd, uint32_t number, uint64_t covered, struct index *ret);
 int index_scan(int fd, struct index *ret);
+/* Likewise, only of the records that begin at @from, a record's begin, or later, and end at @until
+ * or before; ret->covered is where the last of them ends. */
+int index_scan_between(int fd, off_t from, off_t until, struct index *ret);
 /* Finds the names of processes after a scan, which decodes one record of each. */
 int index_describe(struct index *x, int segment_fd);
 /* The entries of @q, sorted by time; malloc'ed. 0, -EBADMSG or -ENOMEM. */
@@ -177,6 +183,15 @@ static inline const char *index_string(const struct index *x, const struct index
 {
 	return x->strings ? x->strings + q->text[text] : "";
 }
+
+/*
+ * index_kept.c: the index of the segment that grows, which has no file yet, from one query to the
+ * next; only what was appended is scanned. For one thread.
+ */
+struct index_kept *index_kept_new(void); /* NULL without memory */
+struct index_kept *index_kept_free(struct index_kept *k);
+/* The index of a segment of @st; *ret is valid until the next call. 0 or -ENOMEM. */
+int index_kept_open(struct index_kept *k, int fd, const struct stat *st, struct index *ret);
 
 /* index_write.c. Write a segment's index, and an hour's sums. 0 or -errno; -EINTR after
  * store_hurry(). */

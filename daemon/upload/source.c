@@ -74,7 +74,7 @@ int source_list(struct source *s, uint64_t from, uint64_t to, struct source_proc
 	int r = source_check(s);
 
 	if (r == 0)
-		r = store_processes(s->store, from, to, &known, &n);
+		r = store_processes_unnamed(s->store, from, to, &known, &n);
 	if (r < 0)
 		return r;
 	list = calloc((size_t)n + 1, sizeof(*list));

@@ -393,6 +393,71 @@ static void a_reader_gets_windows_one_by_one_and_each_once(void **state)
 	store_free(s);
 }
 
+/* Asks a reader that has asked before, and one that has not. */
+static void ask_both(struct store *old)
+{
+	struct store_process *a, *b;
+	struct store *new;
+	uint32_t n, n_new;
+
+	assert_int_equal(store_open(dir, &new), 0);
+	assert_int_equal(store_processes_unnamed(old, 0, UINT64_MAX, &a, &n), 0);
+	assert_int_equal(store_processes_unnamed(new, 0, UINT64_MAX, &b, &n_new), 0);
+	assert_int_equal(n, n_new);
+	assert_memory_equal(a, b, n * sizeof(*a));
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t last[2][3] = { { 0 } };
+
+		assert_int_equal(
+			store_each_window(old, a[i].pid, 7, 0, UINT64_MAX, collect, last[0]), 0);
+		assert_int_equal(
+			store_each_window(new, a[i].pid, 7, 0, UINT64_MAX, collect, last[1]), 0);
+		assert_memory_equal(last[0], last[1], sizeof(last[0]));
+		assert_int_equal(last[0][1], a[i].windows);
+	}
+	store_processes_free(a, n);
+	store_processes_free(b, n);
+	store_free(new);
+}
+
+/* Cuts bytes off the segment's end, as after a failed write. */
+static void cut_segment(off_t bytes)
+{
+	char name[STORE_NAME_SIZE], path[128];
+	struct stat st;
+
+	store_file_name(STORE_SEGMENT, t0 / HOUR_NS * PARTS_MAX, name);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(truncate(path, st.st_size - bytes), 0);
+}
+
+static void a_reader_that_keeps_an_index_finds_what_a_new_one_finds(void **state)
+{
+	static const uint32_t windows[] = {
+		3, 4, 1, 5, 50, 2, 51, 6, 7, 0, 8
+	}; /* of one segment */
+	struct store *s = opened(), *reader;
+
+	(void)state;
+	assert_int_equal(store_open(dir, &reader), 0);
+	ask_both(reader);
+	for (size_t i = 0; i < ARRAY_SIZE(windows); i++) {
+		append(s, windows[i]);
+		ask_both(reader);
+		if (i % 4 != 2)
+			continue;
+		store_free(s);
+		cut_segment(i == 2 ? 1 : 200);
+		ask_both(reader);
+		s = opened();
+		append(s, 20 + (uint32_t)i); /* about as long as what was cut away */
+		ask_both(reader);
+	}
+	store_free(reader);
+	store_free(s);
+}
+
 static void the_processes_are_listed_with_what_there_is_of_them(void **state)
 {
 	struct store_process *list;
@@ -443,6 +508,8 @@ int main(void)
 			tear_down),
 		cmocka_unit_test_setup_teardown(a_reader_gets_windows_one_by_one_and_each_once,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_reader_that_keeps_an_index_finds_what_a_new_one_finds, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_processes_are_listed_with_what_there_is_of_them,
 						set_up, tear_down),
 	};
