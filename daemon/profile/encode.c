@@ -13,6 +13,7 @@
 
 #define MAGIC	    "KPRF"
 #define VERSION	    5
+#define VARINT_MAX  10 /* bytes */
 #define VERSION_IDS 6 /* with trace ids; earlier daemons skip such a window (store/record.c) */
 /* A version that nobody can choose to avoid needs a new version of segments too (store/record.c).
  */
@@ -24,34 +25,43 @@ struct out {
 	bool failed;
 };
 
+/* Makes room for @len more bytes; false = no memory, now or before. */
+static bool encode_has_room(struct out *o, size_t len)
+{
+	size_t cap = 2 * o->cap + len + 4096;
+	uint8_t *p;
+
+	if (o->len + len <= o->cap)
+		return !o->failed;
+	p = o->failed ? NULL : realloc(o->p, cap);
+	if (!p) {
+		o->failed = true;
+		return false;
+	}
+	o->p = p;
+	o->cap = cap;
+	return true;
+}
+
 static void put_bytes(struct out *o, const void *data, size_t len)
 {
-	if (o->failed)
+	if (!encode_has_room(o, len))
 		return;
-	if (o->len + len > o->cap) {
-		size_t cap = 2 * o->cap + len + 4096;
-		uint8_t *p = realloc(o->p, cap);
-
-		if (!p) {
-			o->failed = true;
-			return;
-		}
-		o->p = p;
-		o->cap = cap;
-	}
 	memcpy(o->p + o->len, data, len);
 	o->len += len;
 }
 
 static void profile_encode_put(struct out *o, uint64_t v)
 {
-	uint8_t buf[10];
-	size_t n = 0;
+	uint8_t *p;
 
+	if (!encode_has_room(o, VARINT_MAX))
+		return;
+	p = o->p + o->len;
 	for (; v >= 0x80; v >>= 7)
-		buf[n++] = (uint8_t)v | 0x80;
-	buf[n++] = (uint8_t)v;
-	put_bytes(o, buf, n);
+		*p++ = (uint8_t)v | 0x80;
+	*p++ = (uint8_t)v;
+	o->len = (size_t)(p - o->p);
 }
 
 static void profile_encode_put_losses(struct out *o, const struct profile_losses *l)

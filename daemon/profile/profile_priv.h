@@ -11,8 +11,14 @@
 #define PROFILE_SPARE	   4096u
 #define PROFILE_STRING_MAX 8000u /* bytes; longer strings are cut */
 
+/* A slot holds a position + 1 (0 = it is empty) and, above that, bits of the entry's hash: another
+ * entry's slot is passed over without a look at the entry, which is rarely in the CPU's cache. */
+#define PROFILE_SLOT_BITS 22
+_Static_assert(PROFILE_NODES_MAX < 1u << PROFILE_SLOT_BITS, "a position + 1 fits");
+_Static_assert(PROFILE_ROWS_MAX < 1u << PROFILE_SLOT_BITS, "a position + 1 fits");
+
 struct profile_set {
-	uint32_t *slots; /* position + 1; 0 = empty */
+	uint32_t *slots;
 	uint32_t size; /* power of two, 0 at first */
 };
 

@@ -189,6 +189,23 @@ static bool profile_table_reserve(struct profile *p, void **array, uint32_t *cap
 	return true;
 }
 
+/* The slot of entry @i; see PROFILE_SLOT_BITS. */
+static uint32_t profile_slot(uint32_t hash, uint32_t i)
+{
+	return (hash & ~((1u << PROFILE_SLOT_BITS) - 1)) | (i + 1);
+}
+
+static uint32_t profile_slot_entry(uint32_t slot)
+{
+	return (slot & ((1u << PROFILE_SLOT_BITS) - 1)) - 1;
+}
+
+/* May the entry of @slot have this hash? */
+static bool profile_slot_fits(uint32_t slot, uint32_t hash)
+{
+	return (slot ^ hash) >> PROFILE_SLOT_BITS == 0;
+}
+
 typedef uint32_t hash_of_fn(const struct profile *p, uint32_t i);
 
 /* Makes slots for @most entries in @s; @hash_of hashes the @n entries that it has. */
@@ -207,11 +224,11 @@ static bool set_reserve(struct profile *p, struct profile_set *s, uint32_t n, ui
 		return false;
 	p->index->bytes += (size - s->size) * sizeof(*slots);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = hash_of(p, i) & (size - 1);
+		uint32_t hash = hash_of(p, i), at = hash & (size - 1);
 
 		while (slots[at])
 			at = (at + 1) & (size - 1);
-		slots[at] = i + 1;
+		slots[at] = profile_slot(hash, i);
 	}
 	free(s->slots);
 	s->slots = slots;
@@ -233,7 +250,7 @@ static void set_add(struct profile_set *s, uint32_t hash, uint32_t i)
 		return; /* the profile is being decoded */
 	while (s->slots[at])
 		at = (at + 1) & (s->size - 1);
-	s->slots[at] = i + 1;
+	s->slots[at] = profile_slot(hash, i);
 }
 
 /* ---- life cycle ------------------------------------------------------------------------------ */
@@ -311,8 +328,8 @@ void profile_tables_deinit(struct profile *p)
 #define RETURN_IF_FOUND(set, hash, i, same)                                               \
 	for (uint32_t at_ = (hash) & ((set)->size - 1); (set)->size && (set)->slots[at_]; \
 	     at_ = (at_ + 1) & ((set)->size - 1)) {                                       \
-		uint32_t i = (set)->slots[at_] - 1;                                       \
-		if (same)                                                                 \
+		uint32_t slot_ = (set)->slots[at_], i = profile_slot_entry(slot_);        \
+		if (profile_slot_fits(slot_, hash) && (same))                             \
 			return i;                                                         \
 	}
 
@@ -580,8 +597,9 @@ bool profile_index_frames(struct profile *p)
 		uint32_t at = hash_of_frame(p, i) & (set->size - 1);
 
 		for (; set->slots[at]; at = (at + 1) & (set->size - 1))
-			distinct &= set->slots[at] == i + 1 ||
-				    !same_frame(&p->frames[i], &p->frames[set->slots[at] - 1]);
+			distinct &= profile_slot_entry(set->slots[at]) == i ||
+				    !same_frame(&p->frames[i],
+						&p->frames[profile_slot_entry(set->slots[at])]);
 	}
 	return distinct;
 }

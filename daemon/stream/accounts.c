@@ -165,6 +165,11 @@ void stream_counts(const struct stream *s, struct stream_counts *ret)
 		accounts_count(s, e, &ret->of[e]);
 }
 
+const struct wire_ledger *stream_ledger(const struct stream *s)
+{
+	return &s->counts.ledger;
+}
+
 int accounts_begin_session(struct stream *s, struct fault *f)
 {
 	uint64_t bytes = s->counts.bytes, frames = s->counts.frames;

@@ -171,6 +171,8 @@ void stream_hold_back(struct stream *s, bool held_back);
 uint64_t stream_newest_ns(const struct stream *s);
 size_t stream_bytes(const struct stream *s); /* the memory that it takes */
 void stream_counts(const struct stream *s, struct stream_counts *ret);
+/* The last LEDGER, as in stream_counts(); all 0 before the first one. */
+const struct wire_ledger *stream_ledger(const struct stream *s);
 /* Finds a node's caller, 0 at the root. false if @node is 0 or not defined. */
 bool stream_parent(const struct stream *s, uint32_t node, uint32_t *ret_parent);
 /* Likewise, together with the node's own frame. */

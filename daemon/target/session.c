@@ -78,10 +78,10 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 	return (int)wire_end(&w, 1);
 }
 
-static const uint64_t *session_ledger(const struct target *t, struct stream_counts *c)
+/* The counters of the last LEDGER. Called for each sample, so it adds nothing up. */
+static const uint64_t *session_ledger(const struct target *t)
 {
-	target_counts(t, c);
-	return c->ledger.counter;
+	return t->stream ? stream_ledger(t->stream)->counter : t->past.ledger.counter;
 }
 
 static bool session_is_hosted(const uint64_t *counter)
@@ -91,8 +91,7 @@ static bool session_is_hosted(const uint64_t *counter)
 
 uint64_t target_interval_ns(const struct target *t)
 {
-	struct stream_counts c;
-	const uint64_t *counter = session_ledger(t, &c);
+	const uint64_t *counter = session_ledger(t);
 	uint64_t said = counter[WIRE_COUNTER_INTERVAL_NS];
 	struct timespec tick = { 0, 0 };
 
@@ -107,12 +106,11 @@ uint64_t target_interval_ns(const struct target *t)
 uint64_t target_interval(const struct target *t, enum wire_event event)
 {
 	const struct config *c = t->priv->table->config;
-	struct stream_counts counts;
 	uint64_t in_force;
 
 	switch (event) {
 	case WIRE_EVENT_LOCK: /* the agent's budget may have raised it */
-		in_force = session_ledger(t, &counts)[WIRE_COUNTER_LOCK_MIN_NS];
+		in_force = session_ledger(t)[WIRE_COUNTER_LOCK_MIN_NS];
 		return in_force ? in_force : c->lock_min_ns;
 	case WIRE_EVENT_ALLOC:
 		return t->wanted_alloc_interval ? t->wanted_alloc_interval : c->alloc_interval;
@@ -128,8 +126,7 @@ uint64_t target_interval(const struct target *t, enum wire_event event)
 
 unsigned target_events(const struct target *t)
 {
-	struct stream_counts c;
-	uint64_t said = session_ledger(t, &c)[WIRE_COUNTER_EVENTS];
+	uint64_t said = session_ledger(t)[WIRE_COUNTER_EVENTS];
 
 	if (t->state != TARGET_STREAMING)
 		return 0;
@@ -140,15 +137,12 @@ unsigned target_events(const struct target *t)
 
 const char *target_engine(const struct target *t)
 {
-	struct stream_counts c;
-
-	return session_is_hosted(session_ledger(t, &c)) ? "host" : t->engine;
+	return session_is_hosted(session_ledger(t)) ? "host" : t->engine;
 }
 
 const char *target_engine_note(const struct target *t)
 {
-	struct stream_counts c;
-	const uint64_t *counter = session_ledger(t, &c);
+	const uint64_t *counter = session_ledger(t);
 	bool samples = counter[WIRE_COUNTER_EVENTS] & 1u << WIRE_EVENT_CPU;
 
 	/* before the first LEDGER, and while no CPU time is sampled, the engine is unknown */
