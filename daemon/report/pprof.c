@@ -110,6 +110,8 @@ struct writer {
 	int64_t comments[2 * WIRE_EVENT_COUNT];
 	char comment_texts[WIRE_EVENT_COUNT][3 * REPORT_TEXT_MAX];
 	uint64_t *mappings; /* by the module's string: id of its mapping */
+	uint8_t *samples; /* encoded */
+	size_t samples_len, samples_cap;
 };
 
 static Pprof__ValueType *value_type(struct writer *w, int64_t type, int64_t unit)
@@ -122,19 +124,6 @@ static Pprof__ValueType *value_type(struct writer *w, int64_t type, int64_t unit
 		v->unit = unit;
 	}
 	return v;
-}
-
-static Pprof__Label *pprof_label(struct writer *w, int64_t key, int64_t str, int64_t num)
-{
-	Pprof__Label *l = arena_take(&w->arena, sizeof(*l));
-
-	if (l) {
-		pprof__label__init(l);
-		l->key = key;
-		l->str = str;
-		l->num = num;
-	}
-	return l;
 }
 
 static char *pprof_frame_text(struct writer *w, const struct profile_frame *f, bool with_signature)
@@ -331,42 +320,74 @@ static void pprof_put_frames(struct writer *w)
 	put_no_stack(w);
 }
 
-/* Writes two values for each event of the profile; only those of the row's event are not 0. */
-static bool put_values(struct writer *w, Pprof__Sample *s, const struct profile_row *r)
-{
-	unsigned before = w->events & ((1u << r->event) - 1);
-	size_t at = 2 * (size_t)__builtin_popcount(before);
+/* ---- samples --------------------------------------------------------------------------------
+ *
+ * Samples are most of a profile, so their bytes are written as they are, in the encoding of
+ * pprof.proto, without a message in memory for each of them and their labels.
+ */
 
-	s->n_value = 2 * (size_t)__builtin_popcount(w->events);
-	s->value = arena_take(&w->arena, s->n_value * sizeof(int64_t));
-	if (!s->value)
-		return false;
-	s->value[at] = (int64_t)r->samples;
-	s->value[at + 1] = (int64_t)r->weight;
-	return true;
+#define PPROF_TAG(field, type) ((uint8_t)((field) << 3 | (type)))
+#define PPROF_VARINT	       0
+#define PPROF_BYTES	       2
+#define VARINT_MAX	       10 /* bytes */
+#define LABEL_MAX	       (2 + 3 * (1 + VARINT_MAX)) /* bytes */
+
+static uint8_t *pprof_put_varint(uint8_t *p, uint64_t v)
+{
+	for (; v >= 0x80; v >>= 7)
+		*p++ = (uint8_t)v | 0x80;
+	*p++ = (uint8_t)v;
+	return p;
 }
 
-static void pprof_put_labels(struct writer *w, Pprof__Sample *s, const struct profile_row *r)
+static size_t pprof_varint_size(uint64_t v)
+{
+	return v ? (size_t)(63 - __builtin_clzll(v)) / 7 + 1 : 1;
+}
+
+/* A field of a message, left out if it is 0. */
+static uint8_t *pprof_put_field(uint8_t *p, unsigned field, int64_t v)
+{
+	if (!v)
+		return p;
+	*p++ = PPROF_TAG(field, PPROF_VARINT);
+	return pprof_put_varint(p, (uint64_t)v);
+}
+
+static uint8_t *pprof_put_label(uint8_t *p, int64_t key, int64_t str, int64_t num)
+{
+	uint8_t *begin = p;
+
+	p += 2;
+	p = pprof_put_field(p, 1, key);
+	p = pprof_put_field(p, 2, str);
+	p = pprof_put_field(p, 3, num);
+	begin[0] = PPROF_TAG(3, PPROF_BYTES);
+	begin[1] = (uint8_t)(p - begin - 2);
+	_Static_assert(LABEL_MAX < 0x80, "a length of one byte");
+	return p;
+}
+
+static uint8_t *pprof_put_labels(const struct writer *w, uint8_t *to, const struct profile_row *r)
 {
 	const struct profile *p = w->p;
 	const struct profile_thread *t = &p->threads[r->thread];
 	const struct profile_process *q = &p->processes[t->process];
 
-	s->label[s->n_label++] = pprof_label(w, S_THREAD, S_FIXED + t->name, 0);
+	to = pprof_put_label(to, S_THREAD, S_FIXED + (int64_t)t->name, 0);
 	if (t->tid < WIRE_VIRTUAL_TID)
-		s->label[s->n_label++] = pprof_label(w, S_TID, 0, t->tid);
+		to = pprof_put_label(to, S_TID, 0, t->tid);
 	else if (t->tid >
 		 WIRE_VIRTUAL_TID) /* unless it is the entry of all unnamed virtual threads */
-		s->label[s->n_label++] = pprof_label(w, S_VIRTUAL_ID, 0, t->tid - WIRE_VIRTUAL_TID);
-	s->label[s->n_label++] = pprof_label(w, S_PID, 0, q->pid);
-	s->label[s->n_label++] = pprof_label(w, S_PROCESS, S_FIXED + q->name, 0);
+		to = pprof_put_label(to, S_VIRTUAL_ID, 0, t->tid - WIRE_VIRTUAL_TID);
+	to = pprof_put_label(to, S_PID, 0, q->pid);
+	to = pprof_put_label(to, S_PROCESS, S_FIXED + (int64_t)q->name, 0);
 	if (r->node) /* the leaf's kind: for `go tool pprof -tags` and -tagfocus kind=interpreted */
-		s->label[s->n_label++] = pprof_label(
-			w, S_KIND, S_KINDS + p->frames[p->nodes[r->node].frame].kind, 0);
+		to = pprof_put_label(to, S_KIND, S_KINDS + p->frames[p->nodes[r->node].frame].kind,
+				     0);
 	if (r->event == WIRE_EVENT_LOCK)
-		s->label[s->n_label++] = pprof_label(w, S_WAIT, S_WAITS + r->wait, 0);
-	if (r->idle)
-		s->label[s->n_label++] = pprof_label(w, S_IDLE, 0, 1);
+		to = pprof_put_label(to, S_WAIT, S_WAITS + r->wait, 0);
+	return r->idle ? pprof_put_label(to, S_IDLE, 0, 1) : to;
 }
 
 static bool pprof_is_hex(const char *s, size_t n)
@@ -377,44 +398,89 @@ static bool pprof_is_hex(const char *s, size_t n)
 /* Adds the trace ids as labels. If labels of samples are left out only span_id is added: Pyroscope
  * recognizes it by its 16 hex digits and makes no series of it, whereas older versions make one for
  * each trace_id. */
-static void pprof_put_ids(struct writer *w, Pprof__Sample *s, const struct profile_row *r)
+static uint8_t *pprof_put_ids(const struct writer *w, uint8_t *to, const struct profile_row *r)
 {
 	const struct profile_span *span = r->span ? &w->p->spans[r->span - 1] : NULL;
 
 	if (!span)
-		return;
+		return to;
 	if (!w->no_labels)
-		s->label[s->n_label++] =
-			pprof_label(w, S_TRACE_ID, S_FIXED + (int64_t)span->trace_id, 0);
+		to = pprof_put_label(to, S_TRACE_ID, S_FIXED + (int64_t)span->trace_id, 0);
 	if (span->span_id &&
 	    (!w->no_labels || pprof_is_hex(w->p->strings[span->span_id], SPAN_ID_CHARS)))
-		s->label[s->n_label++] =
-			pprof_label(w, S_SPAN_ID, S_FIXED + (int64_t)span->span_id, 0);
+		to = pprof_put_label(to, S_SPAN_ID, S_FIXED + (int64_t)span->span_id, 0);
+	return to;
 }
 
-static Pprof__Sample *report_pprof_sample(struct writer *w, const struct profile_row *r)
+/* Writes two values for each event of the profile; only those of the row's event are not 0. */
+static uint8_t *pprof_put_values(const struct writer *w, uint8_t *to, const struct profile_row *r)
 {
-	const struct profile *p = w->p;
-	Pprof__Sample *s = arena_take(&w->arena, sizeof(*s));
-	size_t depth = 0;
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++) {
+		if (!(w->events & 1u << e))
+			continue;
+		to = pprof_put_varint(to, e == r->event ? r->samples : 0);
+		to = pprof_put_varint(to, e == r->event ? r->weight : 0);
+	}
+	return to;
+}
 
-	for (uint32_t node = r->node; node; node = p->nodes[node].parent)
-		depth++;
-	if (!s)
+/* Writes the locations of a stack, leaf first. */
+static uint8_t *pprof_put_stack(const struct profile *p, uint8_t *to, uint32_t leaf)
+{
+	for (uint32_t node = leaf; node; node = p->nodes[node].parent)
+		to = pprof_put_varint(to, (uint64_t)p->nodes[node].frame + 1);
+	return leaf ? to : pprof_put_varint(to, (uint64_t)p->n_frames + 1);
+}
+
+static size_t pprof_stack_size(const struct profile *p, uint32_t leaf)
+{
+	size_t len = leaf ? 0 : pprof_varint_size((uint64_t)p->n_frames + 1);
+
+	for (uint32_t node = leaf; node; node = p->nodes[node].parent)
+		len += pprof_varint_size((uint64_t)p->nodes[node].frame + 1);
+	return len;
+}
+
+/* Room for @len more bytes of samples; NULL = no memory. */
+static uint8_t *pprof_samples_room(struct writer *w, size_t len)
+{
+	size_t cap = 2 * w->samples_cap + len + 65536;
+	uint8_t *p;
+
+	if (len <= w->samples_cap - w->samples_len)
+		return w->samples + w->samples_len;
+	p = realloc(w->samples, cap);
+	if (!p)
 		return NULL;
-	pprof__sample__init(s);
-	s->location_id = arena_take(&w->arena, (depth + 1) * sizeof(uint64_t));
-	s->label = arena_take(&w->arena, LABELS_MAX * sizeof(void *));
-	if (!put_values(w, s, r) || w->arena.failed)
-		return NULL;
-	for (uint32_t node = r->node; node; node = p->nodes[node].parent)
-		s->location_id[s->n_location_id++] = p->nodes[node].frame + 1;
-	if (depth == 0)
-		s->location_id[s->n_location_id++] = p->n_frames + 1;
-	if (!w->no_labels)
-		pprof_put_labels(w, s, r);
-	pprof_put_ids(w, s, r);
-	return s;
+	w->samples = p;
+	w->samples_cap = cap;
+	return p + w->samples_len;
+}
+
+static bool report_pprof_sample(struct writer *w, const struct profile_row *r)
+{
+	uint8_t values[2 * WIRE_EVENT_COUNT * VARINT_MAX], labels[LABELS_MAX * LABEL_MAX], *end, *p;
+	size_t stack_len = pprof_stack_size(w->p, r->node), values_len, labels_len, len;
+
+	values_len = (size_t)(pprof_put_values(w, values, r) - values);
+	end = w->no_labels ? labels : pprof_put_labels(w, labels, r);
+	labels_len = (size_t)(pprof_put_ids(w, end, r) - labels);
+	len = 1 + pprof_varint_size(stack_len) + stack_len + 1 + pprof_varint_size(values_len) +
+	      values_len + labels_len;
+	p = pprof_samples_room(w, 1 + VARINT_MAX + len);
+	if (!p)
+		return false;
+	*p++ = PPROF_TAG(2, PPROF_BYTES);
+	p = pprof_put_varint(p, len);
+	*p++ = PPROF_TAG(1, PPROF_BYTES);
+	p = pprof_put_varint(p, stack_len);
+	p = pprof_put_stack(w->p, p, r->node);
+	*p++ = PPROF_TAG(2, PPROF_BYTES);
+	p = pprof_put_varint(p, values_len);
+	memcpy(p, values, values_len);
+	memcpy(p + values_len, labels, labels_len);
+	w->samples_len = (size_t)(p + values_len + labels_len - w->samples);
+	return true;
 }
 
 static int pprof_gzip(const uint8_t *in, size_t len, char **ret, size_t *ret_len)
@@ -470,6 +536,30 @@ static void put_types(struct writer *w)
 	w->out.duration_nanos = (int64_t)(p->end_real_ns - p->begin_real_ns);
 }
 
+/* Packs the profile, in the order of its fields: types, samples, the rest. */
+static int pprof_pack(struct writer *w, uint8_t **ret, size_t *ret_len)
+{
+	Pprof__Profile types = PPROF__PROFILE__INIT;
+	size_t types_len, rest_len;
+	uint8_t *p;
+
+	types.n_sample_type = w->out.n_sample_type;
+	types.sample_type = w->out.sample_type;
+	w->out.n_sample_type = 0;
+	types_len = pprof__profile__get_packed_size(&types);
+	rest_len = pprof__profile__get_packed_size(&w->out);
+	p = malloc(types_len + w->samples_len + rest_len + 1);
+	if (!p)
+		return -ENOMEM;
+	pprof__profile__pack(&types, p);
+	if (w->samples_len)
+		memcpy(p + types_len, w->samples, w->samples_len);
+	pprof__profile__pack(&w->out, p + types_len + w->samples_len);
+	*ret = p;
+	*ret_len = types_len + w->samples_len + rest_len;
+	return 0;
+}
+
 int write_pprof(const struct profile *p, const struct report_options *o, char **ret,
 		size_t *ret_len)
 {
@@ -477,25 +567,21 @@ int write_pprof(const struct profile *p, const struct report_options *o, char **
 		.p = p, .annotate = o->annotate, .no_labels = o->no_labels, .events = o->events
 	};
 	uint8_t *bytes = NULL;
+	bool ok = true;
 	size_t len;
 	int r = -ENOMEM;
 
 	pprof__profile__init(&w.out);
 	pprof_put_frames(&w);
 	put_types(&w);
-	w.out.n_sample = p->n_rows;
-	w.out.sample = arena_take(&w.arena, (p->n_rows + 1) * sizeof(void *));
-	for (uint32_t i = 0; i < p->n_rows && !w.arena.failed; i++)
-		w.out.sample[i] = report_pprof_sample(&w, &p->rows[i]);
-	if (!w.arena.failed) {
-		len = pprof__profile__get_packed_size(&w.out);
-		bytes = malloc(len + 1);
-		if (bytes) {
-			pprof__profile__pack(&w.out, bytes);
-			r = pprof_gzip(bytes, len, ret, ret_len);
-		}
-	}
-	free(bytes);
+	for (uint32_t i = 0; i < p->n_rows && ok; i++)
+		ok = report_pprof_sample(&w, &p->rows[i]);
+	if (ok && !w.arena.failed)
+		r = pprof_pack(&w, &bytes, &len);
+	free(w.samples);
 	arena_free(&w.arena);
+	if (r == 0)
+		r = pprof_gzip(bytes, len, ret, ret_len);
+	free(bytes);
 	return r;
 }
