@@ -33,19 +33,35 @@ static int memory_largest(const struct memory_use *uses, unsigned n, const uint6
 	return most;
 }
 
+static size_t memory_sum(const struct memory_use *uses, unsigned n)
+{
+	size_t own = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		own += uses[i].bytes;
+	return own;
+}
+
+/* The usual case: so little is taken that memory_over() finds no target, whosever they are. */
+static bool memory_is_ample(const struct memory_use *uses, unsigned n, size_t shared, size_t limit)
+{
+	size_t sum = shared < limit / 2 ? shared : limit / 2;
+	int one = memory_largest(uses, n, NULL);
+
+	return one < 0 || (uses[one].bytes <= limit / 4 && sum + memory_sum(uses, n) <= limit / 2);
+}
+
 int memory_over(const struct memory_use *uses, unsigned n, size_t shared, size_t limit)
 {
-	size_t sum = shared < limit / 2 ? shared : limit / 2, own = 0, most = 0;
+	size_t own = memory_sum(uses, n), most = 0;
+	size_t sum = (shared < limit / 2 ? shared : limit / 2) + own;
 	uint64_t tenant = 0;
 	int one = memory_largest(uses, n, NULL);
 
-	if (one < 0 || uses[one].bytes > limit / 4)
+	if (memory_is_ample(uses, n, shared, limit))
+		return -1;
+	if (uses[one].bytes > limit / 4)
 		return one;
-	for (unsigned i = 0; i < n; i++)
-		own += uses[i].bytes;
-	sum += own;
-	if (sum <= limit / 2)
-		return -1; /* the usual case: below the limit nothing needs to be compared */
 	for (unsigned i = 0; i < n; i++) {
 		size_t bytes = bytes_of_tenant(uses, n, uses[i].tenant);
 
@@ -95,20 +111,26 @@ void host_check_memory(struct host *h)
 {
 	static struct memory_use uses[TARGETS_MAX + NAMED_MAX];
 	static struct target *of[TARGETS_MAX + NAMED_MAX];
+	size_t shared = live_bytes(h->live) + timelines_bytes(h->timelines);
 	unsigned n = 0;
 	int over;
 
 	for (struct target *t = targets_next(h->targets, NULL); t && n < ARRAY_SIZE(uses);
 	     t = targets_next(h->targets, t)) {
-		char tenant[TENANT_SIZE];
 		size_t bytes = memory_bytes_of(t);
 
 		if (!bytes)
 			continue;
 		uses[n].bytes = bytes;
-		uses[n].tenant =
-			tenant_number(tenant_name(tenant, t->jvm.container_id, t->jvm.uid));
 		of[n++] = t;
+	}
+	if (memory_is_ample(uses, n, shared, h->config->memory_bytes))
+		return;
+	for (unsigned i = 0; i < n; i++) {
+		const struct jvm *jvm = &of[i]->jvm;
+		char tenant[TENANT_SIZE];
+
+		uses[i].tenant = tenant_number(tenant_name(tenant, jvm->container_id, jvm->uid));
 	}
 	for (int i = 0; i < ENDED_AT_ONCE; i++) {
 		over = memory_over(uses, n, live_bytes(h->live) + timelines_bytes(h->timelines),
