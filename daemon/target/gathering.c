@@ -5,7 +5,7 @@
 
 /* ms between two reads while receivers gather. Agents write every 100 ms, and what they write in
  * this time becomes one message. With 50 JVMs of 100 samples a second each 150 ms save a quarter of
- * the daemon's CPU time, and 300 ms another tenth. */
+ * the daemon's CPU time, and 300 ms half of the time of the receivers. */
 #define GATHER_MS      150
 #define GATHER_LONG_MS 300
 /* A JVM with so many messages in a second is busy. If an agent always has samples its receiver
