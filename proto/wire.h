@@ -479,6 +479,7 @@ struct wire_fault {
 #define WIRE_TRACE_OTEL	      1u
 #define WIRE_TRACE_SKYWALKING 2u
 #define WIRE_TRACE_BRAVE      4u
+#define WIRE_TRACE_PUBLISHED  8u /* contexts in thread-local storage: agent/trace/trace_tls.h */
 
 struct wire_start {
 	uint64_t protocol;

@@ -15,6 +15,7 @@
 #include "agent/hotspot/oop.h"
 #include "agent/hotspot/virtual_price.h"
 #include "agent/trace/trace_priv.h"
+#include "agent/trace/trace_tls.h"
 
 /* time between two searches, while no tracer is known */
 #define SEARCH_NS (NS_PER_S / 2)
@@ -49,7 +50,7 @@ static void trace_add_local(struct trace_locals *l, uint32_t hash)
 		return;
 	l->hash[l->n] = hash;
 	__atomic_store_n(&l->n, l->n + 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&trace_sig.on, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_or(&trace_sig.on, TRACE_ON_HEAP, __ATOMIC_RELEASE);
 }
 
 static void trace_check_entry(JNIEnv *env, jobject entry)
@@ -112,10 +113,11 @@ uint64_t trace_tick(uint64_t now_ns, trace_virtual_fn *virtual_threads)
 	bool wanted = __atomic_load_n(&trace_sig.wanted, __ATOMIC_ACQUIRE);
 	uint64_t began_ns, took_ns, least_ns;
 
+	took_ns = trace_tls_tick(now_ns);
 	if (!trace.usable || now_ns < trace.not_before_ns || (!wanted && now_ns < trace.next_ns))
-		return 0;
+		return took_ns;
 	__atomic_store_n(&trace_sig.wanted, 0, __ATOMIC_RELEASE);
-	began_ns = thread_cpu_ns(0);
+	began_ns = thread_cpu_ns(0) - took_ns;
 	(void)guard_begin_sig(&nothing_blocked);
 	trace_learn_sweep(agent.env);
 	jni_threads_each(trace_on_thread, NULL);
@@ -126,7 +128,7 @@ uint64_t trace_tick(uint64_t now_ns, trace_virtual_fn *virtual_threads)
 	took_ns = thread_cpu_ns(0) - began_ns;
 	least_ns = took_ns * WANTED_SHARE;
 	trace.not_before_ns = now_ns + (least_ns > WANTED_NS ? least_ns : WANTED_NS);
-	least_ns = trace_sig.on ? AGAIN_NS : SEARCH_NS;
+	least_ns = trace_sig.on & TRACE_ON_HEAP ? AGAIN_NS : SEARCH_NS;
 	trace.next_ns = now_ns + (took_ns * SHARE > least_ns ? took_ns * SHARE : least_ns);
 	return took_ns;
 }
@@ -167,7 +169,7 @@ static void trace_take_keys(struct wire_str keys)
 
 static void trace_forget(void)
 {
-	__atomic_store_n(&trace_sig.on, 0, __ATOMIC_SEQ_CST);
+	__atomic_fetch_and(&trace_sig.on, ~TRACE_ON_HEAP, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&trace_sig.tracers.n, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&trace_sig.mdc.n, 0, __ATOMIC_SEQ_CST);
 	if (agent.env)
@@ -205,7 +207,8 @@ void trace_begin(const struct wire_start *start)
 	trace_wanted.skywalking = start->trace & WIRE_TRACE_SKYWALKING;
 	trace_wanted.brave = start->trace & WIRE_TRACE_BRAVE;
 	trace_wanted.mdc = start->mdc_keys.len;
-	if (!start->trace && !start->mdc_keys.len)
+	trace_tls_begin(vm_known_sig && start->trace & WIRE_TRACE_PUBLISHED);
+	if (!(start->trace & ~(uint64_t)WIRE_TRACE_PUBLISHED) && !start->mdc_keys.len)
 		return;
 	if (vm_known_sig && agent.env && trace_jdk_find(agent.env, &missing)) {
 		trace_take_keys(start->mdc_keys);
@@ -219,6 +222,7 @@ void trace_begin(const struct wire_start *start)
 
 void trace_end(void)
 {
+	trace_tls_begin(false);
 	trace.usable = false;
 	trace_forget();
 }

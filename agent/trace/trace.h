@@ -9,6 +9,9 @@
  * no collector changes, and the offsets of the ids in the tracer's classes. From then on handlers
  * read the ids by loads that may fail, and check the class of each object on the way: if a
  * reference cannot be followed, the sample gets no id, never a wrong one.
+ *
+ * Where that gives no ids, those count that a thread publishes itself, in thread-local storage
+ * (trace_tls.h).
  */
 #pragma once
 

@@ -1,11 +1,15 @@
 /*
  * Shared by the room's files: trace_sig.c (from the thread to the value of its ThreadLocal),
  * trace_kinds_sig.c (from the value to the ids), trace_jdk.c (fields and classes of the JDK),
- * trace_learn.c (classes of tracers), trace.c (when to search, and in which threads).
+ * trace_learn.c (classes of tracers), trace.c (when to search, and in which threads). What is
+ * published in thread-local storage needs none of this: trace_tls.h.
  */
 #pragma once
 
 #include "agent/trace/trace.h"
+
+#define TRACE_ON_HEAP 1u /* some ThreadLocal */
+#define TRACE_ON_TLS  2u /* some library that publishes contexts: trace_tls.h */
 
 /* entries of each table: several class loaders may each have a tracer of their own */
 #define TRACE_SLOTS	16u
@@ -42,7 +46,7 @@ struct trace_locals {
 };
 
 struct trace_layout {
-	uint32_t on; /* 1 = some ThreadLocal is known; handlers check this first */
+	uint32_t on; /* TRACE_ON_x: what is known; handlers check this first */
 	uint32_t wanted; /* 1 = a handler met an unknown class, so a search is needed */
 	/* MDCs come second: they repeat a tracer's ids, sometimes only a part */
 	struct trace_locals tracers, mdc;

@@ -9,6 +9,7 @@
 #include "agent/hotspot/object_header.h"
 #include "agent/hotspot/oop.h"
 #include "agent/trace/trace_priv.h"
+#include "agent/trace/trace_tls.h"
 
 #define PROBES_MAX 64u
 #define TABLE_MAX  65536u
@@ -189,11 +190,17 @@ static uint32_t trace_read_sig(uint64_t java_thread, char *text)
 
 void trace_into_sig(uint64_t java_thread, struct ring_sample *head, char *text)
 {
-	if (!__atomic_load_n(&trace_sig.on, __ATOMIC_ACQUIRE))
+	uint32_t on = __atomic_load_n(&trace_sig.on, __ATOMIC_ACQUIRE), bytes = 0;
+
+	if (!on)
 		return;
 	if (!java_thread)
 		java_thread = java_thread_address_sig();
 	head->context = text;
-	if (java_thread)
-		head->context_bytes = (uint16_t)trace_read_sig(java_thread, text);
+	/* the heap first: it is right for virtual threads too */
+	if (java_thread && on & TRACE_ON_HEAP)
+		bytes = trace_read_sig(java_thread, text);
+	if (!bytes && on & TRACE_ON_TLS)
+		bytes = trace_tls_read_sig(java_thread, text);
+	head->context_bytes = (uint16_t)bytes;
 }

@@ -52,7 +52,7 @@ static const struct usage_row options[] = {
 	OPTION_FLAG(
 		0, "trace-ids", struct record_words, a.trace_ids,
 		".pb.gz, .json, .jfr, .otlp: keep the trace and span ids of tracers (OpenTelemetry, "
-		"SkyWalking, Brave, an MDC) with every event"),
+		"SkyWalking, Brave, an MDC, or published by threads) with every event"),
 	OPTION_FLAG(
 		0, "annotate", struct record_words, a.annotate,
 		".collapsed, .pb.gz: add to each name how the frame ran: _[0] interpreted, _[1] "

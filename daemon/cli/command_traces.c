@@ -30,8 +30,8 @@ const struct usage usage_traces = {
 	"Shows the traces that events of the last minutes belong to, the slowest first: SEEN is the time from the "
 	"first to the last of these events, so a trace takes at least that long; ON CPU adds up its samples, "
 	"LOCKS its waits for locks and conditions, OFF CPU its time off the CPU by reason. Trace ids are there where "
-	"OpenTelemetry's agent or SDK, SkyWalking's agent, Brave, or a logging framework's MDC has one "
-	"(`trace` in the settings).\n" CLI_TARGET_ABOUT ".",
+	"OpenTelemetry's agent or SDK, SkyWalking's agent, Brave, or a logging framework's MDC has one, or a "
+	"thread publishes one for profilers (`trace` in the settings).\n" CLI_TARGET_ABOUT ".",
 	options,
 	NULL,
 	"kindling traces 4711\n"

@@ -71,6 +71,7 @@ struct config {
 	char wall_threads[128]; /* events.wall.threads: part of the threads' names; "" = all */
 	bool trace_otel, trace_skywalking,
 		trace_brave; /* trace.otel ...: tracers whose ids are read */
+	bool trace_published; /* trace.published: ids that threads publish for profilers */
 	bool trace_keep; /* trace.keep: history, files and uploads keep the trace ids */
 	char trace_mdc[128]; /* trace.mdc: keys of logging frameworks, separated by commas */
 	bool quiet_attach; /* keep the JVM's own attach warning out of the application's output */

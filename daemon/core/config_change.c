@@ -34,6 +34,7 @@ static const char *const at_once[] = {
 	"trace.otel",
 	"trace.skywalking",
 	"trace.brave",
+	"trace.published",
 	"trace.mdc",
 	"trace.keep",
 	"targets.mode",

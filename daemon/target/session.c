@@ -45,7 +45,8 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 		.wall_threads = { threads, (uint32_t)strlen(threads) },
 		.trace = (c->trace_otel ? WIRE_TRACE_OTEL : 0) |
 			 (c->trace_skywalking ? WIRE_TRACE_SKYWALKING : 0) |
-			 (c->trace_brave ? WIRE_TRACE_BRAVE : 0),
+			 (c->trace_brave ? WIRE_TRACE_BRAVE : 0) |
+			 (c->trace_published ? WIRE_TRACE_PUBLISHED : 0),
 		.mdc_keys = { c->trace_mdc, (uint32_t)strlen(c->trace_mdc) },
 	};
 	const struct targets_ops *ops = &t->priv->table->ops;

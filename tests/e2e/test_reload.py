@@ -35,6 +35,7 @@ SETTINGS = {
     "trace.otel": ("false", NOW),
     "trace.skywalking": ("false", NOW),
     "trace.brave": ("false", NOW),
+    "trace.published": ("false", NOW),
     "trace.mdc": ("[correlation]", NOW),
     "trace.keep": ("true", NOW),
     "quiet_attach": ("false", ATTACH),

@@ -61,7 +61,8 @@ void command(int fd, enum wire_type type, uint64_t session)
 		.wall_interval_ns = opt.wall_interval_ns,
 		.secret = { in.secret, opt.library ? sizeof(in.secret) : 0 },
 		.trace = opt.no_traces ? 0
-				       : WIRE_TRACE_OTEL | WIRE_TRACE_SKYWALKING | WIRE_TRACE_BRAVE,
+				       : WIRE_TRACE_OTEL | WIRE_TRACE_SKYWALKING |
+						 WIRE_TRACE_BRAVE | WIRE_TRACE_PUBLISHED,
 		.mdc_keys = { "trace_id,traceId", opt.no_traces ? 0 : 16 },
 		.wall_threads = { opt.wall_threads,
 				  opt.wall_threads ? (uint32_t)strlen(opt.wall_threads) : 0 },

@@ -1,7 +1,8 @@
 """Trace ids against spans that the stack tells: traces.py MAJOR [--all] [--seconds N] [--virtual N] [--tracer NAME].
 
 TraceKnown's threads enter and leave spans of the real OpenTelemetry SDK, of Brave, or of logback's MDC; which one is
-current stands on their stacks as a method. Each sample is judged: right is the span's trace and span id, or rightly none. Held: of the samples of
+current stands on their stacks as a method. So does what they publish in thread-local storage themselves, by Elastic's library, or by
+tests/harness/publishes.c, copies of which are loaded and unloaded meanwhile. Each sample is judged: right is the span's trace and span id, or rightly none. Held: of the samples of
 CPU time in spans at least 99.9 % are right, and at most one in 100,000 of all has another's ids, while a collector
 that moves objects runs every few ms. Samples before the tracer's classes are known are not judged, nor those of native code during a collection: there must
 be few.
@@ -20,7 +21,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness"), os.path.join(HERE, "..", "bench")]
 import stacks  # noqa: E402
-from kindling import java_home, skip, wait_for  # noqa: E402
+from kindling import BUILD, java_home, skip, wait_for  # noqa: E402
 from locks import Jvm  # noqa: E402
 from session import Session, methods  # noqa: E402
 from walker import check, failures  # noqa: E402
@@ -28,9 +29,14 @@ from walker import check, failures  # noqa: E402
 VERSION = "1.45.0"
 JARS = ["io.opentelemetry:opentelemetry-%s:%s" % (part, VERSION) for part in ("api", "context", "sdk-common", "sdk-trace")]
 JARS += ["io.opentelemetry:opentelemetry-api-incubator:%s-alpha" % VERSION, "io.zipkin.brave:brave:6.0.3",
-         "ch.qos.logback:logback-classic:1.5.12", "ch.qos.logback:logback-core:1.5.12", "org.slf4j:slf4j-api:2.0.16"]
+         "co.elastic.otel:jvmti-access:0.3.1", "ch.qos.logback:logback-classic:1.5.12", "ch.qos.logback:logback-core:1.5.12", "org.slf4j:slf4j-api:2.0.16"]
 SKYWALKING = "org.apache.skywalking:apm-agent:9.3.0"
-MODES = {"17": [("G1", "otel"), ("Shenandoah", "otel"), ("Parallel", "mdc")], "25": [("G1", "otel"), ("Z", "otel"), ("Z", "brave")]}
+MODES = {"17": [("G1", "otel"), ("Shenandoah", "otel"), ("Parallel", "mdc"), ("Parallel", "published"), ("G1", "elastic")],
+         "25": [("G1", "otel"), ("Z", "otel"), ("Z", "brave"), ("G1", "published")]}
+PUBLISHES = os.path.join(BUILD, "tests", "libpublishes_%s.so")
+# how the variable is reached in the library that stays, and in those that go
+WAYS = {"17": ("descriptor", "gnu"), "25": ("gnu", "descriptor")}
+DROPPED = 3  # libraries that went while a thread had a context in them
 ALL = ["G1", "Parallel", "Serial", "Shenandoah", "Z"]
 FLAGS = {"Z": ["-XX:+UseZGC"]}
 APART = ["-XX:CompileCommand=quiet"] + ["-XX:CompileCommand=dontinline,TraceKnown." + m for m in ("work_*", "change", "outside", "some")]
@@ -69,7 +75,7 @@ def program():
     path = [tempfile.mkdtemp(prefix="kindling-traces-"), *jars]
     subprocess.run([java_home("17") + "/bin/javac", "-nowarn", "--release", "8", "-Xlint:-options", "-cp",
                     ":".join([*path, skywalking(path[0])]), "-d", path[0],
-                    os.path.join(HERE, "programs", "TraceKnown.java")], check=True)
+                    *(os.path.join(HERE, "programs", name + ".java") for name in ("TraceKnown", "TracePublished"))], check=True)
     return path
 
 
@@ -100,7 +106,7 @@ class Known(Jvm):
 
 
 def ids(tracer, n):
-    if tracer == "otel":
+    if tracer in ("otel", "published", "elastic"):
         return "%032x" % n, "%016x" % n
     if tracer == "brave":
         return ("%016x" % n) * (1 + n % 2), "%016x" % n
@@ -155,12 +161,19 @@ def run(major, path, mode, seconds, virtual, tracer="otel"):
     flags = FLAGS.get(mode, ["-XX:+Use%sGC" % mode]) + ["-Xmx256m", *APART]
     if tracer == "skywalking":
         flags.append("-javaagent:" + os.path.join(path[0], "skywalking", "skywalking-agent.jar"))
+    least_dropped = 0
+    if tracer == "published":
+        stays, goes = WAYS.get(major, WAYS["17"])
+        flags += ["-Dpublishes=" + PUBLISHES % stays, "-Ddropped=" + PUBLISHES % goes]
+        least_dropped = DROPPED
     try:
         with Known(major, path, directory, flags, 0 if virtual else 3, virtual, GC_MS, tracer=tracer) as jvm:
             session = Session(jvm.pid, directory, "cpu,wall,lock", "-v", "-i", "1000", "-W", "20000")
             time.sleep(seconds)
             wait_for("samples with ids", lambda: session.read().count(" trace ") > ENOUGH)
+            wait_for("unloaded libraries", lambda: jvm.read(jvm.out).count("DROPPED ") >= least_dropped)
             session.end()
+            check(jvm.process.poll() is None, "%s %s, %s: the JVM goes on" % (major, mode, tracer))
     finally:
         shutil.rmtree(directory)
     label = "%s %s, %s%s" % (major, mode, tracer, ", virtual threads" if virtual else "")
@@ -169,7 +182,8 @@ def run(major, path, mode, seconds, virtual, tracer="otel"):
         c = verdict.counts
         inside = c["right, in a span"] + c["missing"] + c["wrong"]
         n = inside + c["rightly none"]
-        hidden_max = HIDDEN_MAX * (inside + c["hidden"])
+        # what a thread publishes can be read at any time
+        hidden_max = 0 if tracer in ("published", "elastic") else HIDDEN_MAX * (inside + c["hidden"])
         check(inside > ENOUGH / 20 and c["missing"] <= max(1, (1 - least) * inside) and c["wrong"] <= WRONG_MAX * n
               and verdict.first <= FIRST_MAX and (name != "CPU" or c["hidden"] <= hidden_max),
               "%s: %s samples: %d right in spans, %d rightly none, %d missing, %d hidden by a collection, %d wrong, %d before the classes were known" % (
@@ -177,6 +191,20 @@ def run(major, path, mode, seconds, virtual, tracer="otel"):
         for text in verdict.wrong[:5]:
             print("         " + text)
     check(not session.wrong, "%s: %s" % (label, session.wrong[:3] or "what was sent is whole"))
+
+
+def run_on_carriers(major, path):
+    """Virtual threads that publish in their carriers' storage: nothing tells whose context that is."""
+    directory = tempfile.mkdtemp(prefix="kindling-traces-")
+    flags = ["-Xmx256m", *APART, "-Dpublishes=" + PUBLISHES % "descriptor"]
+    try:
+        with Known(major, path, directory, flags, 0, 4, 0, tracer="published") as jvm:
+            session = Session(jvm.pid, directory, "cpu,lock", "-v", "-i", "1000")
+            wait_for("samples", lambda: len(re.findall("TraceKnown.work_", session.read())) > ENOUGH)
+            session.end()
+    finally:
+        shutil.rmtree(directory)
+    check(" trace " not in session.text, "%s: what virtual threads publish on their carriers is not read" % major)
 
 
 def main():
@@ -195,7 +223,9 @@ def main():
             chosen = MODES.get(args.major, [("G1", "otel")])
         for mode, tracer in chosen:
             run(args.major, path, mode, args.seconds, args.virtual, tracer)
-            if args.all and int(args.major) >= 21:
+            if tracer == "published" and int(args.major) >= 21:
+                run_on_carriers(args.major, path)
+            elif args.all and int(args.major) >= 21:
                 run(args.major, path, mode, args.seconds, 6, tracer)
     finally:
         shutil.rmtree(path[0])

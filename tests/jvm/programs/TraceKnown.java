@@ -16,7 +16,8 @@ import java.util.zip.Deflater;
  *
  * Of OpenTelemetry ("otel") span N has the trace id (32 digits) and the span id (16 digits) N, in hexadecimal; Brave's
  * ("brave") trace id has 16 digits for even N, and N twice for others; logback's MDC ("mdc") has "traceId";
- * of SkyWalking ("skywalking", with its agent) the trace id is known.trace.N. work_N is on the stack for
+ * of SkyWalking ("skywalking", with its agent) the trace id is known.trace.N; those that the thread publishes in
+ * thread-local storage ("published": OTEP 4947; "elastic") are as OpenTelemetry's. work_N is on the stack for
  * as long as it is current and nothing else is; "outside" is there while none is; while it changes, "change" is the
  * innermost of these. One span in four is not sampled, spans are nested, and what they do takes its time in
  * Java code, in native code, in allocations and in waits. Other ThreadLocals come and go beside.
@@ -218,6 +219,81 @@ public class TraceKnown {
         }
     }
 
+    /** Class loaders that each have a library that publishes, and are dropped while a thread has a context in it. */
+    static class Dropped {
+        static Class<?> load(byte[] of, String copy) throws Exception {
+            System.setProperty("publishes", copy);
+            return Class.forName("TracePublished", true, new ClassLoader(null) {
+                protected Class<?> findClass(String name) {
+                    return defineClass(name, of, 0, of.length);
+                }
+            });
+        }
+
+        static boolean isMapped(String copy) throws java.io.IOException {
+            for (String line : java.nio.file.Files.readAllLines(java.nio.file.Paths.get("/proc/self/maps")))
+                if (line.contains(copy))
+                    return true;
+            return false;
+        }
+
+        /** What it published is of a library that is gone: outside() is rightly without ids. */
+        static void loop(String library) throws Exception {
+            byte[] of = java.nio.file.Files.readAllBytes(java.nio.file.Paths.get(TraceKnown.class.getResource("TracePublished.class").toURI()));
+            String directory = java.nio.file.Paths.get(TraceKnown.class.getResource("TraceKnown.class").toURI()).getParent().toString();
+            for (int n = 1;; n++) {
+                java.nio.file.Path copy = java.nio.file.Paths.get(directory, "dropped" + n + ".so");
+                java.nio.file.Files.copy(java.nio.file.Paths.get(library), copy);
+                load(of, copy.toString()).getMethod("number", long.class).invoke(null, 2L * n + 1001);
+                compute(n);
+                while (isMapped(copy.toString()))
+                    Thread.sleep(5);
+                java.nio.file.Files.delete(copy);
+                for (int i = 0; i < 20; i++)
+                    outside();
+                System.out.println("DROPPED " + n);
+            }
+        }
+    }
+
+    static class Published implements Tracing {
+        public Under begin(int n) {
+            long before = TracePublished.number(n);
+            return () -> TracePublished.number(before);
+        }
+    }
+
+    /** The record of Elastic's agents, by their library. */
+    static class Elastic implements Tracing {
+        final ThreadLocal<Integer> now = ThreadLocal.withInitial(() -> 0);
+
+        static void put(int n) {
+            java.nio.ByteBuffer b = co.elastic.otel.UniversalProfilingCorrelation.getCurrentThreadStorage(true, 37);
+            b.order(java.nio.ByteOrder.nativeOrder());
+            b.put(2, (byte) 0);
+            sink = 0;
+            b.putShort(0, (short) 1);
+            b.put(3, (byte) (n == 0 ? 0 : 1));
+            b.order(java.nio.ByteOrder.BIG_ENDIAN);
+            b.putLong(5, 0);
+            b.putLong(13, n);
+            b.putLong(21, n);
+            b.putLong(29, 1);
+            sink = 0;
+            b.put(2, (byte) 1);
+        }
+
+        public Under begin(int n) {
+            int before = now.get();
+            now.set(n);
+            put(n);
+            return () -> {
+                now.set(before);
+                put(before);
+            };
+        }
+    }
+
     static Tracing tracing;
     static int outermost; /* depth */
 
@@ -263,11 +339,33 @@ public class TraceKnown {
 
     public static void main(String[] args) throws Exception {
         int threads = Integer.parseInt(args[1]), virtual = Integer.parseInt(args[2]), gcMs = Integer.parseInt(args[3]);
-        tracing = args[0].equals("otel") ? new Otel() : args[0].equals("brave") ? new Brave() : args[0].equals("mdc") ? new Mdc() : new SkyWalking();
+        switch (args[0]) {
+        case "otel": tracing = new Otel(); break;
+        case "brave": tracing = new Brave(); break;
+        case "mdc": tracing = new Mdc(); break;
+        case "skywalking": tracing = new SkyWalking(); break;
+        case "published": tracing = new Published(); break;
+        case "elastic": tracing = new Elastic(); break;
+        default: throw new IllegalArgumentException(args[0]);
+        }
         outermost = tracing instanceof SkyWalking ? 3 : 0;
         for (int i = 0; i < threads + virtual; i++)
             start(i >= threads, i);
         System.out.println("READY");
+        if (System.getProperty("dropped") != null) {
+            tracing.begin(1).close(); /* has loaded its library, before the property names another */
+            String library = System.getProperty("dropped");
+            Thread t = new Thread(() -> {
+                try {
+                    Dropped.loop(library);
+                } catch (Exception e) {
+                    e.printStackTrace();
+                    System.exit(1);
+                }
+            }, "dropped");
+            t.setDaemon(true);
+            t.start();
+        }
         long end = System.nanoTime() + 300_000_000_000L;
         while (System.nanoTime() < end && System.in.available() == 0) {
             Thread.sleep(gcMs > 0 ? gcMs : 20);
