@@ -13,7 +13,7 @@
 #include <string.h>
 #include "agent/base/agent.h"
 #include "agent/base/guard.h"
-#include "agent/base/outlet.h"
+#include "agent/hotspot/virtual_price.h"
 #include "agent/trace/trace_priv.h"
 
 #define TLS_LOOK_NS (NS_PER_S / 2) /* between two looks */
@@ -252,6 +252,18 @@ static void trace_tls_publish(const struct trace_tls_places *found)
 		__atomic_fetch_and(&trace_sig.on, ~TRACE_ON_TLS, __ATOMIC_SEQ_CST);
 }
 
+/*
+ * Once the application has virtual threads, nothing is read any more: a publisher that does not
+ * follow what is mounted leaves the ids of a virtual thread in its carrier's storage, and they
+ * would be those of the carrier's own code. This asks the JVM, so it comes after a publisher was
+ * found.
+ */
+static void trace_tls_drop_on_carriers(struct trace_tls_places *found)
+{
+	if (found->n && virtual_threads_used())
+		memset(found, 0, sizeof(*found));
+}
+
 uint64_t trace_tls_tick(uint64_t now_ns)
 {
 	static const sigset_t nothing_blocked;
@@ -263,12 +275,14 @@ uint64_t trace_tls_tick(uint64_t now_ns)
 		return 0;
 	tls.next_ns = now_ns + TLS_LOOK_NS;
 	dl_iterate_phdr(trace_tls_on_first, &changed);
+	changed |= trace_tls_sig.n && virtual_threads_used();
 	if (!changed && !tls.again)
 		return 0;
 	tls.again = changed; /* what is just being loaded may not have its number yet: so twice */
 	began_ns = thread_cpu_ns(0);
 	(void)guard_begin_sig(&nothing_blocked);
 	dl_iterate_phdr(trace_tls_on_library, &found);
+	trace_tls_drop_on_carriers(&found);
 	tls.looked = true;
 	if (found.n != trace_tls_sig.n || memcmp(found.of, trace_tls_sig.of, sizeof(found.of)) != 0)
 		trace_tls_publish(&found);
