@@ -366,14 +366,16 @@ int main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
+	/* When kindlingd dies, work in progress is given up: the next process uses the same
+	 * spool, which is made for that. Set at once, because a secret's file may keep
+	 * upload_prepare() waiting. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	heap_begin(HEAP_WORK);
 	(void)umask(022);
 	r = upload_settings(&config, argv[1], argv[2]);
 	if (r == 0)
 		r = upload_prepare(&config, secrets, why, &u.aws);
-	/* When kindlingd dies, work in progress is given up: the next process uses the same
-	 * spool, which is made for that. */
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* the change of the user clears it */
 	if (r == 0)
 		r = upload_run(&u, secrets, why);
 	if (r < 0)

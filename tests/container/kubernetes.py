@@ -304,8 +304,8 @@ class Kubernetes(unittest.TestCase):
         self.check_names(cart)
         self.check_owners(daemon, apps)
         wait_for("samples", lambda: daemon.target(cart["pid"])["samples"]["delivered"] > 20)
-        self.assertIn("Ticks.main", daemon.kindling("report", "shop/cart-7d9f-x2/cart", "--last", "1m", "--format", "collapsed",
-                                                    "-o", "-"))
+        wait_for("a report", lambda: "Ticks.main" in daemon.kindling(
+            "report", "shop/cart-7d9f-x2/cart", "--last", "1m", "--format", "collapsed", "-o", "-"))
         daemon.end()
         for name, (pod, pid, tmp) in apps.items():
             self.nothing_is_left(pid, tmp, pod, name)

@@ -12,7 +12,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import BUILD, Daemon, Jvm, agent_copies, classes, java_home, java_home_for_all, starts, thread_names, timers, wait_for  # noqa: E402
+from kindling import BUILD, Daemon, Jvm, agent_copies, classes, java_home, java_home_for_all, starts, thread_names, timers, wait_for, wait_seen_by_all  # noqa: E402
 
 MAJOR = "17"
 MINE = '    - allow: { environment: "KINDLING_TEST=%s" }\n' % os.environ["KINDLING_TEST"]
@@ -361,6 +361,7 @@ class Versions(unittest.TestCase):
     def leave_agent(self, jvm, tmp, version):
         """What a daemon of @version leaves that was killed: an agent, and pipes that nobody has the other ends of; but the
         reader's end of events, which is returned."""
+        wait_seen_by_all(jvm.pid)
         directory = tmp + "/kindling/" + version
         library, events, control = (directory + name for name in ("/libkindling-0.so", "/events-0", "/control-0"))
         os.makedirs(directory, exist_ok=True)

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from kindling import BUILD, Daemon, Jvm, classes, java_home, thread_names, timers, wait_for  # noqa: E402
 
 READER = [BUILD + "/tests/agent_reader", "-l", BUILD + "/lib/libkindling.so"]
+PARTS = 6  # of the attaches: what grows with each of them grows in all parts, what happens once (an arena, compiled code) in one
 RSS_KIB_PER_ATTACH = 4  # 3 on 25, in glibc's arena of the attach listener: what HotSpot keeps of each load; the agent has no malloc
 # musl maps each new file anew (injector/copies.c), up to a number of copies
 MUSL_KIB_PER_ATTACH, MUSL_MAPPINGS_PER_ATTACH, MUSL_COPIES = 220, 9, 64
@@ -89,12 +91,17 @@ class Cycles(unittest.TestCase):
             daemon.wait_state(jvm.pid, "streaming")
             for _ in range(10):
                 once()
-            before = Size(jvm.pid)
-            for _ in range(attaches):
+            sizes = [Size(jvm.pid)]
+            for n in range(attaches):
                 once()
-            self.grows_not(before, Size(jvm.pid),
-                           256 + attaches * (MUSL_KIB_PER_ATTACH if musl else RSS_KIB_PER_ATTACH),
+                if (n + 1) * PARTS // attaches > n * PARTS // attaches:
+                    sizes.append(Size(jvm.pid))
+            each_kib = MUSL_KIB_PER_ATTACH if musl else RSS_KIB_PER_ATTACH
+            self.grows_not(sizes[0], sizes[-1], 512 + attaches * each_kib,
                            "%d times attached" % attaches, attaches * MUSL_MAPPINGS_PER_ATTACH if musl else 0)
+            grown = [b.rss_kib - a.rss_kib for a, b in zip(sizes, sizes[1:])]
+            print("KiB in each %d-th of them: %s" % (PARTS, grown))
+            self.assertLessEqual(statistics.median(grown), (each_kib + 1) * attaches / PARTS)
             if musl:
                 for _ in range(MUSL_COPIES - attaches - 11):
                     once()

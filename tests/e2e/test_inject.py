@@ -103,6 +103,8 @@ class Asked(unittest.TestCase):
     def strangers_socket(self, jvm, uid=2000):
         """As a JVM of @uid has it: closed to all others."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        if os.path.lexists(self.socket_name(jvm)):
+            os.remove(self.socket_name(jvm))  # an earlier process of this number left it
         listener.bind(self.socket_name(jvm))
         listener.listen(5)
         os.chmod(self.socket_name(jvm), 0o600)

@@ -121,7 +121,7 @@ class Labels(unittest.TestCase):
             daemon.start()
             self.assertEqual(self.labels(daemon, jvm)["cluster"], "c1")
             # of a process whose labels changed, those of one of its windows; a service finds its history
-            self.assertIn([x["service"] for x in self.reported(daemon, "shop")], (["shop"], ["shop-7-blue"]))
+            wait_for("what was before", lambda: [x["service"] for x in self.reported(daemon, "shop")] in (["shop"], ["shop-7-blue"]))
 
     def test_uploads_have_the_labels_of_the_cloud_and_no_names_of_threads(self):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metadata)

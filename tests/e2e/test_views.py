@@ -231,7 +231,8 @@ class Views(unittest.TestCase):
             self.assertIn("lock events are not collected", done.stderr)
 
     def test_pprof_and_jfr_name_the_program_and_its_libraries(self):
-        wait_for("samples", lambda: self.daemon.target(self.jvm.pid)["samples"]["delivered"] > 20)
+        wait_for("samples in profiles", lambda: json.loads(ask(
+            self.daemon, "/v1/profile?target=%d&type=cpu" % self.jvm.pid))["view"]["samples"] > 20)
         p = Pprof(ask(self.daemon, "/v1/profile?target=%d&type=cpu,lock&format=pb.gz" % self.jvm.pid))
         self.assertEqual(p.string(14), "cpu")
         mapping = next(dict(fields(v)) for n, v in p.fields if n == 3)

@@ -124,6 +124,7 @@ class Alone:
     """
 
     def __init__(self, path):
+        self.path = path
         self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self.depth = 0
 
@@ -165,6 +166,36 @@ def wait_seen(status):
         if all(known.get(pid, "found") != "found" for pid in there):
             return
         time.sleep(0.05)
+
+
+def sockets():
+    """Those of the daemons of this machine that see its processes by the same numbers as we do."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid) as f:
+                words = f.read().split("\0")
+            if not words[0].endswith("/kindlingd") or os.readlink("/proc/%s/ns/pid" % pid) != os.readlink("/proc/self/ns/pid"):
+                continue
+            config = words[words.index("--config") + 1] if "--config" in words else "/etc/kindling/kindlingd.yaml"
+            with open("/proc/%s/root%s" % (pid, config)) as f:
+                found = re.search(r"^socket: *(\S+)", f.read(), re.M)
+            yield "/proc/%s/root%s" % (pid, found[1] if found else "/run/kindling/kindling.sock")
+        except OSError:
+            pass  # it ended meanwhile, or has no such file
+
+
+def wait_seen_by_all(pid):
+    """Until no daemon of another test has its first look at this JVM still before it: in that look it would send away an agent
+    that nobody reads. One that is stopped is not waited for; it looks when `starts` is free (Daemon.resume)."""
+    def has_seen(path):
+        try:
+            done = subprocess.run([BUILD + "/bin/kindling", "--socket", path, "status", "--json"], capture_output=True, text=True, timeout=3)
+        except subprocess.TimeoutExpired:
+            return True
+        return done.returncode != 0 or any(t["pid"] == pid and t["state"] != "found" for t in json.loads(done.stdout)["targets"])
+    for path in set(sockets()):
+        with contextlib.suppress(AssertionError):  # it may have no room for it
+            wait_for("a look", lambda: has_seen(path), SEEN_S)
 
 
 class Daemon:

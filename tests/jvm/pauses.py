@@ -32,11 +32,23 @@ COLLECTS = re.compile(r"[XZ](Mark|Relocate)|Shenandoah(Init|Final|Degenerated|Fu
 LOG = "-Xlog:safepoint,gc,gc+phases:file=%s:tn"  # ZGC's pauses are phases
 MS = 10**6
 NEAR = 0.05, MS  # of the length, or ns
-UNSEEN_MAX = 0.1  # of the safepoints; each is counted as unseen
+LOG_LATE = 50 * MS  # a line has the time at which it is written; on a busy machine that is later than the safepoint's end
+UNSEEN_MAX = 0.05  # of the safepoints; each is counted as unseen
+ATTEMPTS = 3  # of which one has to be right in what is chance; all others in everything else
 _, AT, LENGTH, _, _, REASON, _, LOCK, _, _, _, _, RUNQUEUE = range(13)
 SAFEPOINT = re.compile(r'\[(\d+)ns\] Safepoint "(\w+)", Time since last: .* Reaching safepoint: (\d+) ns.* Total: +(\d+) ns')
 PAUSE = re.compile(r"\[(\d+)ns\] GC\(\d+\) (?:[OYoy]: )?Pause .* (\d+\.\d+)ms")
 SETTINGS = "events: { cpu: { interval: 20ms }, lock: {}, offcpu: {} }\n"
+
+
+chances = []
+
+
+def check_chance(ok, text):
+    """As check(), of what a busy machine may not show: such a run is repeated."""
+    print(("  ok     " if ok else "  CHANCE ") + text)
+    if not ok:
+        chances.append(text)
 
 
 def realtime():
@@ -83,13 +95,15 @@ def judge(collector, points, pauses, bands, unseen):
     wanted = [p for p in points if p[0] >= first - MS]
     left, missed, wrong = list(bands), [], []
     for begin, end, operation, reached in wanted:
-        hit = [b for b in left if b[2] == operation and abs(b[0] - begin) <= MS and abs(b[1] - end) <= MS]
+        hit = [b for b in left if b[2] == operation and (abs(b[0] - begin) <= MS and abs(b[1] - end) <= MS or
+                                                         b[1] - b[0] == end - begin and 0 <= end - b[1] <= LOG_LATE)]
         hit.sort(key=lambda b: abs(b[0] - begin))
         if not hit:
             missed.append((begin, end - begin, operation))
             continue
         left.remove(hit[0])
-        if not near(hit[0][1] - hit[0][0], end - begin) or hit[0][2] != operation or abs((hit[0][3] or reached) - reached) > MS:
+        if not near(hit[0][1] - hit[0][0], end - begin) or hit[0][2] != operation or \
+                hit[0][3] and abs(hit[0][3] - hit[0][0] - (reached - begin)) > MS:
             wrong.append((hit[0], begin, end, operation))
     collections_of = {tuple(b): [p for p in pauses if b[0] <= p[0] and p[1] <= b[1]] for b in bands if b[3]}
     lengths = [(b[1] - b[3], sum(p[1] - p[0] for p in inside)) for b, inside in collections_of.items()]
@@ -100,10 +114,11 @@ def judge(collector, points, pauses, bands, unseen):
           "%d collections, %d bands, %d near" % (collector, len(wanted), len(bands), len(missed), unseen, len(wrong),
                                                  len(left), len(known), len(with_gc), right))
     at_most = len(wanted) if collector in CONCURRENT else UNSEEN_MAX * len(wanted)  # safepoints that nobody saw
-    check(len(bands) >= (ROUNDS if collector in CONCURRENT else 3 * ROUNDS * (1 - UNSEEN_MAX)), "%d bands" % len(bands))
+    check_chance(len(bands) >= (ROUNDS if collector in CONCURRENT else 3 * ROUNDS * (1 - UNSEEN_MAX)), "%d bands" % len(bands))
     check(not wrong, "other lengths than the log's: %s" % wrong)
     check(not left, "bands that the log does not know: %s" % left)
-    check(len(missed) <= at_most and len(missed) <= unseen, "missed: %s, told: %d" % (missed, unseen))
+    check(len(missed) <= unseen, "missed: %s, told: %d" % (missed, unseen))
+    check_chance(len(missed) <= at_most, "%d of %d safepoints missed" % (len(missed), len(wanted)))
     if collector in CONCURRENT:  # the log's times of pauses are coarser than what lies between them
         other = [b for b in bands if bool(b[3]) != bool(COLLECTS.match(b[2]))]
         check(not other and len(with_gc) >= ROUNDS, "%d bands of collections, of another kind than their operations: %s" % (len(with_gc), other))
@@ -141,7 +156,7 @@ def judge_offcpu(collector, points, pauses, answer, since, missed):
     check(not wrong, "reasons of times off the CPU: %s" % wrong)
     if collector not in CONCURRENT:  # their pauses are shorter than what is an event
         # how many threads a pause meets off the CPU is chance: most are running, and only stand still
-        check(reasons["gc"] >= 1 and reasons["safepoint"] >= 1, "threads that stood still: %s" % dict(reasons))
+        check_chance(reasons["gc"] >= ROUNDS // 2 and reasons["safepoint"] >= 1, "threads that stood still: %s" % dict(reasons))
 
 
 def ask(daemon, pid):
@@ -207,7 +222,12 @@ def main():
     directory = tempfile.mkdtemp(prefix="kindling-pauses-")
     with Daemon(SETTINGS) as daemon:
         for group in GROUPS:
-            run(daemon, directory, [c for c in group if c in (sys.argv[2:] or c)])
+            for _ in range(ATTEMPTS):
+                chances.clear()
+                run(daemon, directory, [c for c in group if c in (sys.argv[2:] or c)])
+                if failures or not chances:
+                    break
+            failures.extend(chances)
     if failures:
         print("files: " + directory)
     else:
