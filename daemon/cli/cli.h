@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include "daemon/ground/clock.h"
 #include "daemon/ground/usage.h"
+#include "daemon/report/json_out.h"
 #include "daemon/report/read.h"
 
 /* exit statuses */
@@ -140,6 +141,8 @@ void print_wrapped(FILE *to, const char *s, size_t indent, size_t width);
 const char *json_text_of(const cJSON *o, const char *key); /* "" if it is missing or null */
 double json_number_of(const cJSON *o, const char *key); /* 0 if it is missing */
 const cJSON *json_get(const cJSON *o, const char *key);
+/* Writes what was parsed, as json_out.h's functions write a value. */
+void json_add_parsed(struct text_out *to, const char *key, const cJSON *value);
 
 /* ---- table.c -------------------------------------------------------------------------------- */
 

@@ -244,43 +244,65 @@ static char *output_of(char *const argv[])
 	return NULL;
 }
 
-/* An array of JSON objects, which @lines has one in each line. */
-static cJSON *json_of_lines(char *lines)
-{
-	cJSON *list = cJSON_CreateArray();
-	char *rest = lines, *line;
-
-	while (lines && (line = strsep(&rest, "\n"))) {
-		cJSON *o = cJSON_Parse(line);
-
-		if (o)
-			cJSON_AddItemToArray(list, o);
-	}
-	return list;
-}
-
-static cJSON *ask_doctor(void)
+/* The answer of kindling doctor, one JSON object in each line; NULL = there is none. */
+static char *ask_doctor(void)
 {
 	char self[] = "/proc/self/exe", socket[] = "--socket", doctor[] = "doctor",
 	     json[] = "--json";
 	char *argv[] = { self, socket, (char *)(uintptr_t)cli_socket, doctor, json, NULL };
-	CLEANUP(freep) char *lines = output_of(argv);
 
-	return json_of_lines(lines);
+	return output_of(argv);
 }
 
-static void command_bugreport_put_json(struct bugreport *b, cJSON *json, const char *name,
-				       const char *what)
+/* Writes each JVM that @lines is about, or learns its names if @to is NULL. */
+static void doctor_each(struct bugreport *b, struct text_out *to, const char *lines)
+{
+	for (const char *line = lines; line && *line;
+	     line += strcspn(line, "\n"), line += *line != 0) {
+		cJSON *o = cJSON_Parse(line);
+
+		if (o && to)
+			hide_json(&b->hide, to, o);
+		else if (o)
+			hide_learn(&b->hide, o);
+		cJSON_Delete(o);
+	}
+}
+
+/* Adds the JSON to the archive as the file @name. */
+static void put_json(struct bugreport *b, struct text_out *json, const char *name, const char *what)
 {
 	CLEANUP(freep) char *text = NULL;
 	struct text t;
+	size_t len;
 
-	if (!json || !text_begin(&t))
+	if (text_take(json, &text, &len) < 0 || !text_begin(&t))
 		return;
-	hide_json(&b->hide, json);
-	text = cJSON_Print(json);
-	fprintf(t.f, "%s\n", text ? text : "");
+	fprintf(t.f, "%s\n", text);
 	text_end(b, &t, name, what);
+}
+
+static void put_status(struct bugreport *b, const cJSON *status)
+{
+	struct text_out json = { 0 };
+
+	if (!status)
+		return;
+	json_put_on_lines(&json);
+	hide_json(&b->hide, &json, status);
+	put_json(b, &json, "status.json", "kindling status, with numbers for names");
+}
+
+static void put_doctor(struct bugreport *b, const char *lines)
+{
+	struct text_out json = { 0 };
+
+	json_put_on_lines(&json);
+	json_begin_list(&json, NULL);
+	doctor_each(b, &json, lines);
+	json_end_list(&json);
+	put_json(b, &json, "doctor.json",
+		 "kindling doctor of every JVM that this user may inspect");
 }
 
 static void put_metrics(struct bugreport *b)
@@ -315,7 +337,8 @@ static void put_log(struct bugreport *b)
 
 static void put_all(struct bugreport *b)
 {
-	cJSON *status = NULL, *doctor = ask_doctor();
+	CLEANUP(freep) char *doctor = ask_doctor();
+	cJSON *status = NULL;
 	struct reply reply;
 
 	if (client_look("GET", "/v1/status?all=1", &reply) == CLI_OK) {
@@ -324,19 +347,16 @@ static void put_all(struct bugreport *b)
 	}
 	hide_learn(&b->hide, json_get(status, "targets"));
 	hide_learn(&b->hide, json_get(status, "sinks"));
-	hide_learn(&b->hide, doctor);
+	doctor_each(b, NULL, doctor);
 	cJSON_DeleteItemFromObject(status, "blocked"); /* it has names of classes and images */
 	put_version(b, status);
 	put_system(b);
 	put_settings(b);
-	command_bugreport_put_json(b, status, "status.json",
-				   "kindling status, with numbers for names");
+	put_status(b, status);
 	put_metrics(b);
-	command_bugreport_put_json(b, doctor, "doctor.json",
-				   "kindling doctor of every JVM that this user may inspect");
+	put_doctor(b, doctor);
 	put_log(b);
 	cJSON_Delete(status);
-	cJSON_Delete(doctor);
 }
 
 static int open_output(const char *path)

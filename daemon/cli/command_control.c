@@ -5,6 +5,7 @@
 #include <time.h>
 #include "daemon/cli/cli.h"
 #include "daemon/ground/clock.h"
+#include "daemon/ground/mem.h"
 
 #define POLL_NS (50 * NS_PER_MS)
 #define WAIT_NS (20 * NS_PER_S)
@@ -108,16 +109,25 @@ static void command_control_print(const struct wish *wish, const cJSON *t)
 	fputc('\n', to);
 }
 
+static void command_control_print_json(const cJSON *t)
+{
+	CLEANUP(freep) char *text = NULL;
+	struct text_out json = { 0 };
+	size_t len;
+
+	json_add_parsed(&json, NULL, t);
+	if (text_take(&json, &text, &len) == 0)
+		puts(text);
+}
+
 static int command_control_conclude(const struct wish *wish, const cJSON *t, bool json)
 {
-	char *text = json ? cJSON_PrintUnformatted(t) : NULL;
 	int r = wish->reached(json_text_of(t, "state")) ? CLI_OK : CLI_FAILED;
 
-	if (text)
-		puts(text);
+	if (json)
+		command_control_print_json(t);
 	if (!json || r != CLI_OK)
 		command_control_print(wish, t);
-	free(text);
 	return r;
 }
 

@@ -18,10 +18,12 @@
 #include "daemon/discovery/jvm.h"
 #include "daemon/ground/mem.h"
 #include "daemon/ground/proc.h"
+#include "daemon/report/json_out.h"
 
 #define JVMS_MAX  1024
 #define LINES_MAX 64
 #define AHEAD_MAX 8 /* injectors that run at a time */
+#define OWN_MAX	  8 /* checks that are not the injector's */
 
 #define LABEL_WIDTH 21 /* columns of a label such as "  ok       profilers " */
 
@@ -42,6 +44,11 @@ struct doctor_jvm {
 	FILE *from; /* reads the injector's results; NULL = not started */
 	int error; /* errno if the injector could not be started */
 	char name[sizeof(((struct jvm *)NULL)->name)];
+};
+
+struct doctor_checks {
+	struct doctor_check list[LINES_MAX + OWN_MAX];
+	unsigned n;
 };
 
 static const struct usage_row options[] = {
@@ -113,41 +120,50 @@ static void command_doctor_end(struct doctor_jvm *j)
 	j->child = 0;
 }
 
-static void add_check(cJSON *list, const char *name, const char *verdict, const char *finding,
-		      const char *change)
+/* @change: NULL = there is nothing to do. */
+static void add_check(struct doctor_checks *to, const char *name, const char *verdict,
+		      const char *finding, const char *change)
 {
-	cJSON *c = cJSON_CreateObject();
+	struct doctor_check *c = &to->list[to->n];
 
-	cJSON_AddStringToObject(c, "check", name);
-	cJSON_AddStringToObject(c, "verdict", verdict);
-	cJSON_AddStringToObject(c, "finding", finding);
-	if (change)
-		cJSON_AddStringToObject(c, "change", change);
-	else
-		cJSON_AddNullToObject(c, "change");
-	cJSON_AddItemToArray(list, c);
+	if (to->n == ARRAY_SIZE(to->list))
+		return;
+	to->n++;
+	snprintf(c->name, sizeof(c->name), "%s", name);
+	snprintf(c->verdict, sizeof(c->verdict), "%s", verdict);
+	snprintf(c->finding, sizeof(c->finding), "%s", finding);
+	snprintf(c->change, sizeof(c->change), "%s", change ? change : "");
 }
 
-static void run_checks(const struct doctor *d, struct doctor_jvm *j, cJSON *list)
+/* Adds a check that the injector printed. */
+static void add_injectors_check(const char *line, pid_t pid, struct doctor_checks *to)
+{
+	cJSON *c = cJSON_Parse(line);
+	struct doctor_check *last;
+
+	if (c) {
+		add_check(to, json_text_of(c, "check"), json_text_of(c, "verdict"),
+			  json_text_of(c, "finding"), json_text_of(c, "change"));
+		last = &to->list[to->n - 1];
+		if (strcmp(last->name, "seccomp") == 0 && strcmp(last->verdict, "unknown") == 0)
+			doctor_look_at_filter(pid, last);
+	}
+	cJSON_Delete(c);
+}
+
+static void run_checks(const struct doctor *d, struct doctor_jvm *j, struct doctor_checks *list)
 {
 	char line[1024], why[400];
 
-	for (int i = 0; j->from && i < LINES_MAX && fgets(line, sizeof(line), j->from); i++) {
-		cJSON *c = cJSON_Parse(line);
-
-		if (c)
-			cJSON_AddItemToArray(list, c);
-		if (c && strcmp(json_text_of(c, "check"), "seccomp") == 0 &&
-		    strcmp(json_text_of(c, "verdict"), "unknown") == 0)
-			doctor_look_at_filter(j->pid, c);
-	}
+	for (int i = 0; j->from && i < LINES_MAX && fgets(line, sizeof(line), j->from); i++)
+		add_injectors_check(line, j->pid, list);
 	if (j->error)
 		snprintf(why, sizeof(why), "%s could not be started: %s", d->injector,
 			 strerror(j->error));
 	else
 		snprintf(why, sizeof(why), "%s printed nothing", d->injector);
 	command_doctor_end(j);
-	if (cJSON_GetArraySize(list) == 0)
+	if (list->n == 0)
 		add_check(list, "injector", "unknown", why,
 			  "install kindling-inject beside kindling");
 }
@@ -209,7 +225,7 @@ static bool is_denied(const cJSON *status, pid_t pid)
 	return false;
 }
 
-static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
+static void add_daemon(const struct doctor *d, pid_t pid, struct doctor_checks *list)
 {
 	const cJSON *t = command_doctor_known(d, pid);
 	const char *state = json_text_of(t, "state"), *reason = json_text_of(t, "reason");
@@ -269,7 +285,7 @@ static bool is_collected(const cJSON *t, const char *event)
 }
 
 /* Says whether there are times off the CPU: a JVM can be profiled without them. */
-static void add_offcpu(const struct doctor *d, pid_t pid, cJSON *list)
+static void add_offcpu(const struct doctor *d, pid_t pid, struct doctor_checks *list)
 {
 	const cJSON *t = command_doctor_known(d, pid), *engine = json_get(d->status, "offcpu");
 	const char *state = json_text_of(engine, "state");
@@ -297,7 +313,7 @@ static void add_offcpu(const struct doctor *d, pid_t pid, cJSON *list)
 
 /* For a JVM in a container, adds the check "names": does the runtime answer, or may labels of the
  * pod be missing? */
-static void add_names(const struct doctor *d, pid_t pid, cJSON *list)
+static void add_names(const struct doctor *d, pid_t pid, struct doctor_checks *list)
 {
 	const cJSON *names = json_get(d->status, "names");
 	const cJSON *t = command_doctor_known(d, pid);
@@ -321,76 +337,91 @@ static void add_names(const struct doctor *d, pid_t pid, cJSON *list)
 
 /* The verdict of all checks: "ok", "no" or "unknown". If checks of kindlingd itself (daemon, names)
  * are unknown, that does not count against the JVM. */
-static const char *command_doctor_verdict_of(const cJSON *checks)
+static const char *command_doctor_verdict_of(const struct doctor_checks *checks)
 {
 	const char *all = "ok";
-	const cJSON *c;
 
-	cJSON_ArrayForEach(c, checks)
-	{
-		const char *verdict = json_text_of(c, "verdict");
+	for (unsigned i = 0; i < checks->n; i++) {
+		const struct doctor_check *c = &checks->list[i];
 
-		if (strcmp(verdict, "no") == 0)
+		if (strcmp(c->verdict, "no") == 0)
 			return "no";
-		if (strcmp(verdict, "unknown") == 0 &&
-		    strcmp(json_text_of(c, "check"), "daemon") != 0 &&
-		    strcmp(json_text_of(c, "check"), "names") != 0)
+		if (strcmp(c->verdict, "unknown") == 0 && strcmp(c->name, "daemon") != 0 &&
+		    strcmp(c->name, "names") != 0)
 			all = "unknown";
 	}
 	return all;
 }
 
-static void print_one(const cJSON *o)
+static void print_one(const struct doctor_jvm *j, const struct doctor_checks *checks,
+		      const char *verdict)
 {
-	const char *verdict = json_text_of(o, "verdict");
-	const cJSON *c;
-
-	printf("%.0f%s", json_number_of(o, "pid"), *json_text_of(o, "name") ? " " : "");
-	print_text(stdout, json_text_of(o, "name"));
+	printf("%d%s", j->pid, *j->name ? " " : "");
+	print_text(stdout, j->name);
 	if (strcmp(verdict, "ok") == 0)
 		puts(": can be profiled");
 	else if (strcmp(verdict, "no") == 0)
 		puts(": cannot be profiled at present");
 	else
 		puts(": not everything could be checked");
-	cJSON_ArrayForEach(c, json_get(o, "checks"))
-	{
-		const char *change = json_text_of(c, "change");
+	for (unsigned i = 0; i < checks->n; i++) {
+		const struct doctor_check *c = &checks->list[i];
 		char label[LABEL_WIDTH + 8], text[2048];
 
-		snprintf(label, sizeof(label), "  %-8.8s %-9.9s ", json_text_of(c, "verdict"),
-			 json_text_of(c, "check"));
-		snprintf(text, sizeof(text), "%s%s%s", json_text_of(c, "finding"),
-			 *change ? ". What to do: " : "", change);
+		snprintf(label, sizeof(label), "  %-8.8s %-9.9s ", c->verdict, c->name);
+		snprintf(text, sizeof(text), "%s%s%s", c->finding,
+			 *c->change ? ". What to do: " : "", c->change);
 		print_labelled(stdout, label, text, LABEL_WIDTH, terminal_width());
 	}
 }
 
+/* Prints the same as JSON. 0 or -ENOMEM. */
+static int command_doctor_print_json(const struct doctor_jvm *j, const struct doctor_checks *checks,
+				     const char *verdict)
+{
+	CLEANUP(freep) char *text = NULL;
+	struct text_out json = { 0 };
+	size_t len;
+
+	json_begin_object(&json, NULL);
+	json_add_i64(&json, "pid", j->pid);
+	json_add_string(&json, "name", j->name);
+	json_begin_list(&json, "checks");
+	for (unsigned i = 0; i < checks->n; i++) {
+		const struct doctor_check *c = &checks->list[i];
+
+		json_begin_object(&json, NULL);
+		json_add_string(&json, "check", c->name);
+		json_add_string(&json, "verdict", c->verdict);
+		json_add_string(&json, "finding", c->finding);
+		json_add_string_or_null(&json, "change", c->change);
+		json_end_object(&json);
+	}
+	json_end_list(&json);
+	json_add_string(&json, "verdict", verdict);
+	json_end_object(&json);
+	if (text_take(&json, &text, &len) < 0)
+		return -ENOMEM;
+	puts(text);
+	return 0;
+}
+
 static void command_doctor_look_at(struct doctor *d, struct doctor_jvm *j)
 {
-	cJSON *o = cJSON_CreateObject(), *checks;
+	static struct doctor_checks checks;
 	const char *verdict;
-	char *text;
 
-	cJSON_AddNumberToObject(o, "pid", j->pid);
-	cJSON_AddStringToObject(o, "name", j->name);
-	checks = cJSON_AddArrayToObject(o, "checks");
-	run_checks(d, j, checks);
-	add_daemon(d, j->pid, checks);
-	add_offcpu(d, j->pid, checks);
-	add_names(d, j->pid, checks);
-	verdict = command_doctor_verdict_of(checks);
-	cJSON_AddStringToObject(o, "verdict", verdict);
+	checks.n = 0;
+	run_checks(d, j, &checks);
+	add_daemon(d, j->pid, &checks);
+	add_offcpu(d, j->pid, &checks);
+	add_names(d, j->pid, &checks);
+	verdict = command_doctor_verdict_of(&checks);
 	if (strcmp(verdict, "ok") != 0)
 		d->worst = CLI_FAILED;
-	text = d->json ? cJSON_PrintUnformatted(o) : NULL;
-	if (text)
-		puts(text);
-	else
-		print_one(o);
+	if (!d->json || command_doctor_print_json(j, &checks, verdict) < 0)
+		print_one(j, &checks, verdict);
 	fflush(stdout);
-	free(text);
-	cJSON_Delete(o);
 }
 
 /* Prints the JVMs in their order; injectors for the next ones run meanwhile. */

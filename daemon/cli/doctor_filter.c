@@ -94,19 +94,13 @@ static enum filter_effect by_unit(int pid_dfd, const struct jvm *jvm, const char
 	return filter_of_unit(text, ret_call);
 }
 
-static void doctor_filter_set(cJSON *check, const char *name, const char *text)
-{
-	cJSON_ReplaceItemInObjectCaseSensitive(check, name, cJSON_CreateString(text));
-}
-
-void doctor_look_at_filter(pid_t pid, cJSON *check)
+void doctor_look_at_filter(pid_t pid, struct doctor_check *check)
 {
 	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CLEANUP(fd_closep) int pid_dfd = proc_open(proc_dfd, pid);
 	const char *call = "", *who = "";
 	enum filter_effect effect;
 	struct jvm jvm;
-	char text[200];
 
 	if (pid_dfd < 0 || jvm_probe(proc_dfd, pid, &jvm) <= 0)
 		return;
@@ -115,19 +109,17 @@ void doctor_look_at_filter(pid_t pid, cJSON *check)
 		effect = by_unit(pid_dfd, &jvm, &call, &who);
 	if (effect == FILTER_UNKNOWN)
 		return;
-	doctor_filter_set(check, "verdict", effect == FILTER_DEADLY ? "no" : "ok");
 	if (effect == FILTER_DEADLY) {
-		snprintf(text, sizeof(text), "%s would kill the JVM when the agent calls %s()", who,
-			 call);
-		doctor_filter_set(
-			check, "change",
+		snprintf(check->verdict, sizeof(check->verdict), "no");
+		snprintf(check->finding, sizeof(check->finding),
+			 "%s would kill the JVM when the agent calls %s()", who, call);
+		snprintf(
+			check->change, sizeof(check->change),
 			"allow that system call there, or make it fail with an error code instead");
 	} else {
-		snprintf(text, sizeof(text),
-			 "%s does not kill the JVM for any system call of the "
-			 "agent",
-			 who);
-		cJSON_ReplaceItemInObjectCaseSensitive(check, "change", cJSON_CreateNull());
+		snprintf(check->verdict, sizeof(check->verdict), "ok");
+		snprintf(check->finding, sizeof(check->finding),
+			 "%s does not kill the JVM for any system call of the agent", who);
+		check->change[0] = '\0';
 	}
-	doctor_filter_set(check, "finding", text);
 }

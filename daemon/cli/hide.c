@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include "daemon/cli/cli.h"
 #include "daemon/ground/mem.h"
 
 #define WORD_MIN 3 /* shorter names are parts of too many words */
@@ -113,34 +114,52 @@ static char *hide_copy(const struct hide *h, const char *s)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void hide_string(const struct hide *h, cJSON *o, bool known)
+static void hide_string(const struct hide *h, struct text_out *to, const char *key, const char *s,
+			bool known)
 {
-	char *text = known ? hide_copy(h, o->valuestring) : strdup("(left out)");
+	CLEANUP(freep) char *text = known ? hide_copy(h, s) : NULL;
 
-	free(o->valuestring);
-	o->valuestring = text ? text : strdup("");
+	if (known)
+		json_add_string(to, key, text ? text : "");
+	else
+		json_add_string(to, key, "(left out)");
 }
 
-static void hide_json_of(const struct hide *h, cJSON *json, const char *key)
+/* @name: the value's key, or that of the list that it is in; NULL = there is none. */
+static void hide_value(const struct hide *h, struct text_out *to, const cJSON *value,
+		       const char *name)
 {
-	cJSON *o, *next;
+	const cJSON *o;
 
-	for (o = json->child; o; o = next) {
-		const char *own = o->string ? o->string : key;
-
-		next = o->next;
-		if (own && strcmp(own, "labels") == 0)
-			cJSON_Delete(cJSON_DetachItemViaPointer(json, o));
-		else if (cJSON_IsString(o))
-			hide_string(h, o, IS_IN(hide_known, own) || IS_IN(hide_names, own));
-		else
-			hide_json_of(h, o, own);
+	if (cJSON_IsString(value)) {
+		hide_string(h, to, value->string, value->valuestring,
+			    IS_IN(hide_known, name) || IS_IN(hide_names, name));
+		return;
 	}
+	if (!cJSON_IsObject(value) && !cJSON_IsArray(value)) {
+		json_add_parsed(to, value->string, value);
+		return;
+	}
+	if (cJSON_IsObject(value))
+		json_begin_object(to, value->string);
+	else
+		json_begin_list(to, value->string);
+	cJSON_ArrayForEach(o, value)
+	{
+		const char *own = o->string ? o->string : name;
+
+		if (!own || strcmp(own, "labels") != 0)
+			hide_value(h, to, o, own);
+	}
+	if (cJSON_IsObject(value))
+		json_end_object(to);
+	else
+		json_end_list(to);
 }
 
-void hide_json(const struct hide *h, cJSON *json)
+void hide_json(const struct hide *h, struct text_out *to, const cJSON *json)
 {
-	hide_json_of(h, json, NULL);
+	hide_value(h, to, json, NULL);
 }
 
 /* ---- log lines ------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
+#include "daemon/report/json_out.h"
 
 #define HIDE_WORDS_MAX 4096
 
@@ -17,8 +18,8 @@ struct hide {
 
 /* Collects the names in an answer of kindlingd or of kindling doctor. */
 void hide_learn(struct hide *h, const cJSON *json);
-/* Changes @json in place: removes the text of unknown keys, replaces names by numbers. */
-void hide_json(const struct hide *h, cJSON *json);
+/* Writes @json without the text of unknown keys, and with numbers for names. */
+void hide_json(const struct hide *h, struct text_out *to, const cJSON *json);
 /* Writes a sentence with names replaced by numbers and without text between quotes. */
 void hide_text(const struct hide *h, FILE *to, const char *s);
 /* Writes lines of the log, "event key=value ...", without what must be hidden. */

@@ -94,7 +94,8 @@ const char *format_of(const char *format, const char *path)
 static const char *nothing_of(unsigned events)
 {
 	if (events == 1u << WIRE_EVENT_CPU)
-		return "An idle JVM uses no CPU time and has no samples; look at a longer time.";
+		return "An idle JVM uses no CPU time and has no samples; look at a longer time. "
+		       "`kindling status` tells why a JVM is not profiled.";
 	if (events == 1u << WIRE_EVENT_LOCK)
 		return "No wait of min_wait or longer has ended in this time; `kindling locks "
 		       "--graph` shows waits in progress.";
@@ -262,4 +263,29 @@ double json_number_of(const cJSON *o, const char *key)
 	const cJSON *v = json_get(o, key);
 
 	return cJSON_IsNumber(v) ? v->valuedouble : 0;
+}
+
+void json_add_parsed(struct text_out *to, const char *key, const cJSON *value)
+{
+	const cJSON *o;
+
+	if (cJSON_IsObject(value) || cJSON_IsArray(value)) {
+		if (cJSON_IsObject(value))
+			json_begin_object(to, key);
+		else
+			json_begin_list(to, key);
+		cJSON_ArrayForEach(o, value) json_add_parsed(to, o->string, o);
+		if (cJSON_IsObject(value))
+			json_end_object(to);
+		else
+			json_end_list(to);
+	} else if (cJSON_IsString(value)) {
+		json_add_string(to, key, value->valuestring);
+	} else if (cJSON_IsNumber(value)) {
+		json_add_double(to, key, value->valuedouble);
+	} else if (cJSON_IsBool(value)) {
+		json_add_bool(to, key, cJSON_IsTrue(value));
+	} else {
+		json_add_null(to, key);
+	}
 }

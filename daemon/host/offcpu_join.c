@@ -154,7 +154,7 @@ struct offcpu_join *offcpu_join_free(struct offcpu_join *j)
 }
 
 /* Can the record of a lock follow? Not for waits for work, which are reported only in sums. */
-static bool join_hopes(const struct offcpu_event *e)
+static bool join_expects_lock(const struct offcpu_event *e)
 {
 	return !e->idle && (e->reason == OFFCPU_REASON_LOCK || e->reason == OFFCPU_REASON_PARK ||
 			    e->reason == OFFCPU_REASON_WAIT);
@@ -241,7 +241,7 @@ static void join_with_agent(struct offcpu_join *j, struct join_item *i,
 {
 	join_take_agents(&i->e, o);
 	j->explain(j->userdata, &i->e);
-	if (!join_hopes(&i->e)) {
+	if (!join_expects_lock(&i->e)) {
 		join_emit(j, i);
 		return;
 	}
@@ -263,7 +263,7 @@ static void join_alone(struct offcpu_join *j, const struct stream_offcpu *o, uin
 
 	join_take_agents(&e, o);
 	j->explain(j->userdata, &e);
-	if (join_hopes(&e)) {
+	if (join_expects_lock(&e)) {
 		join_hurry(j);
 		i = join_item_new(&e, NULL, 0);
 	}

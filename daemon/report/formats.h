@@ -31,4 +31,5 @@ const char *thread_number(const struct profile_thread *t, char buf[THREAD_NUMBER
 /* Are JVMs shown separately? Yes if there are several and the options do not merge them. */
 bool report_is_of_several(const struct profile *p, const struct report_options *o);
 /* Writes "4711 org.shop.Main (shop/cart)", several of these, or the title in the options. */
+bool report_is_of_nothing(const struct profile *p); /* of no JVM, and of no time */
 void report_title(const struct profile *p, const struct report_options *o, char *buf, size_t size);

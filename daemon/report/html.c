@@ -1,6 +1,6 @@
 /* The page with the flame graph: the template with the profile's JSON in the place of
- * "@PROFILE@". Names may be hostile: so text_json() escapes every "<", and the page sets text,
- * never markup. */
+ * "@PROFILE@". Names may be hostile: so json_add_string() escapes every "<", and the page sets
+ * text, never markup. */
 #include "daemon/report/against.h"
 #include "daemon/report/formats.h"
 

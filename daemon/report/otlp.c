@@ -14,6 +14,7 @@
 #include <string.h>
 #include "daemon/core/labels.h"
 #include "daemon/ground/utf8.h"
+#include "daemon/report/json_out.h"
 #include "daemon/report/otlp_tables.h"
 #include "daemon/report/protojson.h"
 
@@ -436,7 +437,7 @@ int write_otlp(const struct profile *p, bool json, char **ret, size_t *ret_len)
 
 	if (otlp_build(&w) && json) {
 		protojson_write(&t, &w.out.base);
-		text_put(&t, "\n");
+		json_end_line(&t);
 		r = text_take(&t, ret, ret_len);
 	} else if (!w.tables.arena.failed && w.out.dictionary) {
 		r = otlp_pack(&w, ret, ret_len);

@@ -5,6 +5,6 @@
 #include <protobuf-c/protobuf-c.h>
 #include "daemon/report/text_out.h"
 
-/* The message may have messages, strings, bytes, booleans and numbers, but neither enums nor
- * maps. */
+/* The message may have messages, strings, booleans, numbers and bytes, at most 64 in a field, but
+ * neither enums nor maps. */
 void protojson_write(struct text_out *t, const ProtobufCMessage *m);

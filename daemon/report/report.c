@@ -152,6 +152,11 @@ const char *report_kind_mark(unsigned kind)
 	return kind < WIRE_KIND_COUNT && marks[kind] ? marks[kind] : "";
 }
 
+bool report_is_of_nothing(const struct profile *p)
+{
+	return !p->n_processes && !p->n_rows && !p->end_real_ns;
+}
+
 void report_title(const struct profile *p, const struct report_options *o, char *buf, size_t size)
 {
 	size_t len = 0;
@@ -160,7 +165,7 @@ void report_title(const struct profile *p, const struct report_options *o, char 
 		snprintf(buf, size, "%s", o->title);
 		return;
 	}
-	snprintf(buf, size, "no JVM");
+	snprintf(buf, size, "nothing recorded");
 	for (uint32_t i = 0; i < p->n_processes && len + 1 < size; i++) {
 		const struct profile_process *q = &p->processes[i];
 		int n = snprintf(buf + len, size - len, "%s%u %s%s%s%s", i ? ", " : "", q->pid,

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include "daemon/report/json_out.h"
 
 /* A row of the profile, and the speedscope profile that it goes to. */
 struct part {
@@ -65,13 +66,11 @@ static bool speedscope_sort(struct speedscope *s)
 
 static void speedscope_frame(struct speedscope *s, const char *name, uint32_t file)
 {
-	text_put(s->t, "{\"name\":");
-	text_json(s->t, name);
-	if (file) {
-		text_put(s->t, ",\"file\":");
-		text_json(s->t, s->p->strings[file]);
-	}
-	text_put(s->t, "}");
+	json_begin_object(s->t, NULL);
+	json_add_string(s->t, "name", name);
+	if (file)
+		json_add_string(s->t, "file", s->p->strings[file]);
+	json_end_object(s->t);
 }
 
 /* Writes the frames: methods by the number of their name, JVMs, and the one for samples without
@@ -86,21 +85,21 @@ static bool speedscope_frames(struct speedscope *s)
 		return false;
 	for (uint32_t i = p->n_frames; i-- > 0;)
 		first[s->index->ids[i]] = i;
-	text_put(s->t, "\"shared\":{\"frames\":[");
+	json_begin_object(s->t, "shared");
+	json_begin_list(s->t, "frames");
 	for (uint32_t i = 0; i < s->index->n; i++) {
 		const struct profile_frame *f = &p->frames[first[i]];
 
 		speedscope_frame(s, s->index->names[first[i]], f->file ? f->file : f->module);
-		text_put(s->t, ",");
 	}
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		snprintf(name, sizeof(name), "[%s pid=%u]", p->strings[p->processes[i].name],
 			 p->processes[i].pid);
 		speedscope_frame(s, name, 0);
-		text_put(s->t, ",");
 	}
 	speedscope_frame(s, "[no stack]", 0);
-	text_put(s->t, "]}");
+	json_end_list(s->t);
+	json_end_object(s->t);
 	return true;
 }
 
@@ -109,16 +108,16 @@ static void speedscope_stack(struct speedscope *s, const struct profile_row *r)
 	const struct profile *p = s->p;
 	uint32_t n = 0;
 
-	text_put(s->t, "[");
+	json_begin_list(s->t, NULL);
 	if (s->several)
-		text_printf(s->t, "%u,", s->index->n + p->threads[r->thread].process);
+		json_add_u64(s->t, NULL, s->index->n + p->threads[r->thread].process);
 	for (uint32_t node = r->node; node; node = p->nodes[node].parent)
 		s->chain[n++] = s->index->ids[p->nodes[node].frame];
 	if (n == 0)
-		text_printf(s->t, "%u", s->index->n + p->n_processes);
+		json_add_u64(s->t, NULL, s->index->n + p->n_processes);
 	while (n-- > 0)
-		text_printf(s->t, n ? "%u," : "%u", s->chain[n]);
-	text_put(s->t, "]");
+		json_add_u64(s->t, NULL, s->chain[n]);
+	json_end_list(s->t);
 }
 
 /* Writes a profile's name for speedscope's menu: "CPU", "CPU of main tid=8". */
@@ -132,7 +131,16 @@ static void speedscope_name(struct speedscope *s, const struct profile_row *r)
 			 s->p->strings[thread->name], thread_number(thread, number));
 	else
 		snprintf(name, sizeof(name), "%s", report_events[r->event].of);
-	text_json(s->t, name);
+	json_add_string(s->t, "name", name);
+}
+
+/* Writes what is between a profile's name and its samples. */
+static void speedscope_begin(struct speedscope *s, enum wire_event event, uint64_t weight)
+{
+	json_add_string(s->t, "unit", event == WIRE_EVENT_ALLOC ? "bytes" : "nanoseconds");
+	json_add_u64(s->t, "startValue", 0);
+	json_add_u64(s->t, "endValue", weight);
+	json_begin_list(s->t, "samples");
 }
 
 /* Writes a profile, whose rows are the parts from @from to @to. */
@@ -140,22 +148,20 @@ static void speedscope_profile(struct speedscope *s, uint32_t from, uint32_t to)
 {
 	const struct profile_row *rows = s->p->rows, *r = &rows[s->parts[from].row];
 
-	text_put(s->t,
-		 from ? ",\n{\"type\":\"sampled\",\"name\":" : "{\"type\":\"sampled\",\"name\":");
+	if (from)
+		json_break_line(s->t);
+	json_begin_object(s->t, NULL);
+	json_add_string(s->t, "type", "sampled");
 	speedscope_name(s, r);
-	text_printf(s->t, ",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%llu,\"samples\":[",
-		    r->event == WIRE_EVENT_ALLOC ? "bytes" : "nanoseconds",
-		    (unsigned long long)s->parts[from].weight);
-	for (uint32_t i = from; i < to; i++) {
-		if (i > from)
-			text_put(s->t, ",");
-		speedscope_stack(s, &rows[s->parts[i].row]);
-	}
-	text_put(s->t, "],\"weights\":[");
+	speedscope_begin(s, (enum wire_event)r->event, s->parts[from].weight);
 	for (uint32_t i = from; i < to; i++)
-		text_printf(s->t, i > from ? ",%llu" : "%llu",
-			    (unsigned long long)rows[s->parts[i].row].weight);
-	text_put(s->t, "]}");
+		speedscope_stack(s, &rows[s->parts[i].row]);
+	json_end_list(s->t);
+	json_begin_list(s->t, "weights");
+	for (uint32_t i = from; i < to; i++)
+		json_add_u64(s->t, NULL, rows[s->parts[i].row].weight);
+	json_end_list(s->t);
+	json_end_object(s->t);
 }
 
 /* Writes an empty profile, because speedscope opens no file without any. */
@@ -163,19 +169,21 @@ static void speedscope_nothing(struct speedscope *s)
 {
 	enum wire_event event = report_event_of(s->o->events);
 
-	text_put(s->t, "{\"type\":\"sampled\",\"name\":");
-	text_json(s->t, report_events[event].of);
-	text_printf(
-		s->t,
-		",\"unit\":\"%s\",\"startValue\":0,\"endValue\":0,\"samples\":[],\"weights\":[]}",
-		event == WIRE_EVENT_ALLOC ? "bytes" : "nanoseconds");
+	json_begin_object(s->t, NULL);
+	json_add_string(s->t, "type", "sampled");
+	json_add_string(s->t, "name", report_events[event].of);
+	speedscope_begin(s, event, 0);
+	json_end_list(s->t);
+	json_begin_list(s->t, "weights");
+	json_end_list(s->t);
+	json_end_object(s->t);
 }
 
 static void speedscope_profiles(struct speedscope *s)
 {
 	uint32_t n = s->p->n_rows, to;
 
-	text_put(s->t, ",\"profiles\":[");
+	json_begin_list(s->t, "profiles");
 	if (n == 0)
 		speedscope_nothing(s);
 	for (uint32_t from = 0; from < n; from = to) {
@@ -183,7 +191,7 @@ static void speedscope_profiles(struct speedscope *s)
 			;
 		speedscope_profile(s, from, to);
 	}
-	text_put(s->t, "]");
+	json_end_list(s->t);
 }
 
 /* Writes the head. The summary is in the name, because there is no other field for it. */
@@ -197,10 +205,12 @@ static void speedscope_head(struct speedscope *s)
 	report_rate_text(s->p, event, rate, sizeof(rate));
 	snprintf(name, sizeof(name), "%s: %s, %llu of %llu dropped", title, rate,
 		 (unsigned long long)l->dropped, (unsigned long long)l->taken);
-	text_put(s->t, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
-		       "\"exporter\":\"kindling " KINDLING_VERSION "\",\"name\":");
-	text_json(s->t, name);
-	text_put(s->t, ",\"activeProfileIndex\":0,\n");
+	json_begin_object(s->t, NULL);
+	json_add_string(s->t, "$schema", "https://www.speedscope.app/file-format-schema.json");
+	json_add_string(s->t, "exporter", "kindling " KINDLING_VERSION);
+	json_add_string(s->t, "name", name);
+	json_add_u64(s->t, "activeProfileIndex", 0);
+	json_break_line(s->t);
 }
 
 void write_speedscope(struct text_out *t, const struct profile *p, const struct report_options *o)
@@ -217,7 +227,8 @@ void write_speedscope(struct text_out *t, const struct profile *p, const struct 
 		t->failed |= !speedscope_frames(&s) || !speedscope_sort(&s);
 		if (!t->failed)
 			speedscope_profiles(&s);
-		text_put(t, "}\n");
+		json_end_object(t);
+		json_end_line(t);
 	}
 	free(s.chain);
 	free(s.parts);

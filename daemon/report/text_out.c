@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/ground/utf8.h"
 
 static bool text_out_room(struct text_out *t, size_t more)
 {
@@ -53,33 +52,6 @@ void text_printf(struct text_out *t, const char *fmt, ...)
 	va_end(ap);
 	if (n > 0)
 		text_bytes(t, buf, (size_t)n < sizeof(buf) ? (size_t)n : sizeof(buf) - 1);
-}
-
-void text_json(struct text_out *t, const char *s)
-{
-	size_t left = strlen(s), n;
-	uint32_t code;
-
-	text_bytes(t, "\"", 1);
-	for (; *s; s += n, left -= n) {
-		unsigned char c = (unsigned char)*s;
-
-		n = utf8_character(s, left, &code);
-		if (n == 0) { /* an incomplete character, where text was cut */
-			n = 1;
-			continue;
-		}
-
-		if (c == '"' || c == '\\') {
-			text_bytes(t, "\\", 1);
-			text_bytes(t, s, 1);
-		} else if (c < 0x20 || c == '<' || c == 0x7f) {
-			text_printf(t, "\\u%04x", c);
-		} else {
-			text_bytes(t, s, n);
-		}
-	}
-	text_bytes(t, "\"", 1);
 }
 
 int text_take(struct text_out *t, char **ret, size_t *ret_len)

@@ -4,18 +4,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct text_out {
 	char *p;
 	size_t len, cap;
 	bool failed;
+	bool json_comma, json_lines; /* json_out.h: a comma is due; each value has its line */
+	unsigned json_depth; /* objects and lists that have not ended */
 };
 
 void text_put(struct text_out *t, const char *s);
 void text_bytes(struct text_out *t, const void *p, size_t len);
 void text_printf(struct text_out *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Adds a JSON string with its quotes. "<" is escaped, too, so that it can be in a script
- * element. */
-void text_json(struct text_out *t, const char *s);
 int text_take(struct text_out *t, char **ret, size_t *ret_len);

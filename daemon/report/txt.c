@@ -45,6 +45,15 @@ static void txt_put_accounts(struct text_out *t, const struct profile *p, enum w
 			    (unsigned long long)p->overflow);
 }
 
+/* Says that the profile has neither a JVM nor a time. */
+static void txt_put_nothing(struct text_out *t, const struct report_options *o)
+{
+	if (o->title)
+		text_printf(t, "%s\n", o->title);
+	text_put(t, "nothing was recorded of these JVMs in that time: the newest samples arrive "
+		    "within a second, and `kindling status` tells why a JVM is not profiled\n");
+}
+
 static void txt_put_header(struct text_out *t, const struct profile *p,
 			   const struct report_options *o)
 {
@@ -54,6 +63,10 @@ static void txt_put_header(struct text_out *t, const struct profile *p,
 	time_t to = (time_t)(p->end_real_ns / 1000000000ull);
 	struct tm tm;
 
+	if (report_is_of_nothing(p)) {
+		txt_put_nothing(t, o);
+		return;
+	}
 	report_title(p, o, title, sizeof(title));
 	report_sum_text(p, event, sum, sizeof(sum));
 	report_rate_text(p, event, rate, sizeof(rate));
@@ -130,6 +143,10 @@ void write_txt(struct text_out *t, const struct profile *p, const struct report_
 		total += p->rows[i].weight;
 	}
 	txt_put_header(t, p, o);
+	if (report_is_of_nothing(p)) {
+		free(rows);
+		return;
+	}
 	txt_put_methods(t, p, &report_events[report_event_of(o->events)], total);
 	qsort(rows, p->n_rows, sizeof(*rows), by_weight);
 	text_put(t, "\nhottest stacks\n");

@@ -19,13 +19,15 @@ uid_t uid_of(struct request *r)
 
 static enum MHD_Result answer_target(struct request *r, const struct target *t)
 {
-	cJSON *o = cJSON_CreateObject();
+	struct text_out json = { 0 };
 
-	cJSON_AddNumberToObject(o, "pid", t->jvm.pid);
-	cJSON_AddNumberToObject(o, "start_time", (double)t->jvm.start_time);
-	cJSON_AddStringToObject(o, "name", t->jvm.name);
-	cJSON_AddStringToObject(o, "state", target_state_names[t->state]);
-	return answer_json(r, 202, o);
+	json_begin_object(&json, NULL);
+	json_add_i64(&json, "pid", t->jvm.pid);
+	json_add_u64(&json, "start_time", t->jvm.start_time);
+	json_add_string(&json, "name", t->jvm.name);
+	json_add_string(&json, "state", target_state_names[t->state]);
+	json_end_object(&json);
+	return answer_json(r, 202, &json);
 }
 
 enum MHD_Result serve_control(struct request *r, const char *method, const char *verb)

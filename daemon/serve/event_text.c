@@ -22,74 +22,72 @@ const char *event_frame_name(struct host *h, const struct target *t, const struc
 	return name[0] ? name : "[unknown]";
 }
 
-static void event_text_frame_text(struct text_out *to, struct host *h, const struct target *t,
-				  const struct stream_frame *f)
-{
-	char buf[1024];
-
-	text_json(to, event_frame_name(h, t, f, buf, sizeof(buf)));
-}
-
-void event_stack(struct text_out *to, struct host *h, const struct target *t, uint32_t leaf)
+void event_stack(struct text_out *to, const char *key, struct host *h, const struct target *t,
+		 uint32_t leaf)
 {
 	static uint32_t chain[STREAM_DEPTH_MAX + 1];
 	struct stream_frame f;
 	uint32_t n = 0, parent;
+	char buf[1024];
 
-	text_put(to, "[");
+	json_begin_list(to, key);
 	for (uint32_t node = leaf; stream_node(t->stream, node, &f, &parent); node = parent)
 		chain[n++] = node;
-	for (uint32_t i = n; i-- > 0;) {
-		if (i + 1 < n)
-			text_put(to, ",");
-		stream_node(t->stream, chain[i], &f, &parent);
-		event_text_frame_text(to, h, t, &f);
+	while (n-- > 0) {
+		stream_node(t->stream, chain[n], &f, &parent);
+		json_add_string(to, NULL, event_frame_name(h, t, &f, buf, sizeof(buf)));
 	}
-	text_put(to, "]");
+	json_end_list(to);
 }
 
 void event_trace(struct text_out *to, const struct stream_context *trace)
 {
 	if (!trace) {
-		text_put(to, ",\"trace\":null");
+		json_add_null(to, "trace");
 		return;
 	}
-	text_put(to, ",\"trace\":{\"trace_id\":");
-	text_json(to, trace->trace_id);
-	text_put(to, ",\"span_id\":");
-	text_json(to, trace->span_id);
-	text_put(to, "}");
+	json_begin_object(to, "trace");
+	json_add_string(to, "trace_id", trace->trace_id);
+	json_add_string(to, "span_id", trace->span_id);
+	json_end_object(to);
 }
 
-static void begin_text(struct text_out *to, const struct target *t, const char *event, uint32_t tid,
-		       const char *thread, uint64_t real_ns)
+static void event_begin(struct text_out *to, const struct target *t, const char *event,
+			uint32_t tid, const char *thread, uint64_t real_ns)
 {
-	text_printf(to, "{\"event\":\"%s\",\"ts_ns\":%llu,\"pid\":%d,", event,
-		    (unsigned long long)real_ns, t->jvm.pid);
+	json_begin_object(to, NULL);
+	json_add_string(to, "event", event);
+	json_add_u64(to, "ts_ns", real_ns);
+	json_add_i64(to, "pid", t->jvm.pid);
 	thread_text(to, t, tid, thread);
+}
+
+static void event_end(struct text_out *to)
+{
+	json_end_object(to);
+	json_end_line(to);
 }
 
 void event_sample(struct text_out *to, struct host *h, const struct target *t,
 		  const struct stream_sample *s, uint64_t real_ns)
 {
-	begin_text(to, t, "cpu", s->tid, s->thread, real_ns);
-	text_printf(to, ",\"weight_ns\":%llu", (unsigned long long)s->weight_ns);
+	event_begin(to, t, "cpu", s->tid, s->thread, real_ns);
+	json_add_u64(to, "weight_ns", s->weight_ns);
 	event_trace(to, s->trace);
-	text_put(to, ",\"stack\":");
-	event_stack(to, h, t, s->node);
-	text_put(to, "}\n");
+	event_stack(to, "stack", h, t, s->node);
+	event_end(to);
 }
 
-static void other_text(struct text_out *to, const struct target *t, const char *key, uint32_t tid,
-		       const char *name)
+static void event_thread(struct text_out *to, const struct target *t, const char *key, uint32_t tid,
+			 const char *name)
 {
 	if (!tid) {
-		text_printf(to, ",\"%s\":null", key);
+		json_add_null(to, key);
 		return;
 	}
-	text_printf(to, ",\"%s\":{", key);
+	json_begin_object(to, key);
 	thread_text(to, t, tid, name);
-	text_put(to, "}");
+	json_end_object(to);
 }
 
 /* The class of the lock. If the record of an open wait lacks it, earlier waits may have it. */
@@ -103,67 +101,63 @@ static const char *event_text_class_of(const struct target *t, const struct stre
 void event_lock(struct text_out *to, struct host *h, const struct target *t,
 		const struct stream_lock *w, bool idle, uint64_t real_ns)
 {
-	bool open = w->flags & WIRE_LOCK_OPEN;
-
-	begin_text(to, t, "lock", w->tid, w->thread, real_ns);
-	text_printf(
-		to,
-		",\"kind\":\"%s\",\"duration_ns\":%llu,\"open\":%s,\"timed\":%s,\"idle\":%s,\"waits\":%u",
-		w->wait < WIRE_WAIT_COUNT ? wire_wait_names[w->wait] : "unknown",
-		(unsigned long long)w->duration_ns, open ? "true" : "false",
-		w->flags & WIRE_LOCK_TIMED ? "true" : "false", idle ? "true" : "false", w->waits);
-	text_put(to, ",\"lock\":");
-	locks_text_lock(to, event_text_class_of(t, w), w->identity);
-	other_text(to, t, "owner", w->owner_tid, w->owner);
-	other_text(to, t, "waker", w->waker_tid, w->waker);
+	event_begin(to, t, "lock", w->tid, w->thread, real_ns);
+	json_add_string(to, "kind",
+			w->wait < WIRE_WAIT_COUNT ? wire_wait_names[w->wait] : "unknown");
+	json_add_u64(to, "duration_ns", w->duration_ns);
+	json_add_bool(to, "open", w->flags & WIRE_LOCK_OPEN);
+	json_add_bool(to, "timed", w->flags & WIRE_LOCK_TIMED);
+	json_add_bool(to, "idle", idle);
+	json_add_u64(to, "waits", w->waits);
+	locks_text_lock(to, "lock", event_text_class_of(t, w), w->identity);
+	event_thread(to, t, "owner", w->owner_tid, w->owner);
+	event_thread(to, t, "waker", w->waker_tid, w->waker);
 	event_trace(to, w->trace);
-	text_put(to, ",\"stack\":");
-	event_stack(to, h, t, w->node);
-	text_put(to, ",\"owner_stack\":");
-	event_stack(to, h, t, w->owner_node);
-	text_put(to, "}\n");
+	event_stack(to, "stack", h, t, w->node);
+	event_stack(to, "owner_stack", h, t, w->owner_node);
+	event_end(to);
 }
 
 static void offcpu_syscall_text(struct text_out *to, int nr)
 {
 	const char *name = offcpu_syscall_name(nr);
+	char number[16];
 
+	snprintf(number, sizeof(number), "%d", nr);
 	if (nr < 0)
-		text_put(to, "null");
-	else if (name)
-		text_json(to, name);
+		json_add_null(to, "syscall");
 	else
-		text_printf(to, "\"%d\"", nr);
+		json_add_string(to, "syscall", name ? name : number);
 }
 
 /* The waker: a thread of the same JVM, or another process. */
 static void offcpu_waker_text(struct text_out *to, const struct target *t,
 			      const struct offcpu_event *e)
 {
-	text_put(to, ",\"waker\":");
 	if (!e->waker_tid) {
-		text_put(to, "null");
+		json_add_null(to, "waker");
 		return;
 	}
-	text_printf(to, "{\"pid\":%u,", e->waker_pid);
-	if (e->waker_pid == (uint32_t)t->jvm.pid)
+	json_begin_object(to, "waker");
+	json_add_u64(to, "pid", e->waker_pid);
+	if (e->waker_pid == (uint32_t)t->jvm.pid) {
 		thread_text(to, t, e->waker_tid, e->waker);
-	else
-		text_printf(to, "\"tid\":%u,\"thread\":null", e->waker_tid);
-	text_put(to, "}");
+	} else {
+		json_add_u64(to, "tid", e->waker_tid);
+		json_add_null(to, "thread");
+	}
+	json_end_object(to);
 }
 
 static void offcpu_kernel_text(struct text_out *to, struct host *h, const struct offcpu_event *e)
 {
-	text_put(to, ",\"kernel\":[");
+	json_begin_list(to, "kernel");
 	for (unsigned i = e->n_ips; i-- > 0;) {
 		const char *name = host_kernel_name(h, e->ips[i]);
 
-		text_json(to, name ? name : "[unknown]");
-		if (i)
-			text_put(to, ",");
+		json_add_string(to, NULL, name ? name : "[unknown]");
 	}
-	text_put(to, "]");
+	json_end_list(to);
 }
 
 void event_offcpu(struct text_out *to, struct host *h, const struct target *t,
@@ -171,24 +165,23 @@ void event_offcpu(struct text_out *to, struct host *h, const struct target *t,
 {
 	const struct stream_lock *w = e->lock;
 
-	begin_text(to, t, "offcpu", e->virtual_tid ? e->virtual_tid : e->tid,
-		   e->virtual_tid ? e->virtual_thread : e->thread, real_ns);
-	text_printf(to, ",\"duration_ns\":%llu,\"reason\":\"%s\",\"syscall\":",
-		    (unsigned long long)e->duration_ns, offcpu_reason_names[e->reason]);
+	event_begin(to, t, "offcpu", e->virtual_tid ? e->virtual_tid : e->tid,
+		    e->virtual_tid ? e->virtual_thread : e->thread, real_ns);
+	json_add_u64(to, "duration_ns", e->duration_ns);
+	json_add_string(to, "reason", offcpu_reason_names[e->reason]);
 	offcpu_syscall_text(to, e->syscall_nr);
-	text_printf(to, ",\"runqueue_ns\":%llu,\"idle\":%s,\"lock\":",
-		    (unsigned long long)e->runqueue_ns, e->idle ? "true" : "false");
+	json_add_u64(to, "runqueue_ns", e->runqueue_ns);
+	json_add_bool(to, "idle", e->idle);
 	if (w)
-		locks_text_lock(to, event_text_class_of(t, w), w->identity);
+		locks_text_lock(to, "lock", event_text_class_of(t, w), w->identity);
 	else
-		text_put(to, "null");
-	other_text(to, t, "owner", w ? w->owner_tid : 0, w ? w->owner : "");
+		json_add_null(to, "lock");
+	event_thread(to, t, "owner", w ? w->owner_tid : 0, w ? w->owner : "");
 	offcpu_waker_text(to, t, e);
-	other_text(to, t, "carrier", e->virtual_tid && e->tid != e->virtual_tid ? e->tid : 0,
-		   e->thread);
+	event_thread(to, t, "carrier", e->virtual_tid && e->tid != e->virtual_tid ? e->tid : 0,
+		     e->thread);
 	event_trace(to, e->trace);
 	offcpu_kernel_text(to, h, e);
-	text_put(to, ",\"stack\":");
-	event_stack(to, h, t, e->node);
-	text_put(to, "}\n");
+	event_stack(to, "stack", h, t, e->node);
+	event_end(to);
 }

@@ -56,11 +56,14 @@ static void on_gone(void *userdata, struct target *t)
 	if (w->left)
 		w->left--;
 	snprintf(reason, sizeof(reason), "process %d (%s) has ended", t->jvm.pid, t->jvm.name);
-	text_printf(&w->buffer, "{\"event\":\"end\",\"pid\":%d,\"reason\":", t->jvm.pid);
-	text_json(&w->buffer, reason);
+	json_begin_object(&w->buffer, NULL);
+	json_add_string(&w->buffer, "event", "end");
+	json_add_i64(&w->buffer, "pid", t->jvm.pid);
+	json_add_string(&w->buffer, "reason", reason);
 	if (w->selected.n)
-		text_printf(&w->buffer, ",\"left\":%u", w->left);
-	text_put(&w->buffer, "}\n");
+		json_add_u64(&w->buffer, "left", w->left);
+	json_end_object(&w->buffer);
+	json_end_line(&w->buffer);
 	serve_events_wake(w);
 }
 
@@ -82,9 +85,13 @@ static bool serve_events_has_room(struct watcher *w)
 		w->dropped++;
 		return false;
 	}
-	if (w->dropped)
-		text_printf(&w->buffer, "{\"event\":\"dropped\",\"count\":%llu}\n",
-			    (unsigned long long)w->dropped);
+	if (w->dropped) {
+		json_begin_object(&w->buffer, NULL);
+		json_add_string(&w->buffer, "event", "dropped");
+		json_add_u64(&w->buffer, "count", w->dropped);
+		json_end_object(&w->buffer);
+		json_end_line(&w->buffer);
+	}
 	w->dropped = 0;
 	return true;
 }
@@ -153,7 +160,11 @@ static void serve_events_on_end(void *userdata)
 	struct watcher *w = userdata;
 
 	w->over = true;
-	text_put(&w->buffer, "{\"event\":\"end\",\"reason\":\"kindlingd is stopping\"}\n");
+	json_begin_object(&w->buffer, NULL);
+	json_add_string(&w->buffer, "event", "end");
+	json_add_string(&w->buffer, "reason", "kindlingd is stopping");
+	json_end_object(&w->buffer);
+	json_end_line(&w->buffer);
 }
 
 static void serve_events_forget(void *userdata)

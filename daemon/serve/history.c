@@ -273,30 +273,31 @@ static bool is_alive(struct host *h, const struct store_process *p)
 	return false;
 }
 
-static cJSON *process_json(struct host *h, const struct store_process *p)
+static void process_json(struct text_out *to, struct host *h, const struct store_process *p)
 {
 	char key[LABEL_KEY_SIZE], value[LABEL_VALUE_SIZE];
 	const char *text = p->labels;
-	cJSON *o = cJSON_CreateObject(), *labels;
 
-	cJSON_AddNumberToObject(o, "pid", p->pid);
-	cJSON_AddNumberToObject(o, "ns_pid", p->ns_pid);
-	cJSON_AddStringToObject(o, "name", p->name);
-	cJSON_AddStringToObject(o, "service", labels_get(p->labels, "service", value));
-	cJSON_AddStringToObject(o, "pod", p->pod);
-	cJSON_AddStringToObject(o, "container", p->container);
-	cJSON_AddStringToObject(o, "container_id", p->container_id);
-	cJSON_AddStringToObject(o, "jdk", p->jdk);
-	cJSON_AddBoolToObject(o, "alive", is_alive(h, p));
-	cJSON_AddNumberToObject(o, "begin_s", (double)p->begin_real_ns / 1e9);
-	cJSON_AddNumberToObject(o, "end_s", (double)p->end_real_ns / 1e9);
-	cJSON_AddNumberToObject(o, "windows", (double)p->windows);
-	cJSON_AddNumberToObject(o, "samples", (double)p->samples);
-	cJSON_AddNumberToObject(o, "bytes", (double)p->bytes);
-	labels = cJSON_AddObjectToObject(o, "labels");
+	json_begin_object(to, NULL);
+	json_add_u64(to, "pid", p->pid);
+	json_add_u64(to, "ns_pid", p->ns_pid);
+	json_add_string(to, "name", p->name);
+	json_add_string(to, "service", labels_get(p->labels, "service", value));
+	json_add_string(to, "pod", p->pod);
+	json_add_string(to, "container", p->container);
+	json_add_string(to, "container_id", p->container_id);
+	json_add_string(to, "jdk", p->jdk);
+	json_add_bool(to, "alive", is_alive(h, p));
+	json_add_double(to, "begin_s", (double)p->begin_real_ns / 1e9);
+	json_add_double(to, "end_s", (double)p->end_real_ns / 1e9);
+	json_add_u64(to, "windows", p->windows);
+	json_add_u64(to, "samples", p->samples);
+	json_add_u64(to, "bytes", p->bytes);
+	json_begin_object(to, "labels");
 	while (labels_next_text(&text, key, value))
-		cJSON_AddStringToObject(labels, key, value);
-	return o;
+		json_add_string(to, key, value);
+	json_end_object(to);
+	json_end_object(to);
 }
 
 static int by_name_and_time(const void *a, const void *b)
@@ -323,25 +324,26 @@ static enum MHD_Result answer_history(struct request *r, uint64_t from, uint64_t
 {
 	struct store *store = host_store(r->serve->host);
 	struct store_process *list = NULL;
-	cJSON *o, *processes;
+	struct text_out json = { 0 };
 	uint32_t n = 0;
 	int e = store_processes(store, from, to, &list, &n);
 
 	if (e < 0)
 		return answer_error(r, 503, "kindlingd is busy, try again: %s", strerror(-e));
 	qsort(list, n, sizeof(*list), by_name_and_time);
-	o = cJSON_CreateObject();
-	cJSON_AddNumberToObject(o, "bytes", (double)store_disk_bytes(store));
-	cJSON_AddNumberToObject(o, "max_bytes",
-				(double)host_config(r->serve->host)->store_max_bytes);
-	cJSON_AddNumberToObject(o, "retention_s",
-				(double)host_config(r->serve->host)->retention_ns / 1e9);
-	processes = cJSON_AddArrayToObject(o, "processes");
+	json_begin_object(&json, NULL);
+	json_add_u64(&json, "bytes", store_disk_bytes(store));
+	json_add_u64(&json, "max_bytes", host_config(r->serve->host)->store_max_bytes);
+	json_add_double(&json, "retention_s",
+			(double)host_config(r->serve->host)->retention_ns / 1e9);
+	json_begin_list(&json, "processes");
 	for (uint32_t i = 0; i < n; i++)
 		if (is_listed(which, &list[i]))
-			cJSON_AddItemToArray(processes, process_json(r->serve->host, &list[i]));
+			process_json(&json, r->serve->host, &list[i]);
+	json_end_list(&json);
+	json_end_object(&json);
 	store_processes_free(list, n);
-	return answer_json(r, 200, o);
+	return answer_json(r, 200, &json);
 }
 
 enum MHD_Result serve_history(struct request *r)

@@ -1,9 +1,8 @@
 /*
  * /v1/locks: the locks with the longest waits, one by one or by class, and who blocks whom now.
- * Written as text, because a tree of JSON objects would take most of the time when there are
- * thousands of waits.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include "daemon/ground/clock.h"
 #include "daemon/locks/graph.h"
@@ -27,43 +26,33 @@ static void serve_locks_put_class(struct text_out *to, const char *class_name)
 {
 	char buf[CLASS_TEXT_MAX];
 
-	if (*class_name)
-		text_json(to, class_text(class_name, buf));
-	else
-		text_put(to, "null");
+	json_add_string_or_null(to, "class", *class_name ? class_text(class_name, buf) : NULL);
 }
 
-void locks_text_lock(struct text_out *to, const char *class_name, uint32_t identity)
+void locks_text_lock(struct text_out *to, const char *key, const char *class_name,
+		     uint32_t identity)
 {
-	text_put(to, "{\"class\":");
-	serve_locks_put_class(to, class_name);
+	char id[16] = "";
+
 	if (identity)
-		text_printf(to, ",\"id\":\"%x\"}", identity);
-	else
-		text_put(to, ",\"id\":null}");
-}
-
-static void text_bool(struct text_out *to, const char *key, bool v)
-{
-	text_printf(to, ",\"%s\":%s", key, v ? "true" : "false");
-}
-
-static void text_number(struct text_out *to, const char *key, uint64_t v)
-{
-	text_printf(to, ",\"%s\":%llu", key, (unsigned long long)v);
+		snprintf(id, sizeof(id), "%x", identity);
+	json_begin_object(to, key);
+	serve_locks_put_class(to, class_name);
+	json_add_string_or_null(to, "id", id);
+	json_end_object(to);
 }
 
 static void tids_text(struct text_out *to, const struct target *t, const struct locks *l,
 		      const char *key, const struct locks_tid *tids, uint32_t n)
 {
-	text_printf(to, ",\"%s\":[", key);
+	json_begin_list(to, key);
 	for (uint32_t i = 0; i < n; i++) {
-		text_put(to, i ? ",{" : "{");
+		json_begin_object(to, NULL);
 		thread_text(to, t, tids[i].tid, locks_thread_name(l, tids[i].tid));
-		text_number(to, "ns", tids[i].ns);
-		text_put(to, "}");
+		json_add_u64(to, "ns", tids[i].ns);
+		json_end_object(to);
 	}
-	text_put(to, "]");
+	json_end_list(to);
 }
 
 /* The methods of the application where threads waited or held the lock; with whole stacks if
@@ -73,26 +62,17 @@ static void sites_text(struct question *q, const struct target *t, const char *k
 {
 	struct text_out *to = &q->out;
 
-	text_printf(to, ",\"%s\":[", key);
+	json_begin_list(to, key);
 	for (uint32_t i = 0; i < n; i++) {
-		text_put(to, i ? ",{\"frame\":" : "{\"frame\":");
-		text_json(to, sites[i].frame);
-		text_number(to, "ns", sites[i].ns);
-		if (q->stacks) {
-			text_put(to, ",\"stack\":");
-			event_stack(to, q->request->serve->host, t, t->stream ? sites[i].node : 0);
-		}
-		text_put(to, "}");
+		json_begin_object(to, NULL);
+		json_add_string(to, "frame", sites[i].frame);
+		json_add_u64(to, "ns", sites[i].ns);
+		if (q->stacks)
+			event_stack(to, "stack", q->request->serve->host, t,
+				    t->stream ? sites[i].node : 0);
+		json_end_object(to);
 	}
-	text_put(to, "]");
-}
-
-static void class_of_row(struct text_out *to, const struct locks_row *r)
-{
-	text_put(to, "{\"class\":");
-	serve_locks_put_class(to, r->class_name);
-	text_number(to, "locks", r->locks);
-	text_bool(to, "more_locks", r->more_locks);
+	json_end_list(to);
 }
 
 static void serve_locks_row_text(struct question *q, const struct target *t, const struct locks *l,
@@ -100,37 +80,39 @@ static void serve_locks_row_text(struct question *q, const struct target *t, con
 {
 	struct text_out *to = &q->out;
 
+	json_begin_object(to, NULL);
 	if (q->by == LOCKS_BY_CLASS) {
-		class_of_row(to, r);
+		serve_locks_put_class(to, r->class_name);
+		json_add_u64(to, "locks", r->locks);
+		json_add_bool(to, "more_locks", r->more_locks);
 	} else {
-		text_put(to, "{\"lock\":");
-		locks_text_lock(to, r->class_name, r->identity);
+		locks_text_lock(to, "lock", r->class_name, r->identity);
 	}
-	text_printf(to, ",\"kind\":\"%s\"", wire_wait_names[r->wait]);
-	text_bool(to, "idle", r->idle);
-	text_bool(to, "other", r->other);
-	text_number(to, "waits", r->waits);
-	text_number(to, "open", r->open);
-	text_number(to, "total_ns", r->total_ns);
-	text_number(to, "longest_ns", r->longest_ns);
+	json_add_string(to, "kind", wire_wait_names[r->wait]);
+	json_add_bool(to, "idle", r->idle);
+	json_add_bool(to, "other", r->other);
+	json_add_u64(to, "waits", r->waits);
+	json_add_u64(to, "open", r->open);
+	json_add_u64(to, "total_ns", r->total_ns);
+	json_add_u64(to, "longest_ns", r->longest_ns);
 	tids_text(to, t, l, "waiters", r->waiters, r->n_waiters);
-	text_bool(to, "more_waiters", r->more_waiters);
+	json_add_bool(to, "more_waiters", r->more_waiters);
 	sites_text(q, t, "waiters_at", r->waiting, r->n_waiting);
 	tids_text(to, t, l, "owners", r->owners, r->n_owners);
-	text_bool(to, "more_owners", r->more_owners);
+	json_add_bool(to, "more_owners", r->more_owners);
 	sites_text(q, t, "owners_at", r->holding, r->n_holding);
-	text_put(to, "}");
+	json_end_object(to);
 }
 
 /* Numbers of waits that are in no row: short ones, waits for work, and lost ones. */
 static void counts_text(struct text_out *to, const struct locks_counts *c)
 {
-	text_number(to, "short_waits", c->shorter);
-	text_number(to, "short_waits_ns", c->shorter_ns);
-	text_number(to, "idle_waits", c->idle);
-	text_number(to, "idle_waits_ns", c->idle_ns);
-	text_number(to, "lost", c->lost);
-	text_number(to, "lost_ns", c->lost_ns);
+	json_add_u64(to, "short_waits", c->shorter);
+	json_add_u64(to, "short_waits_ns", c->shorter_ns);
+	json_add_u64(to, "idle_waits", c->idle);
+	json_add_u64(to, "idle_waits_ns", c->idle_ns);
+	json_add_u64(to, "lost", c->lost);
+	json_add_u64(to, "lost_ns", c->lost_ns);
 }
 
 /* The sum of all waits, including those whose rows are not shown. */
@@ -146,19 +128,17 @@ static void rows_text(struct question *q, const struct target *t, const struct l
 		open += rows.rows[i].open;
 		ns += rows.rows[i].total_ns;
 	}
-	text_bool(&q->out, "idle_shown", q->idle);
-	text_printf(&q->out, ",\"seconds\":%.1f", (double)rows.span_ns / 1e9);
-	text_number(&q->out, "waits", waits);
-	text_number(&q->out, "open", open);
-	text_number(&q->out, "total_ns", ns);
+	json_add_bool(&q->out, "idle_shown", q->idle);
+	json_add_fixed(&q->out, "seconds", (double)rows.span_ns / 1e9, 1);
+	json_add_u64(&q->out, "waits", waits);
+	json_add_u64(&q->out, "open", open);
+	json_add_u64(&q->out, "total_ns", ns);
 	counts_text(&q->out, &rows.counts);
-	text_number(&q->out, q->by == LOCKS_BY_CLASS ? "n_classes" : "n_locks", rows.n);
-	text_put(&q->out, q->by == LOCKS_BY_CLASS ? ",\"classes\":[" : ",\"locks\":[");
-	for (uint32_t i = 0; i < rows.n && i < ROWS_MAX; i++) {
-		text_put(&q->out, i ? "," : "");
+	json_add_u64(&q->out, q->by == LOCKS_BY_CLASS ? "n_classes" : "n_locks", rows.n);
+	json_begin_list(&q->out, q->by == LOCKS_BY_CLASS ? "classes" : "locks");
+	for (uint32_t i = 0; i < rows.n && i < ROWS_MAX; i++)
 		serve_locks_row_text(q, t, l, &rows.rows[i]);
-	}
-	text_put(&q->out, "]");
+	json_end_list(&q->out);
 	locks_rows_free(&rows);
 }
 
@@ -170,27 +150,25 @@ static void edge_text(struct question *q, const struct target *t, const struct l
 	const struct locks_open *w = e->wait;
 	struct text_out *to = &q->out;
 
-	text_put(to, "{");
+	json_begin_object(to, NULL);
 	thread_text(to, t, w->tid, locks_thread_name(l, w->tid));
-	text_printf(to, ",\"kind\":\"%s\"", wire_wait_names[w->wait]);
-	text_number(to, "waiting_ns", q->now_ns > w->begin_ns ? q->now_ns - w->begin_ns : 0);
-	text_bool(to, "timed", w->flags & WIRE_LOCK_TIMED);
-	text_bool(to, "idle", w->idle);
-	text_put(to, ",\"lock\":");
-	locks_text_lock(to, w->class_name, w->identity);
+	json_add_string(to, "kind", wire_wait_names[w->wait]);
+	json_add_u64(to, "waiting_ns", q->now_ns > w->begin_ns ? q->now_ns - w->begin_ns : 0);
+	json_add_bool(to, "timed", w->flags & WIRE_LOCK_TIMED);
+	json_add_bool(to, "idle", w->idle);
+	locks_text_lock(to, "lock", w->class_name, w->identity);
 	if (w->owner_tid) {
-		text_put(to, ",\"owner\":{");
+		json_begin_object(to, "owner");
 		thread_text(to, t, w->owner_tid, locks_thread_name(l, w->owner_tid));
-		text_put(to, "}");
+		json_end_object(to);
 	} else {
-		text_put(to, ",\"owner\":null");
+		json_add_null(to, "owner");
 	}
-	text_number(to, "cycle", e->cycle);
-	text_bool(to, "deadlock", e->deadlock);
-	text_number(to, "behind", e->behind);
-	text_put(to, ",\"stack\":");
-	event_stack(to, q->request->serve->host, t, t->stream ? w->node : 0);
-	text_put(to, "}");
+	json_add_u64(to, "cycle", e->cycle);
+	json_add_bool(to, "deadlock", e->deadlock);
+	json_add_u64(to, "behind", e->behind);
+	event_stack(to, "stack", q->request->serve->host, t, t->stream ? w->node : 0);
+	json_end_object(to);
 }
 
 /* A wait for work is shown only when other threads wait for its thread. */
@@ -202,40 +180,43 @@ static bool is_shown(const struct question *q, const struct lock_edge *e)
 static void edges_text(struct question *q, const struct target *t, const struct locks *l,
 		       const struct lock_graph *g)
 {
-	uint32_t shown = 0, all = 0;
+	uint32_t all = 0;
 
-	text_put(&q->out, ",\"waits\":[");
+	json_begin_list(&q->out, "waits");
 	/* cycles first: they are deadlocks and must not be cut off */
 	for (int pass = 0; pass < 2; pass++)
 		for (uint32_t i = 0; i < g->n; i++) {
 			if (!g->edges[i].cycle != (pass == 1) || !is_shown(q, &g->edges[i]) ||
 			    all++ >= WAITS_MAX)
 				continue;
-			text_put(&q->out, shown++ ? "," : "");
 			edge_text(q, t, l, &g->edges[i]);
 		}
-	text_put(&q->out, "]");
-	text_number(&q->out, "n_waits", all);
+	json_end_list(&q->out);
+	json_add_u64(&q->out, "n_waits", all);
 }
 
 static void graph_text(struct question *q, const struct target *t, const struct locks *l)
 {
 	struct locks_open *open = NULL;
+	struct text_out *to = &q->out;
 	struct lock_graph g = { 0 };
 	uint32_t n = 0;
 
 	if (l && locks_open(l, q->now_ns, &open, &n) == 0 && lock_graph_new(open, n, &g) < 0)
 		g.n = 0;
-	text_printf(&q->out, ",\"graph\":{\"cycles\":%u,\"deadlocks\":%u", g.n_cycles,
-		    g.n_deadlocks);
+	json_begin_object(to, "graph");
+	json_add_u64(to, "cycles", g.n_cycles);
+	json_add_u64(to, "deadlocks", g.n_deadlocks);
 	edges_text(q, t, l, &g);
-	text_put(&q->out, ",\"blockers\":[");
+	json_begin_list(to, "blockers");
 	for (uint32_t i = 0; i < g.n_blockers && i < ROWS_MAX; i++) {
-		text_put(&q->out, i ? ",{" : "{");
-		thread_text(&q->out, t, g.blockers[i].tid, locks_thread_name(l, g.blockers[i].tid));
-		text_printf(&q->out, ",\"behind\":%u}", g.blockers[i].behind);
+		json_begin_object(to, NULL);
+		thread_text(to, t, g.blockers[i].tid, locks_thread_name(l, g.blockers[i].tid));
+		json_add_u64(to, "behind", g.blockers[i].behind);
+		json_end_object(to);
 	}
-	text_put(&q->out, "]}");
+	json_end_list(to);
+	json_end_object(to);
 	lock_graph_free(&g);
 	free(open);
 }
@@ -247,8 +228,9 @@ static void rest_text(struct text_out *to, const struct target *t)
 	struct stream_counts c;
 
 	target_counts(t, &c);
-	text_bool(to, "collected", c.ledger.counter[WIRE_COUNTER_EVENTS] >> WIRE_EVENT_LOCK & 1);
-	text_number(to, "min_wait_ns", target_interval(t, WIRE_EVENT_LOCK));
+	json_add_bool(to, "collected",
+		      c.ledger.counter[WIRE_COUNTER_EVENTS] >> WIRE_EVENT_LOCK & 1);
+	json_add_u64(to, "min_wait_ns", target_interval(t, WIRE_EVENT_LOCK));
 }
 
 /* What the tables had no room for: open waits, names of threads, rows of locks. */
@@ -258,24 +240,27 @@ static void no_room_text(struct text_out *to, const struct locks *l)
 
 	if (l)
 		locks_lost(l, &lost);
-	text_printf(to, ",\"no_room\":{\"open\":%llu,\"threads\":%llu,\"locks\":%llu}",
-		    (unsigned long long)lost.open, (unsigned long long)lost.threads,
-		    (unsigned long long)lost.folded);
+	json_begin_object(to, "no_room");
+	json_add_u64(to, "open", lost.open);
+	json_add_u64(to, "threads", lost.threads);
+	json_add_u64(to, "locks", lost.folded);
+	json_end_object(to);
 }
 
-static void serve_locks_target_text(struct question *q, const struct target *t, bool first)
+static void serve_locks_target_text(struct question *q, const struct target *t)
 {
 	const struct locks *l = host_locks(t);
 
-	text_printf(&q->out, "%s{\"pid\":%d,\"name\":", first ? "" : ",", t->jvm.pid);
-	text_json(&q->out, t->jvm.name);
-	text_printf(&q->out, ",\"state\":\"%s\"", target_state_names[t->state]);
+	json_begin_object(&q->out, NULL);
+	json_add_i64(&q->out, "pid", t->jvm.pid);
+	json_add_string(&q->out, "name", t->jvm.name);
+	json_add_string(&q->out, "state", target_state_names[t->state]);
 	rest_text(&q->out, t);
 	rows_text(q, t, l);
 	no_room_text(&q->out, l);
 	if (q->graph)
 		graph_text(q, t, l);
-	text_put(&q->out, "}");
+	json_end_object(&q->out);
 }
 
 int locks_last(struct request *r, uint64_t *ret_ns)
@@ -320,9 +305,6 @@ enum MHD_Result serve_locks(struct request *r)
 	static struct selection selected;
 	struct question q = { .request = r, .now_ns = clock_mono_ns() };
 	struct target *t = NULL;
-	bool first = true;
-	size_t len;
-	char *body;
 
 	if (!is_apart(r))
 		return answer_apart(r, APART_LIVE);
@@ -333,15 +315,12 @@ enum MHD_Result serve_locks(struct request *r)
 	q.graph = argument_is_set(r, "graph");
 	q.idle = argument_is_set(r, "idle");
 	q.stacks = argument_is_set(r, "stacks");
-	text_put(&q.out, "{\"targets\":[");
-	while ((t = targets_next(host_targets(r->serve->host), t))) {
-		if (!locks_is_asked_for(&selected, t))
-			continue;
-		serve_locks_target_text(&q, t, first);
-		first = false;
-	}
-	text_put(&q.out, "]}");
-	if (text_take(&q.out, &body, &len) < 0)
-		return answer_error(r, 503, "no memory");
-	return answer_bytes(r, 200, "application/json", body, len);
+	json_begin_object(&q.out, NULL);
+	json_begin_list(&q.out, "targets");
+	while ((t = targets_next(host_targets(r->serve->host), t)))
+		if (locks_is_asked_for(&selected, t))
+			serve_locks_target_text(&q, t);
+	json_end_list(&q.out);
+	json_end_object(&q.out);
+	return answer_json(r, 200, &q.out);
 }

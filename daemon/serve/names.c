@@ -16,21 +16,24 @@ static struct target *named[NAMED_MAX]; /* static, because requests are answered
 static enum MHD_Result answer_list(struct request *r, unsigned status, const char *sentence,
 				   unsigned n)
 {
-	cJSON *o = cJSON_CreateObject(), *list;
+	struct text_out json = { 0 };
 
-	cJSON_AddStringToObject(o, "error", sentence);
-	list = cJSON_AddArrayToObject(o, "targets");
+	json_begin_object(&json, NULL);
+	json_add_string(&json, "error", sentence);
+	json_begin_list(&json, "targets");
 	for (unsigned i = 0; i < n && i < LISTED_MAX; i++) {
 		const struct jvm *jvm = &named[i]->jvm;
-		cJSON *t = cJSON_CreateObject();
 
-		cJSON_AddNumberToObject(t, "pid", jvm->pid);
-		cJSON_AddStringToObject(t, "name", jvm->name);
-		cJSON_AddStringToObject(t, "place", jvm->pod[0] ? jvm->pod : jvm->container);
-		cJSON_AddItemToArray(list, t);
+		json_begin_object(&json, NULL);
+		json_add_i64(&json, "pid", jvm->pid);
+		json_add_string(&json, "name", jvm->name);
+		json_add_string(&json, "place", jvm->pod[0] ? jvm->pod : jvm->container);
+		json_end_object(&json);
 	}
-	cJSON_AddNumberToObject(o, "more", n > LISTED_MAX ? n - LISTED_MAX : 0);
-	return answer_json(r, status, o);
+	json_end_list(&json);
+	json_add_u64(&json, "more", n > LISTED_MAX ? n - LISTED_MAX : 0);
+	json_end_object(&json);
+	return answer_json(r, status, &json);
 }
 
 static const char *searched; /* the word that by_resemblance() compares names with */

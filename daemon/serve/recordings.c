@@ -129,12 +129,14 @@ static bool recordings_wanted(struct request *r, struct recording_options *ret,
 static enum MHD_Result answer_created(struct request *r, const struct recording_entry *e,
 				      const struct target *t)
 {
-	cJSON *o = cJSON_CreateObject();
+	struct text_out json = { 0 };
 
-	cJSON_AddNumberToObject(o, "id", (double)e->id);
-	cJSON_AddNumberToObject(o, "pid", t->jvm.pid);
-	cJSON_AddStringToObject(o, "name", t->jvm.name);
-	return answer_json(r, 201, o);
+	json_begin_object(&json, NULL);
+	json_add_u64(&json, "id", e->id);
+	json_add_i64(&json, "pid", t->jvm.pid);
+	json_add_string(&json, "name", t->jvm.name);
+	json_end_object(&json);
+	return answer_json(r, 201, &json);
 }
 
 /* Refuses the request, with the uid that records this JVM now and how long that still takes. */
@@ -239,16 +241,18 @@ static enum MHD_Result recordings_create(struct request *r)
 
 static enum MHD_Result recordings_progress(struct request *r, const struct recording_entry *e)
 {
-	cJSON *o = cJSON_CreateObject();
+	struct text_out json = { 0 };
 
-	cJSON_AddStringToObject(o, "state", e->done ? "done" : "recording");
-	cJSON_AddNumberToObject(o, "elapsed_s", (double)elapsed_of(e) / 1e9);
-	cJSON_AddNumberToObject(o, "samples", (double)recording_samples(e->recording));
+	json_begin_object(&json, NULL);
+	json_add_string(&json, "state", e->done ? "done" : "recording");
+	json_add_double(&json, "elapsed_s", (double)elapsed_of(e) / 1e9);
+	json_add_u64(&json, "samples", recording_samples(e->recording));
 	if (e->reason[0])
-		cJSON_AddStringToObject(o, "reason", e->reason);
+		json_add_string(&json, "reason", e->reason);
 	if (e->notes[0])
-		cJSON_AddStringToObject(o, "notes", e->notes);
-	return answer_json(r, 200, o);
+		json_add_string(&json, "notes", e->notes);
+	json_end_object(&json);
+	return answer_json(r, 200, &json);
 }
 
 static enum MHD_Result recordings_result(struct request *r, const struct recording_entry *e)
@@ -275,14 +279,15 @@ static enum MHD_Result recordings_result(struct request *r, const struct recordi
 /* The client that fetched a recording deletes it; otherwise it is kept for KEEP_NS. */
 static enum MHD_Result recordings_discard(struct request *r, struct recording_entry *e)
 {
-	cJSON *o;
+	struct text_out json = { 0 };
 
 	if (!e->done)
 		return answer_error(r, 409, "the recording is still running");
-	o = cJSON_CreateObject();
-	cJSON_AddStringToObject(o, "state", "gone");
 	recordings_forget(e);
-	return answer_json(r, 200, o);
+	json_begin_object(&json, NULL);
+	json_add_string(&json, "state", "gone");
+	json_end_object(&json);
+	return answer_json(r, 200, &json);
 }
 
 enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest)

@@ -16,7 +16,6 @@
 #include <time.h>
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
-#include "daemon/ground/utf8.h"
 #include "daemon/ground/value.h"
 
 #define END_NS (200 * NS_PER_MS) /* time for clients to read the last lines at the end */
@@ -109,28 +108,32 @@ enum MHD_Result answer_file(struct request *r, unsigned status, const char *cont
 	return serve_queue(r, status, content_type, counts, response);
 }
 
-enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json)
+enum MHD_Result answer_json(struct request *r, unsigned status, struct text_out *json)
 {
-	char *text = cJSON_PrintUnformatted(json);
+	char *body;
+	size_t len;
 
-	cJSON_Delete(json);
-	if (!text)
-		return MHD_NO;
-	/* the sentence may have been cut within a UTF-8 character, which is not valid JSON */
-	return answer_bytes(r, status, "application/json", text, utf8_mend(text));
+	if (text_take(json, &body, &len) < 0)
+		return answer_error(r, 503, "no memory");
+	return answer_bytes(r, status, "application/json", body, len);
 }
 
 enum MHD_Result answer_error(struct request *r, unsigned status, const char *fmt, ...)
 {
-	cJSON *json = cJSON_CreateObject();
-	char text[512];
+	struct text_out json = { 0 };
+	char text[512], *body;
+	size_t len;
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	cJSON_AddStringToObject(json, "error", text);
-	return answer_json(r, status, json);
+	json_begin_object(&json, NULL);
+	json_add_string(&json, "error", text);
+	json_end_object(&json);
+	if (text_take(&json, &body, &len) < 0)
+		return MHD_NO;
+	return answer_bytes(r, status, "application/json", body, len);
 }
 
 void serve_suspend(struct request *r)

@@ -3,11 +3,10 @@
  * long). */
 #pragma once
 
-#include <cjson/cJSON.h>
 #include <microhttpd.h>
 #include "daemon/report/events.h"
 #include "daemon/report/report.h"
-#include "daemon/report/text_out.h"
+#include "daemon/report/json_out.h"
 #include "daemon/serve/serve.h"
 
 #define CONNECTIONS_MAX	   256
@@ -66,7 +65,8 @@ struct request {
 /* serve.c: answers. The handler returns what these return, MHD_YES or MHD_NO. */
 enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type,
 			     char *body, size_t len); /* takes @body */
-enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json); /* takes @json */
+/* Answers with what json_out.h has written to @json, or with 503 if that failed. Takes its text. */
+enum MHD_Result answer_json(struct request *r, unsigned status, struct text_out *json);
 /* Numbers of samples, sent as headers: those in the profile after all filters, and those lost. */
 struct report_counts {
 	uint64_t samples, dropped;
@@ -180,12 +180,13 @@ enum MHD_Result serve_timeline(struct request *r);
  * named, or no JVM is named and @t streams. */
 int locks_last(struct request *r, uint64_t *ret_ns);
 bool locks_is_asked_for(const struct selection *s, const struct target *t);
-void locks_text_lock(struct text_out *to, const char *class_name, uint32_t identity);
-/* thread_text.c writes parts of JSON objects: ids as "tid":…,"ns_tid":… for a number that the
- * host assigned, "virtual_id":… for a virtual thread; the name, which an unnamed virtual thread
- * gets here; and both as "tid":…,…,"thread":… */
+void locks_text_lock(struct text_out *to, const char *key, const char *class_name,
+		     uint32_t identity);
+/* thread_text.c writes fields of a JSON object: ids as "tid" and "ns_tid" for a number that the
+ * host assigned, "virtual_id" for a virtual thread; the name, which an unnamed virtual thread gets
+ * here; and both, the name as "thread". */
 void thread_ids_text(struct text_out *to, const struct target *t, uint32_t number);
-void thread_name_text(struct text_out *to, const struct target *t, uint32_t number,
+void thread_name_text(struct text_out *to, const char *key, const struct target *t, uint32_t number,
 		      const char *name);
 void thread_text(struct text_out *to, const struct target *t, uint32_t number, const char *name);
 /* event_text.c: each writes one line of JSON. */
@@ -194,10 +195,11 @@ void event_sample(struct text_out *to, struct host *h, const struct target *t,
 /* A frame as text: @buf, or a string of the frame; never NULL. */
 const char *event_frame_name(struct host *h, const struct target *t, const struct stream_frame *f,
 			     char *buf, size_t size);
-/* Writes ,"trace":{"trace_id":…,"span_id":…}, or null for NULL. */
+/* Writes "trace":{"trace_id":…,"span_id":…}, or null for NULL. */
 void event_trace(struct text_out *to, const struct stream_context *trace);
 /* Writes the frames as a list, the root first; [] for @node 0. */
-void event_stack(struct text_out *to, struct host *h, const struct target *t, uint32_t node);
+void event_stack(struct text_out *to, const char *key, struct host *h, const struct target *t,
+		 uint32_t node);
 /* An interval off the CPU. */
 void event_offcpu(struct text_out *to, struct host *h, const struct target *t,
 		  const struct offcpu_event *e, uint64_t real_ns);
@@ -208,9 +210,9 @@ uid_t uid_of(struct request *r); /* of the client */
 enum MHD_Result serve_control(struct request *r, const char *method, const char *verb);
 enum MHD_Result serve_settings(struct request *r, const char *method, const char *verb);
 enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest);
-/* sinks.c; @rest: NAME/test. sinks_json() returns a list, empty without sinks. */
+/* sinks.c; @rest: NAME/test. sinks_json() writes a list, empty without sinks. */
 enum MHD_Result serve_sinks(struct request *r, const char *method, const char *rest);
-cJSON *sinks_json(struct host *h);
+void sinks_json(struct text_out *to, const char *key, struct host *h);
 struct metric_text;
 void sinks_metrics(struct metric_text *m, struct host *h);
 void recordings_free(struct serve *s);

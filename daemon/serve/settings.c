@@ -5,18 +5,21 @@
 
 static enum MHD_Result answer_changes(struct request *r, const struct config_changes *c)
 {
-	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "changed");
+	struct text_out json = { 0 };
 
+	json_begin_object(&json, NULL);
+	json_begin_list(&json, "changed");
 	for (unsigned i = 0; i < c->n; i++) {
-		cJSON *change = cJSON_CreateObject();
-
-		cJSON_AddStringToObject(change, "name", c->list[i].name);
-		cJSON_AddStringToObject(change, "from", c->list[i].from);
-		cJSON_AddStringToObject(change, "to", c->list[i].to);
-		cJSON_AddStringToObject(change, "when", config_when_names[c->list[i].when]);
-		cJSON_AddItemToArray(list, change);
+		json_begin_object(&json, NULL);
+		json_add_string(&json, "name", c->list[i].name);
+		json_add_string(&json, "from", c->list[i].from);
+		json_add_string(&json, "to", c->list[i].to);
+		json_add_string(&json, "when", config_when_names[c->list[i].when]);
+		json_end_object(&json);
 	}
-	return answer_json(r, 200, o);
+	json_end_list(&json);
+	json_end_object(&json);
+	return answer_json(r, 200, &json);
 }
 
 enum MHD_Result serve_settings(struct request *r, const char *method, const char *verb)

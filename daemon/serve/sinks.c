@@ -5,6 +5,7 @@
 #include "daemon/serve/metric_text.h"
 #include "daemon/serve/serve_priv.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,25 +29,24 @@ static const char *sinks_text(const cJSON *o, const char *key)
 	return s ? s : "";
 }
 
-static void sinks_copy(cJSON *to, const cJSON *from)
+/* Writes what kindling-upload reported; zeros if @from is NULL. */
+static void sinks_copy(struct text_out *to, const cJSON *from)
 {
 	const cJSON *causes = cJSON_GetObjectItemCaseSensitive(from, "dropped"), *cause;
-	const char *error = sinks_text(from, "last_error");
-	cJSON *dropped;
 	int n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(sinks_numbers); i++)
-		cJSON_AddNumberToObject(to, sinks_numbers[i], sinks_number(from, sinks_numbers[i]));
-	dropped = cJSON_AddObjectToObject(to, "dropped");
+		json_add_double(to, sinks_numbers[i], sinks_number(from, sinks_numbers[i]));
+	json_begin_object(to, "dropped");
 	cJSON_ArrayForEach(cause, causes) if (cJSON_IsNumber(cause) && cause->string &&
 					      n++ < SINKS_CAUSES_MAX)
-		cJSON_AddNumberToObject(dropped, cause->string, cause->valuedouble);
+		json_add_double(to, cause->string, cause->valuedouble);
+	json_end_object(to);
 	for (size_t i = 0; i < ARRAY_SIZE(sinks_details); i++)
-		cJSON_AddNumberToObject(to, sinks_details[i], sinks_number(from, sinks_details[i]));
-	if (*error)
-		cJSON_AddStringToObject(to, "last_error", error);
-	else
-		cJSON_AddNullToObject(to, "last_error");
+		json_add_double(to, sinks_details[i], sinks_number(from, sinks_details[i]));
+	json_add_string_or_null(to, "last_error",
+				from ? sinks_text(from, "last_error")
+				     : "kindling-upload is not running yet");
 }
 
 /* The latest report about the sink @name; NULL = none yet. */
@@ -58,46 +58,50 @@ static const cJSON *sinks_find(const cJSON *said, const char *name)
 	return NULL;
 }
 
+/* What kindling-upload reported last, to be freed with cJSON_Delete(); NULL = nothing yet. */
+static cJSON *sinks_said(struct host *h)
+{
+	const char *text = host_uploads_status(h);
+
+	return text ? cJSON_Parse(text) : NULL;
+}
+
 /* All sinks of the settings, in their order, also those without a report. */
-cJSON *sinks_json(struct host *h)
+void sinks_json(struct text_out *to, const char *key, struct host *h)
 {
 	const struct config *c = host_config(h);
-	const char *text = host_uploads_status(h);
-	cJSON *list = cJSON_CreateArray(), *said = text ? cJSON_Parse(text) : NULL;
+	cJSON *said = sinks_said(h);
 
+	json_begin_list(to, key);
 	for (unsigned i = 0; i < c->n_sinks; i++) {
 		const struct config_sink *s = &c->sinks[i];
-		const cJSON *from = sinks_find(said, s->name);
-		cJSON *o = cJSON_CreateObject();
 
-		cJSON_AddStringToObject(o, "name", s->name);
-		cJSON_AddStringToObject(o, "type", sink_type_names[s->type]);
-		sinks_copy(o, from);
-		if (!from)
-			cJSON_ReplaceItemInObject(
-				o, "last_error",
-				cJSON_CreateString("kindling-upload is not running yet"));
-		cJSON_AddItemToArray(list, o);
+		json_begin_object(to, NULL);
+		json_add_string(to, "name", s->name);
+		json_add_string(to, "type", sink_type_names[s->type]);
+		sinks_copy(to, sinks_find(said, s->name));
+		json_end_object(to);
 	}
+	json_end_list(to);
 	cJSON_Delete(said);
-	return list;
 }
 
 /* ---- metrics --------------------------------------------------------------------------------- */
 
 /* Names and types of sinks are words of the settings and need no escaping. */
-static void sinks_put(struct metric_text *m, const cJSON *list, const char *key,
-		      enum metric_type type, const char *family, const char *unit, const char *help)
+static void sinks_put(struct metric_text *m, const struct config *c, const cJSON *said,
+		      const char *key, enum metric_type type, const char *family, const char *unit,
+		      const char *help)
 {
 	char labels[160];
-	const cJSON *o;
 
 	metric_family(m, type, family, unit, help);
-	cJSON_ArrayForEach(o, list)
-	{
-		snprintf(labels, sizeof(labels), "sink=\"%s\",type=\"%s\"", sinks_text(o, "name"),
-			 sinks_text(o, "type"));
-		metric_number(m, labels, sinks_number(o, key));
+	for (unsigned i = 0; i < c->n_sinks; i++) {
+		const struct config_sink *s = &c->sinks[i];
+
+		snprintf(labels, sizeof(labels), "sink=\"%s\",type=\"%s\"", s->name,
+			 sink_type_names[s->type]);
+		metric_number(m, labels, sinks_number(sinks_find(said, s->name), key));
 	}
 }
 
@@ -106,44 +110,54 @@ static bool sinks_is_word(const char *s)
 	return s && *s && strlen(s) < 64 && !s[strspn(s, "abcdefghijklmnopqrstuvwxyz_")];
 }
 
-static void sinks_put_dropped(struct metric_text *m, const cJSON *list)
+static void sinks_put_dropped_of(struct metric_text *m, const struct config_sink *s,
+				 const cJSON *from)
 {
-	const cJSON *o, *cause;
+	const cJSON *causes = cJSON_GetObjectItemCaseSensitive(from, "dropped"), *cause;
 	char labels[256];
+	int n = 0;
 
-	metric_family(m, METRIC_COUNTER, "kindling_sink_dropped", NULL,
-		      "Samples that the sink lost, by cause.");
-	cJSON_ArrayForEach(o, list) cJSON_ArrayForEach(cause, cJSON_GetObjectItem(o, "dropped"))
+	cJSON_ArrayForEach(cause, causes)
 	{
-		if (!sinks_is_word(cause->string))
+		if (!cJSON_IsNumber(cause) || !cause->string || n++ >= SINKS_CAUSES_MAX ||
+		    !sinks_is_word(cause->string))
 			continue;
-		snprintf(labels, sizeof(labels), "sink=\"%s\",type=\"%s\",cause=\"%s\"",
-			 sinks_text(o, "name"), sinks_text(o, "type"), cause->string);
+		snprintf(labels, sizeof(labels), "sink=\"%s\",type=\"%s\",cause=\"%s\"", s->name,
+			 sink_type_names[s->type], cause->string);
 		metric_number(m, labels, cause->valuedouble);
 	}
 }
 
+static void sinks_put_dropped(struct metric_text *m, const struct config *c, const cJSON *said)
+{
+	metric_family(m, METRIC_COUNTER, "kindling_sink_dropped", NULL,
+		      "Samples that the sink lost, by cause.");
+	for (unsigned i = 0; i < c->n_sinks; i++)
+		sinks_put_dropped_of(m, &c->sinks[i], sinks_find(said, c->sinks[i].name));
+}
+
 void sinks_metrics(struct metric_text *m, struct host *h)
 {
-	cJSON *list;
+	const struct config *c = host_config(h);
+	cJSON *said;
 
-	if (!host_config(h)->n_sinks)
+	if (!c->n_sinks)
 		return;
-	list = sinks_json(h);
-	sinks_put(m, list, "taken", METRIC_COUNTER, "kindling_sink_taken", NULL,
+	said = sinks_said(h);
+	sinks_put(m, c, said, "taken", METRIC_COUNTER, "kindling_sink_taken", NULL,
 		  "Samples of the history that the sink took.");
-	sinks_put(m, list, "delivered", METRIC_COUNTER, "kindling_sink_delivered", NULL,
+	sinks_put(m, c, said, "delivered", METRIC_COUNTER, "kindling_sink_delivered", NULL,
 		  "Samples that the server of the sink confirmed.");
-	sinks_put(m, list, "spooled", METRIC_GAUGE, "kindling_sink_spooled", NULL,
+	sinks_put(m, c, said, "spooled", METRIC_GAUGE, "kindling_sink_spooled", NULL,
 		  "Those that wait.");
-	sinks_put(m, list, "unconfirmed", METRIC_GAUGE, "kindling_sink_unconfirmed", NULL,
+	sinks_put(m, c, said, "unconfirmed", METRIC_GAUGE, "kindling_sink_unconfirmed", NULL,
 		  "Samples that may have arrived: the answer is outstanding, or was lost.");
-	sinks_put_dropped(m, list);
-	sinks_put(m, list, "oldest_s", METRIC_GAUGE, "kindling_sink_oldest_seconds", "seconds",
+	sinks_put_dropped(m, c, said);
+	sinks_put(m, c, said, "oldest_s", METRIC_GAUGE, "kindling_sink_oldest_seconds", "seconds",
 		  "Age of the oldest profile that is not delivered yet.");
-	sinks_put(m, list, "bytes", METRIC_GAUGE, "kindling_sink_spool_bytes", "bytes",
+	sinks_put(m, c, said, "bytes", METRIC_GAUGE, "kindling_sink_spool_bytes", "bytes",
 		  "Size of the sink's spool.");
-	cJSON_Delete(list);
+	cJSON_Delete(said);
 }
 
 /* ---- a test ---------------------------------------------------------------------------------- */
@@ -151,12 +165,14 @@ void sinks_metrics(struct metric_text *m, struct host *h)
 static void sinks_on_test(void *userdata, bool ok, const char *text)
 {
 	struct request *r = userdata;
-	cJSON *o = cJSON_CreateObject();
+	struct text_out json = { 0 };
 
 	r->on_end = NULL;
-	cJSON_AddBoolToObject(o, "ok", ok);
-	cJSON_AddStringToObject(o, "answer", text);
-	(void)answer_json(r, 200, o);
+	json_begin_object(&json, NULL);
+	json_add_bool(&json, "ok", ok);
+	json_add_string(&json, "answer", text);
+	json_end_object(&json);
+	(void)answer_json(r, 200, &json);
 	serve_resume(r);
 }
 

@@ -4,43 +4,42 @@
 
 #define WORDS_MAX 48
 
+static void thread_number_text(struct text_out *to, const char *key, uint32_t number)
+{
+	if (number)
+		json_add_u64(to, key, number);
+	else
+		json_add_null(to, key);
+}
+
 void thread_ids_text(struct text_out *to, const struct target *t, uint32_t number)
 {
 	struct host_thread ids = host_thread_of(t, number);
 
-	if (ids.tid)
-		text_printf(to, "\"tid\":%u", ids.tid);
-	else
-		text_put(to, "\"tid\":null");
-	if (ids.ns_tid)
-		text_printf(to, ",\"ns_tid\":%u", ids.ns_tid);
-	else
-		text_put(to, ",\"ns_tid\":null");
-	if (ids.virtual_id)
-		text_printf(to, ",\"virtual_id\":%u", ids.virtual_id);
-	else if (ids.is_virtual)
-		text_put(to, ",\"virtual_id\":null");
+	thread_number_text(to, "tid", ids.tid);
+	thread_number_text(to, "ns_tid", ids.ns_tid);
+	if (ids.virtual_id || ids.is_virtual)
+		thread_number_text(to, "virtual_id", ids.virtual_id);
 }
 
-void thread_name_text(struct text_out *to, const struct target *t, uint32_t number,
+void thread_name_text(struct text_out *to, const char *key, const struct target *t, uint32_t number,
 		      const char *name)
 {
 	struct host_thread ids = host_thread_of(t, number);
 	char words[WORDS_MAX];
 
 	if (name[0] || !ids.is_virtual) {
-		text_json(to, name);
+		json_add_string(to, key, name);
 	} else if (ids.virtual_id) {
 		snprintf(words, sizeof(words), "virtual #%u", ids.virtual_id);
-		text_json(to, words);
+		json_add_string(to, key, words);
 	} else {
-		text_put(to, "\"[unnamed virtual threads]\"");
+		json_add_string(to, key, "[unnamed virtual threads]");
 	}
 }
 
 void thread_text(struct text_out *to, const struct target *t, uint32_t number, const char *name)
 {
 	thread_ids_text(to, t, number);
-	text_put(to, ",\"thread\":");
-	thread_name_text(to, t, number, name);
+	thread_name_text(to, "thread", t, number, name);
 }

@@ -6,7 +6,6 @@
 #include "daemon/serve/thread_times.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include "daemon/ground/clock.h"
 
 const uint8_t thread_times_lock_reasons[WIRE_WAIT_COUNT] = {
@@ -164,28 +163,23 @@ int thread_times_of(struct host *h, const struct target *t, uint64_t last_ns,
 
 void thread_times_row_text(struct text_out *to, const struct time_row *r)
 {
-	bool first = true;
-
-	text_printf(to,
-		    ",\"wall_ns\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 ",\"runqueue_ns\":%" PRIu64
-		    ",\"offcpu_ns\":{",
-		    r->wall_ns, r->cpu_ns, r->runqueue_ns);
-	for (int i = 0; i < OFFCPU_REASON_COUNT; i++) {
-		if (!r->off_ns[i])
-			continue;
-		text_printf(to, "%s\"%s\":%" PRIu64, first ? "" : ",", offcpu_reason_names[i],
-			    r->off_ns[i]);
-		first = false;
-	}
-	text_printf(to, "},\"unseen_ns\":%" PRIu64, r->unseen_ns);
+	json_add_u64(to, "wall_ns", r->wall_ns);
+	json_add_u64(to, "cpu_ns", r->cpu_ns);
+	json_add_u64(to, "runqueue_ns", r->runqueue_ns);
+	json_begin_object(to, "offcpu_ns");
+	for (int i = 0; i < OFFCPU_REASON_COUNT; i++)
+		if (r->off_ns[i])
+			json_add_u64(to, offcpu_reason_names[i], r->off_ns[i]);
+	json_end_object(to);
+	json_add_u64(to, "unseen_ns", r->unseen_ns);
 }
 
-void thread_times_text(struct text_out *to, const struct thread_times *times)
+static struct time_row times_sum(const struct time_rows *rows)
 {
 	struct time_row sum = { 0 };
 
-	for (uint32_t i = 0; i < times->rows.n; i++) {
-		const struct time_row *r = &times->rows.rows[i];
+	for (uint32_t i = 0; i < rows->n; i++) {
+		const struct time_row *r = &rows->rows[i];
 
 		sum.wall_ns += r->wall_ns;
 		sum.cpu_ns += r->cpu_ns;
@@ -194,15 +188,22 @@ void thread_times_text(struct text_out *to, const struct thread_times *times)
 		for (uint32_t k = 0; k < TIME_LEDGER_REASONS; k++)
 			sum.off_ns[k] += r->off_ns[k];
 	}
-	text_printf(to,
-		    "{\"by\":\"%s\",\"span_ns\":%" PRIu64 ",\"threads\":%u,\"no_room\":%" PRIu64,
-		    times->by_kernel ? "kernel" : "samples", times->rows.span_ns, times->rows.n,
-		    times->rows.refused);
+	return sum;
+}
+
+void thread_times_text(struct text_out *to, const char *key, const struct thread_times *times)
+{
+	struct time_row sum = times_sum(&times->rows);
+
+	json_begin_object(to, key);
+	json_add_string(to, "by", times->by_kernel ? "kernel" : "samples");
+	json_add_u64(to, "span_ns", times->rows.span_ns);
+	json_add_u64(to, "threads", times->rows.n);
+	json_add_u64(to, "no_room", times->rows.refused);
 	thread_times_row_text(to, &sum);
-	text_put(to, ",\"unseen_why\":");
 	if (times->by_kernel)
-		text_put(to, "null");
+		json_add_null(to, "unseen_why");
 	else
-		text_json(to, times->why);
-	text_put(to, "}");
+		json_add_string(to, "unseen_why", times->why);
+	json_end_object(to);
 }

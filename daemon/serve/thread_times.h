@@ -14,7 +14,7 @@ extern const uint8_t thread_times_lock_reasons[WIRE_WAIT_COUNT];
 /* Over the last @last_ns. 0 or -ENOMEM. */
 int thread_times_of(struct host *h, const struct target *t, uint64_t last_ns,
 		    struct thread_times *ret);
-/* Writes ,"wall_ns":... to "unseen_ns":... */
+/* Writes the fields from "wall_ns" to "unseen_ns". */
 void thread_times_row_text(struct text_out *to, const struct time_row *r);
 /* Writes the sum over all threads, as an object. */
-void thread_times_text(struct text_out *to, const struct thread_times *times);
+void thread_times_text(struct text_out *to, const char *key, const struct thread_times *times);

@@ -31,18 +31,19 @@ static double serve_threads_share(uint64_t ns, uint64_t span_ns)
 static void open_text(struct text_out *to, const struct target *t, const struct locks *l,
 		      const struct locks_open *w, uint64_t now_ns)
 {
-	text_printf(to, ",\"waiting\":{\"kind\":\"%s\",\"ns\":%llu,\"timed\":%s,\"lock\":",
-		    wire_wait_names[w->wait],
-		    (unsigned long long)(now_ns > w->begin_ns ? now_ns - w->begin_ns : 0),
-		    w->flags & WIRE_LOCK_TIMED ? "true" : "false");
-	locks_text_lock(to, w->class_name, w->identity);
+	json_begin_object(to, "waiting");
+	json_add_string(to, "kind", wire_wait_names[w->wait]);
+	json_add_u64(to, "ns", now_ns > w->begin_ns ? now_ns - w->begin_ns : 0);
+	json_add_bool(to, "timed", w->flags & WIRE_LOCK_TIMED);
+	locks_text_lock(to, "lock", w->class_name, w->identity);
 	if (w->owner_tid) {
-		text_put(to, ",\"owner\":{");
+		json_begin_object(to, "owner");
 		thread_text(to, t, w->owner_tid, locks_thread_name(l, w->owner_tid));
-		text_put(to, "}}");
+		json_end_object(to);
 	} else {
-		text_put(to, ",\"owner\":null}");
+		json_add_null(to, "owner");
 	}
+	json_end_object(to);
 }
 
 /* A thread that only the kernel's totals have: its number is all that is known. */
@@ -61,29 +62,25 @@ static void serve_threads_row_text(struct text_out *to, const struct target *t,
 				   const struct thread_times *times, uint64_t span_ns, bool states,
 				   uint64_t now_ns)
 {
-	text_put(to, "{");
+	json_begin_object(to, NULL);
 	thread_ids_text(to, t, r->tid);
-	text_put(to, ",\"name\":");
-	thread_name_text(to, t, r->tid, r->name);
-	text_printf(to, ",\"java_id\":%llu,\"virtual\":%s,\"state\":\"%s\"",
-		    (unsigned long long)r->java_id,
-		    r->flags & WIRE_THREAD_VIRTUAL ? "true" : "false",
-		    serve_threads_state_of(r, states, now_ns));
-	text_printf(to, ",\"cpu\":%.5f,\"wait\":%.5f,\"idle\":%.5f",
-		    serve_threads_share(r->cpu_ns, span_ns),
-		    serve_threads_share(r->wait_ns, span_ns),
-		    serve_threads_share(r->idle_ns, span_ns));
+	thread_name_text(to, "name", t, r->tid, r->name);
+	json_add_u64(to, "java_id", r->java_id);
+	json_add_bool(to, "virtual", r->flags & WIRE_THREAD_VIRTUAL);
+	json_add_string(to, "state", serve_threads_state_of(r, states, now_ns));
+	json_add_fixed(to, "cpu", serve_threads_share(r->cpu_ns, span_ns), 5);
+	json_add_fixed(to, "wait", serve_threads_share(r->wait_ns, span_ns), 5);
+	json_add_fixed(to, "idle", serve_threads_share(r->idle_ns, span_ns), 5);
 	serve_threads_times_text(to, times, r->tid);
 	if (r->waits)
 		open_text(to, t, l, &r->open, now_ns);
 	else
-		text_put(to, ",\"waiting\":null");
-	text_put(to, ",\"last_lock\":");
+		json_add_null(to, "waiting");
 	if (r->last_end_ns)
-		locks_text_lock(to, r->last_class, r->last_identity);
+		locks_text_lock(to, "last_lock", r->last_class, r->last_identity);
 	else
-		text_put(to, "null");
-	text_put(to, "}");
+		json_add_null(to, "last_lock");
+	json_end_object(to);
 }
 
 static void virtuals_text(struct text_out *to, const struct locks_thread_rows *rows)
@@ -92,19 +89,22 @@ static void virtuals_text(struct text_out *to, const struct locks_thread_rows *r
 
 	for (uint32_t i = 0; i < rows->n_virtuals; i++)
 		all += rows->virtuals[i].count;
-	text_printf(to, ",\"virtual_threads\":%llu,\"virtual\":[", (unsigned long long)all);
+	json_add_u64(to, "virtual_threads", all);
+	json_begin_list(to, "virtual");
 	for (uint32_t i = 0; i < rows->n_virtuals; i++) {
 		const struct locks_virtual_row *v = &rows->virtuals[i];
 
-		text_printf(to, "%s{\"container\":", i ? "," : "");
-		text_json(to, v->container);
-		text_printf(to, ",\"state\":\"%s\",\"count\":%u,\"mounted\":%u,\"class\":",
-			    v->state < WIRE_STATE_COUNT ? wire_state_names[v->state] : "unknown",
-			    v->count, v->mounted);
-		text_json(to, v->class_name);
-		text_put(to, "}");
+		json_begin_object(to, NULL);
+		json_add_string(to, "container", v->container);
+		json_add_string(to, "state",
+				v->state < WIRE_STATE_COUNT ? wire_state_names[v->state]
+							    : "unknown");
+		json_add_u64(to, "count", v->count);
+		json_add_u64(to, "mounted", v->mounted);
+		json_add_string(to, "class", v->class_name);
+		json_end_object(to);
 	}
-	text_put(to, "]");
+	json_end_list(to);
 }
 
 static bool serve_threads_has(const struct locks_thread_rows *rows, uint32_t tid)
@@ -120,8 +120,6 @@ static void serve_threads_others_text(struct text_out *to, const struct target *
 				      const struct locks *l, const struct locks_thread_rows *rows,
 				      const struct thread_times *times, uint64_t now_ns)
 {
-	bool first = rows->n == 0;
-
 	for (uint32_t i = 0; times->by_kernel && i < times->rows.n; i++) {
 		const struct time_row *r = &times->rows.rows[i];
 		const struct locks_thread_row row = { .tid = r->tid,
@@ -129,16 +127,14 @@ static void serve_threads_others_text(struct text_out *to, const struct target *
 						      .state = WIRE_STATE_COUNT,
 						      .flags = r->ended ? WIRE_THREAD_ENDED : 0 };
 
-		if (serve_threads_has(rows, r->tid))
-			continue;
-		text_put(to, first ? "" : ",");
-		first = false;
-		serve_threads_row_text(to, t, l, &row, times, times->rows.span_ns, true, now_ns);
+		if (!serve_threads_has(rows, r->tid))
+			serve_threads_row_text(to, t, l, &row, times, times->rows.span_ns, true,
+					       now_ns);
 	}
 }
 
 static void serve_threads_target_text(struct text_out *to, struct host *h, const struct target *t,
-				      uint64_t last_ns, uint64_t asked_ns, bool first)
+				      uint64_t last_ns, uint64_t asked_ns)
 {
 	bool states = host_states_known(t, asked_ns);
 	const struct locks *l = host_locks(t);
@@ -146,26 +142,24 @@ static void serve_threads_target_text(struct text_out *to, struct host *h, const
 	struct thread_times times = { 0 };
 	uint64_t now_ns = clock_mono_ns();
 
-	text_printf(to, "%s{\"pid\":%d,\"name\":", first ? "" : ",", t->jvm.pid);
-	text_json(to, t->jvm.name);
-	text_printf(to, ",\"state\":\"%s\",\"states\":%s", target_state_names[t->state],
-		    states || t->state != TARGET_STREAMING ? "true" : "false");
+	json_begin_object(to, NULL);
+	json_add_i64(to, "pid", t->jvm.pid);
+	json_add_string(to, "name", t->jvm.name);
+	json_add_string(to, "state", target_state_names[t->state]);
+	json_add_bool(to, "states", states || t->state != TARGET_STREAMING);
 	if (!l || locks_threads(l, now_ns, last_ns, &rows) < 0)
 		rows.n = 0;
-	text_printf(to, ",\"seconds\":%.1f", (double)rows.span_ns / 1e9);
-	if (thread_times_of(h, t, last_ns, &times) == 0) {
-		text_put(to, ",\"times\":");
-		thread_times_text(to, &times);
-	}
+	json_add_fixed(to, "seconds", (double)rows.span_ns / 1e9, 1);
+	if (thread_times_of(h, t, last_ns, &times) == 0)
+		thread_times_text(to, "times", &times);
 	virtuals_text(to, &rows);
-	text_put(to, ",\"threads\":[");
-	for (uint32_t i = 0; i < rows.n; i++) {
-		text_put(to, i ? "," : "");
+	json_begin_list(to, "threads");
+	for (uint32_t i = 0; i < rows.n; i++)
 		serve_threads_row_text(to, t, l, &rows.rows[i], &times, rows.span_ns, states,
 				       now_ns);
-	}
 	serve_threads_others_text(to, t, l, &rows, &times, now_ns);
-	text_put(to, "]}");
+	json_end_list(to);
+	json_end_object(to);
 	locks_thread_rows_free(&rows);
 	time_rows_free(&times.rows);
 }
@@ -186,9 +180,6 @@ enum MHD_Result serve_threads(struct request *r)
 	struct text_out out = { 0 };
 	struct target *t = NULL;
 	uint64_t last_ns;
-	bool first = true;
-	size_t len;
-	char *body;
 
 	if (locks_last(r, &last_ns) < 0 || api_select(r, &selected) < 0)
 		return MHD_YES;
@@ -197,16 +188,13 @@ enum MHD_Result serve_threads(struct request *r)
 		host_take_times(r->serve->host);
 		return answer_apart(r, APART_LIVE);
 	}
-	text_put(&out, "{\"targets\":[");
-	while ((t = targets_next(host_targets(r->serve->host), t))) {
-		if (!locks_is_asked_for(&selected, t))
-			continue;
-		serve_threads_target_text(&out, r->serve->host, t, last_ns, r->begin_mono_ns,
-					  first);
-		first = false;
-	}
-	text_put(&out, "]}");
-	if (text_take(&out, &body, &len) < 0)
-		return answer_error(r, 503, "no memory");
-	return answer_bytes(r, 200, "application/json", body, len);
+	json_begin_object(&out, NULL);
+	json_begin_list(&out, "targets");
+	while ((t = targets_next(host_targets(r->serve->host), t)))
+		if (locks_is_asked_for(&selected, t))
+			serve_threads_target_text(&out, r->serve->host, t, last_ns,
+						  r->begin_mono_ns);
+	json_end_list(&out);
+	json_end_object(&out);
+	return answer_json(r, 200, &out);
 }

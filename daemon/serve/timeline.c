@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include "daemon/ground/clock.h"
 #include "daemon/profile/class_text.h"
@@ -109,28 +110,74 @@ static uint32_t timeline_trace(struct drawing *d, const struct profile *p,
 /* ---- events ---------------------------------------------------------------------------------- */
 
 /* A moment relative to the beginning of the span; negative for an earlier one. */
-static long long timeline_at(const struct drawing *d, uint64_t ns)
+static int64_t timeline_at(const struct drawing *d, uint64_t ns)
 {
-	return (long long)(ns - d->question.from_ns);
+	return (int64_t)(ns - d->question.from_ns);
 }
 
 static void moment_text(struct drawing *d, const struct timeline_row *r)
 {
-	text_printf(&d->out, "[%u,%lld,%" PRIu64 ",%u,%u]", r->thread, timeline_at(d, r->end_ns),
-		    r->length_ns, timeline_stack(d, r->part, r->stack),
-		    timeline_trace(d, d->answer.parts[r->part], r));
+	struct text_out *to = &d->out;
+
+	json_begin_list(to, NULL);
+	json_add_u64(to, NULL, r->thread);
+	json_add_i64(to, NULL, timeline_at(d, r->end_ns));
+	json_add_u64(to, NULL, r->length_ns);
+	json_add_u64(to, NULL, timeline_stack(d, r->part, r->stack));
+	json_add_u64(to, NULL, timeline_trace(d, d->answer.parts[r->part], r));
+	json_end_list(to);
+}
+
+/* An interval as docs/api.md describes it; stacks, threads, traces and locks are numbers in the
+ * answer's tables, 0 = none. */
+struct timeline_interval {
+	uint64_t begin_ns, length_ns, runqueue_ns;
+	uint32_t thread, stack, trace, reason, flags, lock, owner, owner_stack, waker, n;
+	int syscall_nr; /* -1 = none */
+};
+
+static void timeline_put_interval(struct drawing *d, const struct timeline_interval *i)
+{
+	struct text_out *to = &d->out;
+
+	json_begin_list(to, NULL);
+	json_add_u64(to, NULL, i->thread);
+	json_add_i64(to, NULL, timeline_at(d, i->begin_ns));
+	json_add_u64(to, NULL, i->length_ns);
+	json_add_u64(to, NULL, i->stack);
+	json_add_u64(to, NULL, i->trace);
+	json_add_u64(to, NULL, i->reason);
+	json_add_u64(to, NULL, i->flags);
+	json_add_u64(to, NULL, i->lock);
+	json_add_u64(to, NULL, i->owner);
+	json_add_u64(to, NULL, i->owner_stack);
+	json_add_u64(to, NULL, i->waker);
+	json_add_u64(to, NULL, i->n);
+	json_add_u64(to, NULL, i->runqueue_ns);
+	json_add_i64(to, NULL, i->syscall_nr);
+	json_end_list(to);
 }
 
 static void interval_text(struct drawing *d, const struct timeline_row *r)
 {
 	const struct profile *p = d->answer.parts[r->part];
 
-	text_printf(&d->out, "[%u,%lld,%" PRIu64 ",%u,%u,%u,%u,%u,%u,%u,%u,%u,%" PRIu64 ",%d]",
-		    r->thread, timeline_at(d, r->end_ns - r->length_ns), r->length_ns,
-		    timeline_stack(d, r->part, r->stack), timeline_trace(d, p, r), r->reason,
-		    r->flags, timeline_lock(d, p->strings[r->class_name], r->identity), r->owner,
-		    timeline_stack(d, r->part, r->owner_stack), r->waker, r->n, r->runqueue_ns,
-		    r->syscall);
+	timeline_put_interval(
+		d, &(struct timeline_interval){
+			   .thread = r->thread,
+			   .begin_ns = r->end_ns - r->length_ns,
+			   .length_ns = r->length_ns,
+			   .stack = timeline_stack(d, r->part, r->stack),
+			   .trace = timeline_trace(d, p, r),
+			   .reason = r->reason,
+			   .flags = r->flags,
+			   .lock = timeline_lock(d, p->strings[r->class_name], r->identity),
+			   .owner = r->owner,
+			   .owner_stack = timeline_stack(d, r->part, r->owner_stack),
+			   .waker = r->waker,
+			   .n = r->n,
+			   .runqueue_ns = r->runqueue_ns,
+			   .syscall_nr = r->syscall });
 }
 
 static uint32_t timeline_thread(struct drawing *d, uint32_t tid)
@@ -195,7 +242,7 @@ static bool timeline_has_ended(const struct drawing *d, const struct timeline_op
 }
 
 /* Something that goes on, drawn until the end of the span. */
-static bool timeline_open_text(struct drawing *d, const struct timeline_open *o, bool first)
+static void timeline_open_text(struct drawing *d, const struct timeline_open *o)
 {
 	const struct timeline_question *q = &d->question;
 	struct timeline_sum *sum = &d->open[o->kind];
@@ -204,124 +251,130 @@ static bool timeline_open_text(struct drawing *d, const struct timeline_open *o,
 	if (o->begin_ns >= q->to_ns ||
 	    (q->thread && !strstr(timeline_name(d, o->tid), q->thread)) ||
 	    (d->answer.around && !timeline_is_around(d, o->tid)) || timeline_has_ended(d, o))
-		return false;
+		return;
 	sum->events++;
 	sum->ns += ns;
 	sum->inside_ns += q->to_ns - (o->begin_ns < q->from_ns ? q->from_ns : o->begin_ns);
-	text_printf(&d->out, "%s[%u,%lld,%" PRIu64 ",0,0,%u,%u,%u,%u,0,0,1,0,%d]", first ? "" : ",",
-		    timeline_thread(d, o->tid), timeline_at(d, o->begin_ns), ns, o->reason,
-		    o->flags, timeline_lock(d, o->class_name, o->identity),
-		    timeline_thread(d, o->owner_tid), o->syscall_nr);
-	return true;
-}
-
-static void timeline_opens_text(struct drawing *d, enum timeline_kind kind, bool first)
-{
-	for (uint32_t i = 0; i < d->opens.n; i++)
-		if (d->opens.list[i].kind == kind &&
-		    timeline_open_text(d, &d->opens.list[i], first))
-			first = false;
+	timeline_put_interval(d, &(struct timeline_interval){
+					 .thread = timeline_thread(d, o->tid),
+					 .begin_ns = o->begin_ns,
+					 .length_ns = ns,
+					 .reason = o->reason,
+					 .flags = o->flags,
+					 .lock = timeline_lock(d, o->class_name, o->identity),
+					 .owner = timeline_thread(d, o->owner_tid),
+					 .n = 1,
+					 .syscall_nr = o->syscall_nr });
 }
 
 static void events_text(struct drawing *d, enum timeline_kind kind)
 {
-	bool first = true;
-
-	text_printf(&d->out, ",\"%s\":[", timeline_kind_names[kind]);
+	json_begin_list(&d->out, timeline_kind_names[kind]);
 	for (uint32_t i = 0; i < d->answer.n_rows; i++) {
 		const struct timeline_row *r = &d->answer.rows[i];
 
 		if (r->kind != kind)
 			continue;
-		text_put(&d->out, first ? "" : ",");
-		first = false;
 		if (timeline_is_moment(kind))
 			moment_text(d, r);
 		else
 			interval_text(d, r);
 	}
-	timeline_opens_text(d, kind, first);
-	text_put(&d->out, "]");
+	for (uint32_t i = 0; i < d->opens.n; i++)
+		if (d->opens.list[i].kind == kind)
+			timeline_open_text(d, &d->opens.list[i]);
+	json_end_list(&d->out);
 }
 
 /* ---- what the events refer to ---------------------------------------------------------------- */
 
-static void timeline_thread_text(struct drawing *d, uint32_t i, uint32_t tid, const char *name)
+static void timeline_thread_text(struct drawing *d, uint32_t tid, const char *name)
 {
-	text_put(&d->out, i ? ",{" : "{");
+	json_begin_object(&d->out, NULL);
 	thread_text(&d->out, d->target, tid, name);
-	text_put(&d->out, "}");
+	json_end_object(&d->out);
 }
 
 static void timeline_threads_text(struct drawing *d)
 {
-	uint32_t n = d->answer.n_threads;
-
-	text_put(&d->out, ",\"threads\":[");
-	for (uint32_t i = 0; i < n; i++)
-		timeline_thread_text(d, i, d->answer.threads[i].tid, d->answer.threads[i].name);
+	json_begin_list(&d->out, "threads");
+	for (uint32_t i = 0; i < d->answer.n_threads; i++)
+		timeline_thread_text(d, d->answer.threads[i].tid, d->answer.threads[i].name);
 	for (uint32_t i = 0; i < d->n_open_threads; i++)
-		timeline_thread_text(d, n + i, d->open_threads[i],
-				     timeline_name(d, d->open_threads[i]));
-	text_put(&d->out, "]");
+		timeline_thread_text(d, d->open_threads[i], timeline_name(d, d->open_threads[i]));
+	json_end_list(&d->out);
+}
+
+static void timeline_frames_text(struct text_out *to, const struct profile *s)
+{
+	json_begin_list(to, "frames");
+	for (uint32_t i = 0; i < s->n_frames; i++) {
+		json_begin_list(to, NULL);
+		json_add_string(to, NULL, s->strings[s->frames[i].method]);
+		json_add_string(to, NULL, wire_kind_names[s->frames[i].kind]);
+		json_add_i64(to, NULL, s->frames[i].line);
+		json_end_list(to);
+	}
+	json_end_list(to);
+	json_begin_list(to, "nodes");
+	for (uint32_t i = 0; i == 0 || i < s->n_nodes; i++) {
+		json_begin_list(to, NULL);
+		json_add_u64(to, NULL, i ? s->nodes[i].parent : 0);
+		json_add_u64(to, NULL, i ? s->nodes[i].frame : 0);
+		json_end_list(to);
+	}
+	json_end_list(to);
 }
 
 static void tables_text(struct drawing *d)
 {
-	const struct profile *s = d->stacks, *l = d->locks, *t = d->traces;
+	const struct profile *l = d->locks, *t = d->traces;
+	char buf[CLASS_TEXT_MAX], id[24];
 	struct text_out *to = &d->out;
-	char buf[CLASS_TEXT_MAX];
 
-	text_put(to, ",\"frames\":[");
-	for (uint32_t i = 0; i < s->n_frames; i++) {
-		text_put(to, i ? ",[" : "[");
-		text_json(to, s->strings[s->frames[i].method]);
-		text_printf(to, ",\"%s\",%d]", wire_kind_names[s->frames[i].kind],
-			    s->frames[i].line);
-	}
-	text_put(to, "],\"nodes\":[[0,0]");
-	for (uint32_t i = 1; i < s->n_nodes; i++)
-		text_printf(to, ",[%u,%u]", s->nodes[i].parent, s->nodes[i].frame);
-	text_put(to, "],\"locks\":[");
+	timeline_frames_text(to, d->stacks);
+	json_begin_list(to, "locks");
 	for (uint32_t i = 0; i < l->n_frames; i++) {
-		text_put(to, i ? ",[" : "[");
-		text_json(to, class_text(l->strings[l->frames[i].class_name], buf));
-		text_printf(to, ",\"%" PRIx64 "\"]", l->frames[i].offset);
+		snprintf(id, sizeof(id), "%" PRIx64, l->frames[i].offset);
+		json_begin_list(to, NULL);
+		json_add_string(to, NULL, class_text(l->strings[l->frames[i].class_name], buf));
+		json_add_string(to, NULL, id);
+		json_end_list(to);
 	}
-	text_put(to, "],\"traces\":[");
+	json_end_list(to);
+	json_begin_list(to, "traces");
 	for (uint32_t i = 0; i < t->n_frames; i++) {
-		text_put(to, i ? ",[" : "[");
-		text_json(to, t->strings[t->frames[i].class_name]);
-		text_put(to, ",");
-		text_json(to, t->strings[t->frames[i].method]);
-		text_put(to, "]");
+		json_begin_list(to, NULL);
+		json_add_string(to, NULL, t->strings[t->frames[i].class_name]);
+		json_add_string(to, NULL, t->strings[t->frames[i].method]);
+		json_end_list(to);
 	}
-	text_put(to, "]");
+	json_end_list(to);
 }
 
-static void sum_text(struct text_out *to, const char *name, const struct timeline_sum *s,
-		     bool first)
+static void sum_text(struct text_out *to, const char *name, const struct timeline_sum *s)
 {
-	text_printf(to,
-		    "%s\"%s\":{\"events\":%" PRIu64 ",\"ns\":%" PRIu64 ",\"inside_ns\":%" PRIu64
-		    "}",
-		    first ? "" : ",", name, s->events, s->ns, s->inside_ns);
+	json_begin_object(to, name);
+	json_add_u64(to, "events", s->events);
+	json_add_u64(to, "ns", s->ns);
+	json_add_u64(to, "inside_ns", s->inside_ns);
+	json_end_object(to);
 }
 
 static void sums_text(struct text_out *to, const char *name, const struct timeline_sum *sums)
 {
-	text_printf(to, ",\"%s\":{", name);
+	json_begin_object(to, name);
 	for (int k = 0; k < TIMELINE_KIND_COUNT; k++)
-		sum_text(to, timeline_kind_names[k], &sums[k], k == 0);
-	text_put(to, "}");
+		sum_text(to, timeline_kind_names[k], &sums[k]);
+	json_end_object(to);
 }
 
 static void names_text(struct text_out *to, const char *name, const char *const *names, int n)
 {
-	text_printf(to, "\"%s\":[", name);
+	json_begin_list(to, name);
 	for (int i = 0; i < n; i++)
-		text_printf(to, "%s\"%s\"", i ? "," : "", names[i]);
-	text_put(to, "]");
+		json_add_string(to, NULL, names[i]);
+	json_end_list(to);
 }
 
 /* Writes what the bands lack: all of them, or the number of safepoints that the agent missed. */
@@ -330,51 +383,59 @@ static void timeline_pauses_text(struct drawing *d)
 	const struct pauses *p = host_pauses(d->target);
 	uint64_t shift_ns = (uint64_t)d->target->real_minus_mono_ns;
 
-	text_printf(
-		&d->out, ",\"pauses\":{\"known\":%s,\"unseen\":%" PRIu64 "}",
-		p && p->known ? "true" : "false",
+	json_begin_object(&d->out, "pauses");
+	json_add_bool(&d->out, "known", p && p->known);
+	json_add_u64(
+		&d->out, "unseen",
 		p ? pauses_unseen(p, d->question.from_ns - shift_ns, d->question.to_ns - shift_ns)
 		  : 0);
+	json_end_object(&d->out);
 }
 
-static void timeline_text(struct drawing *d)
+/* What was asked for, and the words that the events' reasons are numbers of. */
+static void timeline_head_text(struct drawing *d)
 {
 	const struct timeline_question *q = &d->question;
 	struct text_out *to = &d->out;
 
-	text_printf(to,
-		    "{\"format\":\"kindling timeline 1\",\"pid\":%d,\"name\":", d->target->jvm.pid);
-	text_json(to, d->target->jvm.name);
-	text_printf(to, ",\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64 ",\"since_ns\":", q->from_ns,
-		    q->to_ns);
+	json_add_string(to, "format", "kindling timeline 1");
+	json_add_i64(to, "pid", d->target->jvm.pid);
+	json_add_string(to, "name", d->target->jvm.name);
+	json_add_u64(to, "from_ns", q->from_ns);
+	json_add_u64(to, "to_ns", q->to_ns);
 	if (d->answer.since_ns == UINT64_MAX)
-		text_put(to, "null");
+		json_add_null(to, "since_ns");
 	else
-		text_printf(to, "%" PRIu64, d->answer.since_ns);
-	text_put(to, d->answer.forgotten ? ",\"forgotten\":true" : ",\"forgotten\":false");
-	text_put(to, ",\"asked\":{\"thread\":");
-	text_json(to, q->thread ? q->thread : "");
-	text_put(to, ",\"trace\":");
-	text_json(to, q->trace ? q->trace : "");
-	text_put(to, "},\"reasons\":{");
+		json_add_u64(to, "since_ns", d->answer.since_ns);
+	json_add_bool(to, "forgotten", d->answer.forgotten);
+	json_begin_object(to, "asked");
+	json_add_string(to, "thread", q->thread ? q->thread : "");
+	json_add_string(to, "trace", q->trace ? q->trace : "");
+	json_end_object(to);
+	json_begin_object(to, "reasons");
 	names_text(to, "lock", wire_wait_names, WIRE_WAIT_COUNT);
-	text_put(to, ",");
 	names_text(to, "offcpu", offcpu_reason_names, OFFCPU_REASON_COUNT);
-	text_put(to, ",");
 	names_text(to, "band", timeline_band_names, TIMELINE_BAND_COUNT);
-	text_put(to, "}");
+	json_end_object(to);
+}
+
+static void timeline_text(struct drawing *d)
+{
+	struct text_out *to = &d->out;
+
+	json_begin_object(to, NULL);
+	timeline_head_text(d);
 	timeline_pauses_text(d);
 	for (int k = 0; k < TIMELINE_KIND_COUNT; k++)
 		events_text(d, (enum timeline_kind)k);
 	timeline_threads_text(d);
 	tables_text(d);
 	sums_text(to, "sums", d->answer.sums);
-	text_put(to, ",");
-	sum_text(to, "open", &d->open[TIMELINE_LOCK], true);
-	sum_text(to, "open_offcpu", &d->open[TIMELINE_OFFCPU], false);
+	sum_text(to, "open", &d->open[TIMELINE_LOCK]);
+	sum_text(to, "open_offcpu", &d->open[TIMELINE_OFFCPU]);
 	sums_text(to, "left_out", d->answer.left_out);
 	sums_text(to, "no_room", d->answer.no_room);
-	text_put(to, "}");
+	json_end_object(to);
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -418,8 +479,6 @@ enum MHD_Result serve_timeline(struct request *r)
 {
 	struct drawing d = { .host = r->serve->host };
 	struct timeline_question *q = &d.question;
-	size_t len;
-	char *body;
 
 	if (!is_apart(r)) {
 		host_take_times(r->serve->host);
@@ -443,7 +502,7 @@ enum MHD_Result serve_timeline(struct request *r)
 	q->thread = argument(r, "thread");
 	q->trace = argument(r, "trace");
 	q->around = q->stacks = true;
-	if (timeline_draw(&d) < 0 || text_take(&d.out, &body, &len) < 0)
+	if (timeline_draw(&d) < 0)
 		return answer_error(r, 503, "no memory");
-	return answer_bytes(r, 200, "application/json", body, len);
+	return answer_json(r, 200, &d.out);
 }

@@ -1,5 +1,6 @@
 /* /v1/top: the methods with the most CPU time in the last seconds, overall and for each JVM,
  * from profiles in memory. */
+#include <stdlib.h>
 #include <string.h>
 #include "daemon/ground/clock.h"
 #include "daemon/report/methods.h"
@@ -27,32 +28,41 @@ static uint64_t samples_of(const struct profile *p, uint32_t process)
 	return sum;
 }
 
-static cJSON *methods_json(const struct profile *p, const struct report_index *index,
-			   uint32_t process, enum wire_event event, enum report_order order)
+/* What a request for the top methods asks for. */
+struct top {
+	struct host *host;
+	uint64_t window_ns;
+	enum wire_event event;
+	enum report_order order;
+};
+
+/* Writes fields of an object: the methods of one JVM, or of all for UINT32_MAX, and sums. @all: the
+ * weight of all its rows. */
+static void top_methods_json(struct text_out *to, const struct profile *p,
+			     const struct report_index *index, uint32_t process, uint64_t all,
+			     const struct top *top)
 {
-	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "methods");
-	uint64_t all = weight_of(p, process);
 	struct report_methods m;
 
-	if (event == WIRE_EVENT_CPU)
-		cJSON_AddNumberToObject(o, "cpu_ns", (double)all);
-	cJSON_AddNumberToObject(o, "weight", (double)all);
-	cJSON_AddNumberToObject(o, "samples", (double)samples_of(p, process));
-	if (report_methods(p, index, process, order, &m) < 0)
-		return o;
+	if (report_methods(p, index, process, top->order, &m) < 0)
+		m = (struct report_methods){ 0 };
+	json_begin_list(to, "methods");
 	for (uint32_t i = 0; i < m.n && i < ROWS_MAX; i++) {
-		cJSON *row = cJSON_CreateObject();
+		const struct report_method *row = &m.methods[i];
 
-		cJSON_AddStringToObject(row, "name", m.methods[i].name);
-		cJSON_AddNumberToObject(row, "self",
-					all ? (double)m.methods[i].self / (double)all : 0);
-		cJSON_AddNumberToObject(row, "total",
-					all ? (double)m.methods[i].total / (double)all : 0);
-		cJSON_AddNumberToObject(row, "samples", (double)m.methods[i].samples);
-		cJSON_AddItemToArray(list, row);
+		json_begin_object(to, NULL);
+		json_add_string(to, "name", row->name);
+		json_add_double(to, "self", all ? (double)row->self / (double)all : 0);
+		json_add_double(to, "total", all ? (double)row->total / (double)all : 0);
+		json_add_u64(to, "samples", row->samples);
+		json_end_object(to);
 	}
+	json_end_list(to);
+	if (top->event == WIRE_EVENT_CPU)
+		json_add_u64(to, "cpu_ns", all);
+	json_add_u64(to, "weight", all);
+	json_add_u64(to, "samples", samples_of(p, process));
 	report_methods_free(&m);
-	return o;
 }
 
 static struct target *top_target_of(struct targets *targets, const struct profile_process *p)
@@ -66,74 +76,99 @@ static struct target *top_target_of(struct targets *targets, const struct profil
 }
 
 /* Where the time of the JVM's threads went. */
-static void top_add_times(cJSON *to, struct host *h, const struct profile_process *p,
+static void top_add_times(struct text_out *to, struct host *h, const struct target *t,
 			  uint64_t last_ns)
 {
-	const struct target *t = top_target_of(host_targets(h), p);
 	struct thread_times times = { 0 };
-	struct text_out out = { 0 };
 
-	if (t && t->state == TARGET_STREAMING && thread_times_of(h, t, last_ns, &times) == 0) {
-		thread_times_text(&out, &times);
-		cJSON_AddItemToObject(to, "times", cJSON_ParseWithLength(out.p, out.len));
-	}
+	if (t && t->state == TARGET_STREAMING && thread_times_of(h, t, last_ns, &times) == 0)
+		thread_times_text(to, "times", &times);
 	time_rows_free(&times.rows);
-	free(out.p);
 }
 
-static cJSON *top_target_json(const struct profile *p, const struct report_index *index,
-			      uint32_t process, enum wire_event event, enum report_order order,
-			      struct targets *targets)
-{
-	const struct profile_process *x = &p->processes[process];
-	const struct target *of = top_target_of(targets, x);
-	cJSON *t = methods_json(p, index, process, event, order);
-
-	cJSON_AddNumberToObject(t, "pid", x->pid);
-	cJSON_AddStringToObject(t, "name", p->strings[x->name]);
-	cJSON_AddBoolToObject(t, "ended", !of || of->state == TARGET_GONE);
-	return t;
-}
-
-static bool top_comes_before(const cJSON *a, const cJSON *b)
-{
-	bool a_ended = cJSON_IsTrue(cJSON_GetObjectItem(a, "ended"));
-	bool b_ended = cJSON_IsTrue(cJSON_GetObjectItem(b, "ended"));
-
-	if (a_ended != b_ended)
-		return b_ended;
-	return cJSON_GetObjectItem(a, "weight")->valuedouble >
-	       cJSON_GetObjectItem(b, "weight")->valuedouble;
-}
+/* A JVM of the answer. */
+struct top_target {
+	const struct target *target; /* NULL = it ended and is forgotten */
+	uint32_t process; /* its number in the profile */
+	uint64_t weight;
+	bool ended;
+};
 
 /* Running JVMs come first, sorted by their weight. */
-static void add_target(cJSON *list, cJSON *target)
+static int top_order(const void *a, const void *b)
 {
-	const cJSON *other;
-	int at = 0;
+	const struct top_target *x = a, *y = b;
 
-	cJSON_ArrayForEach(other, list)
-	{
-		if (top_comes_before(target, other))
-			break;
-		at++;
+	if (x->ended != y->ended)
+		return x->ended ? 1 : -1;
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? 1 : -1;
+	return x->process < y->process ? -1 : 1;
+}
+
+static struct top_target *top_targets(struct host *h, const struct profile *p)
+{
+	struct top_target *list = calloc((size_t)p->n_processes + 1, sizeof(*list));
+
+	for (uint32_t i = 0; list && i < p->n_processes; i++) {
+		const struct target *t = top_target_of(host_targets(h), &p->processes[i]);
+
+		list[i] = (struct top_target){ .target = t,
+					       .process = i,
+					       .weight = weight_of(p, i),
+					       .ended = !t || t->state == TARGET_GONE };
 	}
-	cJSON_InsertItemInArray(list, at, target);
+	if (list)
+		qsort(list, p->n_processes, sizeof(*list), top_order);
+	return list;
+}
+
+static enum MHD_Result top_answer(struct request *r, const struct top *top, const struct profile *p,
+				  const struct report_index *index)
+{
+	CLEANUP(freep) struct top_target *list = top_targets(top->host, p);
+	struct text_out json = { 0 };
+
+	if (!list)
+		return answer_error(r, 503, "no memory");
+	json_begin_object(&json, NULL);
+	top_methods_json(&json, p, index, UINT32_MAX, weight_of(p, UINT32_MAX), top);
+	json_add_string(&json, "sort", top->order == REPORT_BY_SELF ? "self" : "total");
+	json_add_string(&json, "event", wire_event_names[top->event]);
+	json_add_string(&json, "unit", report_events[top->event].unit);
+	json_add_string(&json, "of", report_events[top->event].of);
+	json_add_double(&json, "seconds", (double)top->window_ns / 1e9);
+	json_begin_list(&json, "targets");
+	for (uint32_t i = 0; i < p->n_processes; i++) {
+		const struct profile_process *process = &p->processes[list[i].process];
+
+		json_begin_object(&json, NULL);
+		top_methods_json(&json, p, index, list[i].process, list[i].weight, top);
+		json_add_u64(&json, "pid", process->pid);
+		json_add_string(&json, "name", p->strings[process->name]);
+		json_add_bool(&json, "ended", list[i].ended);
+		top_add_times(&json, top->host, list[i].target, top->window_ns);
+		json_end_object(&json);
+	}
+	json_end_list(&json);
+	json_end_object(&json);
+	return answer_json(r, 200, &json);
 }
 
 enum MHD_Result serve_top(struct request *r)
 {
 	const char *word = argument(r, "seconds"), *type = argument(r, "type");
 	const char *sort = argument(r, "sort");
-	enum report_order order =
-		sort && strcmp(sort, "self") == 0 ? REPORT_BY_SELF : REPORT_BY_TOTAL;
+	struct top top = {
+		.host = r->serve->host,
+		.window_ns = 5 * NS_PER_S,
+		.order = sort && strcmp(sort, "self") == 0 ? REPORT_BY_SELF : REPORT_BY_TOTAL,
+	};
 	struct profile_filter filter = { .thread = argument(r, "thread") };
 	static struct selection selected;
 	CLEANUP(report_index_freep) struct report_index *index = NULL;
 	CLEANUP(profile_freep) struct profile *p = NULL;
-	uint64_t window = 5 * NS_PER_S, now = clock_real_ns();
-	enum wire_event event;
-	cJSON *o, *list;
+	uint64_t now = clock_real_ns();
 	char why[400];
 
 	if (!is_apart(r)) {
@@ -144,12 +179,12 @@ enum MHD_Result serve_top(struct request *r)
 		return answer_error(r, 400,
 				    "the type must be cpu, lock, alloc, wall or offcpu, not \"%s\"",
 				    type);
-	if (sort && order == REPORT_BY_TOTAL && strcmp(sort, "total") != 0)
+	if (sort && top.order == REPORT_BY_TOTAL && strcmp(sort, "total") != 0)
 		return answer_error(r, 400, "the order must be self or total, not \"%s\"", sort);
-	event = report_event_of(filter.events);
-	filter.events = 1u << event;
+	top.event = report_event_of(filter.events);
+	filter.events = 1u << top.event;
 	filter.no_idle = !argument(r, "idle") || strcmp(argument(r, "idle"), "0") == 0;
-	if (word && (!parse_duration(word, &window) || window > 20 * NS_PER_S))
+	if (word && (!parse_duration(word, &top.window_ns) || top.window_ns > 20 * NS_PER_S))
 		return answer_error(r, 400, "top looks back from 1 to 20 seconds");
 	if (api_select(r, &selected) < 0)
 		return MHD_YES;
@@ -159,24 +194,10 @@ enum MHD_Result serve_top(struct request *r)
 	filter.start_times = selected.start_times;
 	filter.n_pids = selected.n;
 	if (profile_new(&p) < 0 ||
-	    live_query(host_live(r->serve->host), now - window, now, &filter, p) < 0)
+	    live_query(host_live(top.host), now - top.window_ns, now, &filter, p) < 0)
 		return answer_error(r, 503, "no memory");
-	host_symbolize(r->serve->host, p);
+	host_symbolize(top.host, p);
 	if (report_index_new(p, &index) < 0)
 		return answer_error(r, 503, "no memory");
-	o = methods_json(p, index, UINT32_MAX, event, order);
-	cJSON_AddStringToObject(o, "sort", order == REPORT_BY_SELF ? "self" : "total");
-	cJSON_AddStringToObject(o, "event", wire_event_names[event]);
-	cJSON_AddStringToObject(o, "unit", report_events[event].unit);
-	cJSON_AddStringToObject(o, "of", report_events[event].of);
-	cJSON_AddNumberToObject(o, "seconds", (double)window / 1e9);
-	list = cJSON_AddArrayToObject(o, "targets");
-	for (uint32_t i = 0; i < p->n_processes; i++) {
-		cJSON *target =
-			top_target_json(p, index, i, event, order, host_targets(r->serve->host));
-
-		top_add_times(target, r->serve->host, &p->processes[i], window);
-		add_target(list, target);
-	}
-	return answer_json(r, 200, o);
+	return top_answer(r, &top, p, index);
 }

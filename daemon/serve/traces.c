@@ -5,7 +5,6 @@
  * and ended later.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/ground/clock.h"
@@ -153,29 +152,30 @@ static void traces_list_add(struct traces_sum *list, uint32_t *n, uint32_t key, 
 
 static void traces_put_threads(struct traces *x, const struct traces_sum *list, uint32_t n)
 {
-	text_put(&x->out, ",\"threads\":[");
+	json_begin_list(&x->out, "threads");
 	for (uint32_t i = 0; i < n; i++) {
 		const struct timeline_thread *t = &x->answer.threads[list[i].key - 1];
 
-		text_put(&x->out, i ? ",{" : "{");
+		json_begin_object(&x->out, NULL);
 		thread_text(&x->out, x->target, t->tid, t->name);
-		text_put(&x->out, "}");
+		json_end_object(&x->out);
 	}
-	text_put(&x->out, "]");
+	json_end_list(&x->out);
 }
 
 static void traces_put_locks(struct traces *x, const struct traces_sum *list, uint32_t n)
 {
 	char buf[CLASS_TEXT_MAX];
 
-	text_put(&x->out, ",\"locks\":[");
+	json_begin_list(&x->out, "locks");
 	for (uint32_t i = 0; i < n; i++) {
-		text_put(&x->out, i ? ",{\"class\":" : "{\"class\":");
-		text_json(&x->out, class_text(x->texts->strings[list[i].key], buf));
-		text_printf(&x->out, ",\"waits\":%" PRIu64 ",\"ns\":%" PRIu64 "}", list[i].n,
-			    list[i].ns);
+		json_begin_object(&x->out, NULL);
+		json_add_string(&x->out, "class", class_text(x->texts->strings[list[i].key], buf));
+		json_add_u64(&x->out, "waits", list[i].n);
+		json_add_u64(&x->out, "ns", list[i].ns);
+		json_end_object(&x->out);
 	}
-	text_put(&x->out, "]");
+	json_end_list(&x->out);
 }
 
 /* Writes the trace's threads, spans and locks, which it collects from its events. */
@@ -201,62 +201,68 @@ static void traces_put_lists(struct traces *x, const struct trace_seen *t)
 					profile_string(x->texts, p->strings[r->class_name]),
 					r->length_ns);
 	}
-	text_printf(&x->out, ",\"spans\":%u", n_spans);
+	json_add_u64(&x->out, "spans", n_spans);
 	traces_put_threads(x, threads, n_threads);
 	traces_put_locks(x, locks, n_locks);
 }
 
 static void traces_put_one(struct traces *x, const struct trace_seen *t)
 {
-	bool first = true;
+	struct text_out *to = &x->out;
 
-	text_put(&x->out, "{\"trace_id\":");
-	text_json(&x->out, x->texts->strings[t->text]);
-	text_printf(&x->out,
-		    ",\"begin_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64
-		    ",\"events\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 ",\"lock_ns\":%" PRIu64
-		    ",\"offcpu_ns\":{",
-		    t->begin_ns, t->end_ns, t->end_ns - t->begin_ns, t->events, t->cpu_ns,
-		    t->lock_ns);
-	for (unsigned i = 0; i < TRACES_REASONS; i++) {
-		if (!t->off_ns[i])
-			continue;
-		text_printf(&x->out, "%s\"%s\":%" PRIu64, first ? "" : ",", traces_reason(i),
-			    t->off_ns[i]);
-		first = false;
-	}
-	text_put(&x->out, "}");
+	json_begin_object(to, NULL);
+	json_add_string(to, "trace_id", x->texts->strings[t->text]);
+	json_add_u64(to, "begin_ns", t->begin_ns);
+	json_add_u64(to, "end_ns", t->end_ns);
+	json_add_u64(to, "duration_ns", t->end_ns - t->begin_ns);
+	json_add_u64(to, "events", t->events);
+	json_add_u64(to, "cpu_ns", t->cpu_ns);
+	json_add_u64(to, "lock_ns", t->lock_ns);
+	json_begin_object(to, "offcpu_ns");
+	for (unsigned i = 0; i < TRACES_REASONS; i++)
+		if (t->off_ns[i])
+			json_add_u64(to, traces_reason(i), t->off_ns[i]);
+	json_end_object(to);
 	traces_put_lists(x, t);
-	text_put(&x->out, "}");
+	json_end_object(to);
 }
 
-static void traces_put(struct traces *x)
+/* The slowest traces first. */
+static void traces_put_list(struct traces *x)
 {
 	struct trace_seen *sorted = calloc(x->n_seen + 1, sizeof(*sorted));
-	uint64_t no_room = 0;
 
-	text_printf(&x->out, "{\"pid\":%d,\"name\":", x->target->jvm.pid);
-	text_json(&x->out, x->target->jvm.name);
-	text_printf(&x->out, ",\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64 ",\"since_ns\":",
-		    x->question.from_ns, x->question.to_ns);
-	if (x->answer.since_ns == UINT64_MAX)
-		text_put(&x->out, "null");
-	else
-		text_printf(&x->out, "%" PRIu64, x->answer.since_ns);
-	for (int k = 0; k < TIMELINE_KIND_COUNT; k++)
-		no_room += x->answer.no_room[k].events;
-	text_printf(&x->out, ",\"no_room\":%" PRIu64 ",\"n_traces\":%u,\"traces\":[", no_room,
-		    x->n_seen);
 	if (sorted) {
 		memcpy(sorted, x->seen, x->n_seen * sizeof(*sorted));
 		qsort(sorted, x->n_seen, sizeof(*sorted), traces_slowest_first);
 	}
-	for (uint32_t i = 0; sorted && i < x->n_seen && i < x->shown; i++) {
-		text_put(&x->out, i ? "," : "");
+	json_begin_list(&x->out, "traces");
+	for (uint32_t i = 0; sorted && i < x->n_seen && i < x->shown; i++)
 		traces_put_one(x, &sorted[i]);
-	}
-	text_put(&x->out, "]}");
+	json_end_list(&x->out);
 	free(sorted);
+}
+
+static void traces_put(struct traces *x)
+{
+	struct text_out *to = &x->out;
+	uint64_t no_room = 0;
+
+	json_begin_object(to, NULL);
+	json_add_i64(to, "pid", x->target->jvm.pid);
+	json_add_string(to, "name", x->target->jvm.name);
+	json_add_u64(to, "from_ns", x->question.from_ns);
+	json_add_u64(to, "to_ns", x->question.to_ns);
+	if (x->answer.since_ns == UINT64_MAX)
+		json_add_null(to, "since_ns");
+	else
+		json_add_u64(to, "since_ns", x->answer.since_ns);
+	for (int k = 0; k < TIMELINE_KIND_COUNT; k++)
+		no_room += x->answer.no_room[k].events;
+	json_add_u64(to, "no_room", no_room);
+	json_add_u64(to, "n_traces", x->n_seen);
+	traces_put_list(x);
+	json_end_object(to);
 }
 
 static int traces_ask(struct traces *x)
@@ -290,8 +296,6 @@ enum MHD_Result serve_traces(struct request *r)
 {
 	struct traces x = { .shown = SHOWN_DEFAULT };
 	const char *n = argument(r, "n");
-	size_t len;
-	char *body;
 
 	if (!is_apart(r))
 		return answer_apart(r, APART_LIVE);
@@ -312,9 +316,9 @@ enum MHD_Result serve_traces(struct request *r)
 
 		x.shown = wanted && wanted < SHOWN_MAX ? (uint32_t)wanted : SHOWN_MAX;
 	}
-	if (traces_collect(&x) < 0 || text_take(&x.out, &body, &len) < 0)
+	if (traces_collect(&x) < 0)
 		return answer_error(r, 503, "no memory");
-	return answer_bytes(r, 200, "application/json", body, len);
+	return answer_json(r, 200, &x.out);
 }
 
 /* ---- the profile of one trace ---------------------------------------------------------------- */

@@ -14,7 +14,7 @@
 #include "daemon/core/heap.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
-#include "daemon/report/text_out.h"
+#include "daemon/report/json_out.h"
 #include "daemon/upload/aws_keys.h"
 #include "daemon/upload/cloud.h"
 #include "daemon/upload/multi.h"
@@ -43,12 +43,10 @@ static void upload_send_status(struct upload *u)
 	struct text_out t = { 0 };
 	size_t len;
 
-	text_put(&t, "[");
-	for (unsigned i = 0; i < u->n_sinks; i++) {
-		text_put(&t, i ? "," : "");
+	json_begin_list(&t, NULL);
+	for (unsigned i = 0; i < u->n_sinks; i++)
 		sink_status(u->sinks[i], &t);
-	}
-	text_put(&t, "]");
+	json_end_list(&t);
 	if (text_take(&t, &text, &len) < 0 || len >= sizeof(a.text))
 		return;
 	memset(&a, 0, offsetof(struct upload_answer, text));

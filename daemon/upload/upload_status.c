@@ -1,7 +1,6 @@
 /* The status of a sink: taken = delivered + spooled + unconfirmed + sum(dropped), in samples. */
-#include <stdio.h>
 #include "daemon/ground/clock.h"
-#include "daemon/report/text_out.h"
+#include "daemon/report/json_out.h"
 #include "daemon/upload/sink.h"
 
 /* Samples that may have arrived: their answer is outstanding, or was lost. */
@@ -25,39 +24,29 @@ static double status_oldest_s(const struct sink *s)
 		       : 0;
 }
 
-static void upload_status_number(struct text_out *t, const char *key, uint64_t n)
-{
-	text_printf(t, ",\"%s\":%llu", key, (unsigned long long)n);
-}
-
 void sink_status(const struct sink *s, struct text_out *t)
 {
 	const struct ledger *l = &s->ledger;
 	uint64_t waiting = status_unconfirmed(s);
 	const char *error = s->dead[0] ? s->dead : s->error;
 
-	text_put(t, "{\"name\":");
-	text_json(t, s->config->name);
-	text_put(t, ",\"type\":");
-	text_json(t, sink_type_names[s->config->type]);
-	upload_status_number(t, "taken", l->taken);
-	upload_status_number(t, "delivered", l->delivered);
-	upload_status_number(t, "spooled", l->in_spool - waiting);
-	upload_status_number(t, "unconfirmed", waiting + l->lost_unconfirmed);
-	text_put(t, ",\"dropped\":{");
-	for (int i = 0, n = 0; i < LEDGER_CAUSE_COUNT; i++)
+	json_begin_object(t, NULL);
+	json_add_string(t, "name", s->config->name);
+	json_add_string(t, "type", sink_type_names[s->config->type]);
+	json_add_u64(t, "taken", l->taken);
+	json_add_u64(t, "delivered", l->delivered);
+	json_add_u64(t, "spooled", l->in_spool - waiting);
+	json_add_u64(t, "unconfirmed", waiting + l->lost_unconfirmed);
+	json_begin_object(t, "dropped");
+	for (int i = 0; i < LEDGER_CAUSE_COUNT; i++)
 		if (l->dropped[i])
-			text_printf(t, "%s\"%s\":%llu", n++ ? "," : "", ledger_cause_names[i],
-				    (unsigned long long)l->dropped[i]);
-	text_put(t, "}");
-	text_printf(t, ",\"oldest_s\":%.1f", status_oldest_s(s));
-	text_put(t, ",\"last_error\":");
-	if (error[0])
-		text_json(t, error);
-	else
-		text_put(t, "null");
-	upload_status_number(t, "files", s->n_files);
-	upload_status_number(t, "bytes", s->bytes);
-	upload_status_number(t, "taken_to_ns", l->cursor_ns);
-	text_put(t, s->dead[0] ? ",\"works\":false}" : ",\"works\":true}");
+			json_add_u64(t, ledger_cause_names[i], l->dropped[i]);
+	json_end_object(t);
+	json_add_fixed(t, "oldest_s", status_oldest_s(s), 1);
+	json_add_string_or_null(t, "last_error", error);
+	json_add_u64(t, "files", s->n_files);
+	json_add_u64(t, "bytes", s->bytes);
+	json_add_u64(t, "taken_to_ns", l->cursor_ns);
+	json_add_bool(t, "works", !s->dead[0]);
+	json_end_object(t);
 }

@@ -261,6 +261,11 @@ class Commands(unittest.TestCase):
         self.assertIn("KnownShares.full", self.read("m.collapsed"))
         self.daemon.cli("report", self.pid, "--from", "@%d" % (now - 7200), "--to", "@%d" % (now - 3600), "-o", self.path("m.collapsed"))
         self.assertEqual(self.read("m.collapsed"), "")
+        past = ("report", self.pid, "--from", "@%d" % (now - 7200), "--to", "@%d" % (now - 3600))
+        self.assertRegex(self.daemon.cli(*past, "-o", "-", "-f", "txt").stdout,
+                         r"\Anothing was recorded of these JVMs in that time: .*`kindling status`[^\n]*\n\Z")
+        self.assertIn("`kindling status` tells why", self.daemon.cli(*past, "-o", self.path("m.txt")).stderr)
+        self.assertEqual(json.loads(self.daemon.cli(*past, "-o", "-", "-f", "json").stdout)["title"], "nothing recorded")
 
     def test_errors_say_what_to_do(self):
         def fails(status, text, *args):

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <zlib.h>
 #include "daemon/report/report.h"
-#include "daemon/report/text_out.h"
 #include "pprof.pb-c.h"
 
 #define CPU  (1u << WIRE_EVENT_CPU)
@@ -464,26 +463,45 @@ static void coverage_is_not_said_where_a_part_of_the_cpu_time_is_unknown(void **
 	profile_free(p);
 }
 
-static void what_was_cut_inside_a_character_is_json_all_the_same(void **state)
+static void a_file_of_nothing_is_valid_and_says_so(void **state)
 {
-	struct text_out t = { 0 };
+	static const enum report_format with_json[] = { REPORT_JSON, REPORT_SPEEDSCOPE,
+							REPORT_OTLP_JSON };
+	struct profile *p;
+	cJSON *json;
 	size_t len;
-	char *text;
+	char *out;
 
 	(void)state;
-	text_json(&t, "gr\xc3\xbc\xc3\x9f \xe2\x82\"<\xf0\x9f\x98");
-	assert_int_equal(text_take(&t, &text, &len), 0);
-	assert_string_equal(text, "\"gr\xc3\xbc\xc3\x9f \\\"\\u003c\"");
-	free(text);
+	assert_int_equal(profile_new(&p), 0);
+	out = written(p, REPORT_TXT, CPU, &len);
+	assert_string_equal(out,
+			    "nothing was recorded of these JVMs in that time: the newest samples "
+			    "arrive within a second, and `kindling status` tells why a JVM is "
+			    "not profiled\n");
+	free(out);
+	for (size_t i = 0; i < sizeof(with_json) / sizeof(with_json[0]); i++) {
+		out = written(p, with_json[i], CPU, &len);
+		json = cJSON_ParseWithOpts(out, NULL, true);
+		assert_non_null(json);
+		cJSON_Delete(json);
+		free(out);
+	}
+	out = written(p, REPORT_HTML, CPU, &len);
+	says(out, "{\"title\":\"nothing recorded\",");
+	free(out);
+	for (int format = 0; format < REPORT_FORMAT_COUNT; format++)
+		free(written(p, (enum report_format)format, CPU, &len));
+	profile_free(p);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_cut_inside_a_character_is_json_all_the_same),
 		cmocka_unit_test(every_header_is_what_its_body_adds_up_to),
 		cmocka_unit_test(a_filter_by_thread_is_in_header_and_body_alike),
 		cmocka_unit_test(a_view_with_nothing_in_it_says_so),
+		cmocka_unit_test(a_file_of_nothing_is_valid_and_says_so),
 		cmocka_unit_test(pprof_names_virtual_threads_by_their_ids),
 		cmocka_unit_test(pprof_opens_with_cpu_time_of_the_program_also_beside_waits),
 		cmocka_unit_test(the_note_is_in_every_header_of_cpu_time),
