@@ -48,17 +48,26 @@ static bool clients_has_room(const struct serve *s, uid_t uid)
 
 static void clients_refuse(struct serve *s, int fd, uid_t uid)
 {
-	char body[160], text[400];
+	CLEANUP(freep) char *body = NULL;
+	struct text_out json = { 0 };
+	char sentence[160], text[400];
+	size_t len;
 	int n;
 
-	snprintf(body, sizeof(body),
-		 "{\"error\":\"kindlingd has too many connections (%u, at most %d of one uid, "
-		 "this is uid %u); try again\"}",
+	snprintf(sentence, sizeof(sentence),
+		 "kindlingd has too many connections (%u, at most %d of one uid, this is uid %u); "
+		 "try again",
 		 s->n_clients, CONNECTIONS_OF_UID, (unsigned)uid);
-	n = snprintf(text, sizeof(text),
-		     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
-		     "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
-		     strlen(body), body);
+	json_begin_object(&json, NULL);
+	json_add_string(&json, "error", sentence);
+	json_end_object(&json);
+	n = text_take(&json, &body, &len) < 0
+		    ? 0
+		    : snprintf(
+			      text, sizeof(text),
+			      "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+			      "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
+			      len, body);
 	(void)send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	(void)shutdown(fd, SHUT_WR);
 	/* closing the socket now would reset the connection: the client might not read the

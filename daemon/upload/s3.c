@@ -15,6 +15,7 @@
 #include "daemon/core/labels.h"
 #include "daemon/ground/clock.h"
 #include "daemon/report/events.h"
+#include "daemon/report/json_out.h"
 #include "daemon/upload/aws_keys.h"
 #include "daemon/upload/cloud.h"
 #include "daemon/upload/http.h"
@@ -75,10 +76,24 @@ static void s3_zip_key(const struct sink *s, const struct sink_interval *in, uin
 	snprintf(buf, size, "profile_%s_%s_%u_%s.zip", group, machine, in->process->pid, time);
 }
 
-/* Milliseconds since the process started, for metadata.json. */
-static unsigned long long s3_since(uint64_t at_ns, uint64_t process_ns)
+/* Milliseconds since the process started. */
+static uint64_t s3_since(uint64_t at_ns, uint64_t process_ns)
 {
 	return at_ns > process_ns ? (at_ns - process_ns) / NS_PER_MS : 0;
+}
+
+/* Writes metadata.json. */
+static int s3_metadata(const struct sink *s, const struct sink_interval *in, uint64_t process_ns,
+		       char **ret, size_t *ret_len)
+{
+	struct text_out json = { 0 };
+
+	json_begin_object(&json, NULL);
+	json_add_u64(&json, "start", s3_since(in->begin_real_ns, process_ns));
+	json_add_u64(&json, "end", s3_since(in->end_real_ns, process_ns));
+	json_add_u64(&json, "reporting_interval", s->config->interval_ns / NS_PER_MS);
+	json_end_object(&json);
+	return text_take(&json, ret, ret_len);
 }
 
 /* One object for each interval: a recording of all events that JFR can hold. */
@@ -89,8 +104,9 @@ static int s3_encode_zip(struct sink *s, const struct sink_interval *in)
 	uint64_t process_ns = s3_process_begin_ns(in->process);
 	CLEANUP(freep) char *jfr = NULL;
 	CLEANUP(freep) char *body = NULL;
-	char key[480], metadata[160];
-	size_t jfr_len, len;
+	CLEANUP(freep) char *metadata = NULL;
+	size_t jfr_len, metadata_len, len;
+	char key[480];
 	int r;
 
 	if (!options.events)
@@ -98,12 +114,11 @@ static int s3_encode_zip(struct sink *s, const struct sink_interval *in)
 	r = report_write(in->profile, REPORT_JFR, &options, &jfr, &jfr_len);
 	if (r < 0)
 		return r;
-	snprintf(metadata, sizeof(metadata),
-		 "{\"start\":%llu,\"end\":%llu,\"reporting_interval\":%llu}",
-		 s3_since(in->begin_real_ns, process_ns), s3_since(in->end_real_ns, process_ns),
-		 (unsigned long long)(s->config->interval_ns / NS_PER_MS));
+	r = s3_metadata(s, in, process_ns, &metadata, &metadata_len);
+	if (r < 0)
+		return r;
 	r = zip_write((const struct zip_file[]){ { "async_profiler_dump_0.jfr", jfr, jfr_len },
-						 { "metadata.json", metadata, strlen(metadata) } },
+						 { "metadata.json", metadata, metadata_len } },
 		      2, in->end_real_ns, &body, &len);
 	if (r < 0)
 		return r;
