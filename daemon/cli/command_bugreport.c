@@ -257,10 +257,13 @@ static char *ask_doctor(void)
 /* Writes each JVM that @lines is about, or learns its names if @to is NULL. */
 static void doctor_each(struct bugreport *b, struct text_out *to, const char *lines)
 {
-	for (const char *line = lines; line && *line;
-	     line += strcspn(line, "\n"), line += *line != 0) {
-		cJSON *o = cJSON_Parse(line);
+	for (const char *line = lines; line; line = strchr(line, '\n')) {
+		size_t len;
+		cJSON *o;
 
+		line += *line == '\n';
+		len = strcspn(line, "\n");
+		o = cJSON_ParseWithLength(line, len);
 		if (o && to)
 			hide_json(&b->hide, to, o);
 		else if (o)
