@@ -287,6 +287,12 @@ class Limits(unittest.TestCase):
                     daemon.wait_state(jvm.pid, "streaming")
                 self.assertEqual(len(re.findall("to=injecting", daemon.read_log())), 6)
                 self.assertGreater(daemon.status()["uptime_s"], 1.9)  # two at 0, 1 and 2 s
+                ended = [jvms[i].pid for i in (0, 3, 1, 5, 2, 4)]
+                for i in (0, 3, 1, 5, 2, 4):
+                    jvms[i].end()
+                    daemon.wait_state(jvms[i].pid, "gone")
+                # the latest first, and none is left out
+                self.assertEqual([t["pid"] for t in daemon.status()["targets"] if t["pid"] in ended], ended[::-1])
         finally:
             for jvm in jvms:
                 jvm.__exit__()
