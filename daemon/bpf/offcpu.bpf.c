@@ -584,6 +584,32 @@ static __attribute__((always_inline)) void switch_in(struct task_struct *task, _
 		t->short_count++;
 }
 
+/* ---- sleeping since before ------------------------------------------------------------------- */
+
+/* The context of an iterator's program (kernel/bpf/task_iter.c). */
+struct bpf_iter__task {
+	__u64 meta;
+	struct task_struct *task; /* NULL in the last call */
+};
+
+/*
+ * Runs once for each thread of a process that becomes a target. Of a thread that sleeps already,
+ * nobody saw it leave the CPU, but its registers tell what it sleeps in. Its members are separate
+ * ones because the thread may get the CPU at the same time.
+ */
+SEC("iter/task")
+int on_asleep(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct offcpu_thread *t = task ? thread_known(task) : 0;
+
+	if (t && t->now == OFFCPU_NOW_OFF && !t->state) {
+		t->asleep_syscall_nr = (__s16)syscall_of(task);
+		t->asleep_class = class_of(task, t->asleep_syscall_nr) + 1;
+	}
+	return 0;
+}
+
 /* ---- the programs ---------------------------------------------------------------------------- */
 
 static __attribute__((always_inline)) int on_switch(int preempted, struct task_struct *prev,

@@ -62,7 +62,10 @@ struct offcpu_thread {
 	__u32 waker_tid; /* the thread that woke it last; 0 = the kernel, or nobody yet */
 	__u32 waker_pid;
 	__u8 state; /* 'S', 'D', 'R' (preempted), 'T' (stopped and the like); 0 = not known */
-	__u8 unused[3];
+	/* What the thread slept in when its process became a target, for as long as `state` is not
+	 * known: enum offcpu_class + 1, 0 = not known either; and the system call. */
+	__u8 asleep_class;
+	__s16 asleep_syscall_nr;
 	__s32 syscall_nr; /* -1 = none: a fault, or user mode */
 	__u64 first_ns;
 	__u64 ran_ns; /* se.sum_exec_runtime when the thread last left the CPU */

@@ -221,6 +221,25 @@ void offcpu_detach_wakers(struct offcpu_programs *p)
 	p->attached[WAKERS_AT] = -1;
 }
 
+void offcpu_learn_sleeps(struct offcpu_programs *p, pid_t pid)
+{
+	union bpf_iter_link_info about = { .task.pid = (__u32)pid };
+	DECLARE_LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = &about,
+			    .iter_info_len = sizeof(about));
+	int link =
+		bpf_link_create(bpf_program__fd(p->bpf->progs.on_asleep), 0, BPF_TRACE_ITER, &opts);
+	int threads = link < 0 ? -1 : bpf_iter_create(link);
+	char nothing[64];
+
+	/* the program writes to the table, not to the reader */
+	while (threads >= 0 && read(threads, nothing, sizeof(nothing)) > 0)
+		;
+	if (threads >= 0)
+		(void)close(threads);
+	if (link >= 0)
+		(void)close(link);
+}
+
 void offcpu_mark(struct offcpu_programs *p, pid_t pid, bool is_target)
 {
 	uint64_t bit = 1ULL << ((unsigned)pid & 63);

@@ -34,6 +34,9 @@ void offcpu_mark(struct offcpu_programs *p, pid_t pid, bool is_target);
 /* Adds the threads of @pid, before it is marked as a target: sleeping threads would otherwise be
  * unknown until they run. */
 void offcpu_threads_add(struct offcpu_programs *p, pid_t pid, uint16_t target, uint64_t now_ns);
+/* Learns in which system calls the threads of @pid, a target, have been sleeping since before it
+ * was one. Without that they are OFFCPU_OTHER until they run. Needs CAP_BPF. */
+void offcpu_learn_sleeps(struct offcpu_programs *p, pid_t pid);
 void offcpu_threads_drop(struct offcpu_programs *p, pid_t pid);
 /* Copies @t so that its times are consistent, although a program may be writing them. false = the
  * slot is free, or a program was writing all the time. */

@@ -75,7 +75,7 @@ static void offcpu_add_thread(struct offcpu_programs *p, pid_t pid, uint32_t tid
 	t->own_tid = own_tid;
 	t->target = target;
 	t->now = state == 'R' ? OFFCPU_NOW_RUNS : OFFCPU_NOW_OFF;
-	/* until the thread runs, when the program learns in which call it slept */
+	/* until the thread runs, or offcpu_learn_sleeps() tells */
 	t->class = OFFCPU_OTHER;
 	t->syscall_nr = -1;
 	t->first_ns = now_ns;
@@ -155,6 +155,10 @@ void offcpu_threads_times(const struct offcpu_thread *t, uint64_t now_ns, struct
 		.short_count = t->short_count,
 	};
 	memcpy(ret->off_ns, t->off_ns, sizeof(t->off_ns));
+	if (!ret->runs && !t->state && t->asleep_class && t->asleep_class <= OFFCPU_CLASS_COUNT) {
+		ret->class = (enum offcpu_class)(t->asleep_class - 1);
+		ret->syscall_nr = t->asleep_syscall_nr;
+	}
 	if (!ret->runs && t->woken_ns > t->since_ns && t->woken_ns < ret->to_ns) {
 		/* woken already, and waiting for a CPU */
 		ret->off_ns[ret->class] += t->woken_ns - t->since_ns;

@@ -157,6 +157,41 @@ static void wait_in_every_way(void)
 	nap(600 * NS_PER_S);
 }
 
+static void *wait_for_ever(void *arg)
+{
+	int kind = (int)(intptr_t)arg;
+	uint32_t word = 0;
+	char c;
+
+	shared->tids[kind] = (uint32_t)syscall(SYS_gettid);
+	switch (kind) {
+	case SLEEPS:
+		nap(600 * NS_PER_S);
+		break;
+	case FUTEXES:
+		(void)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+		break;
+	case POLLS:
+		(void)poll(NULL, 0, -1);
+		break;
+	default:
+		(void)!read(ends[kind - PIPES][0], &c, 1);
+	}
+	return NULL;
+}
+
+/* A thread for each kind of wait, none of which ends. */
+static void stay_asleep(void)
+{
+	pthread_t thread;
+
+	if (pipe(ends[0]) < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, ends[1]) < 0)
+		_exit(1);
+	for (intptr_t i = 0; i < KINDS; i++)
+		pthread_create(&thread, NULL, wait_for_ever, (void *)i);
+	pthread_join(thread, NULL);
+}
+
 static void *spin(void *arg)
 {
 	cpu_set_t set;
@@ -203,7 +238,7 @@ static void begin_threads(void)
 	}
 }
 
-enum manner { WAITING, COMPETING, SLEEPING, UNHANDLED, BEGINNING };
+enum manner { WAITING, COMPETING, SLEEPING, UNHANDLED, BEGINNING, ASLEEP };
 
 static pid_t child(enum manner manner)
 {
@@ -224,6 +259,8 @@ static pid_t child(enum manner manner)
 		compete();
 	if (manner == BEGINNING)
 		begin_threads();
+	if (manner == ASLEEP)
+		stay_asleep();
 	sleep_often();
 	_exit(0);
 }
@@ -667,6 +704,46 @@ static void a_process_that_is_no_target_has_no_record(void **state)
 	engines_free();
 }
 
+static void wait_until_asleep(pid_t pid, const uint32_t *tid)
+{
+	char path[64], state = 0;
+
+	while (!__atomic_load_n(tid, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	snprintf(path, sizeof(path), "/proc/%d/task/%u/stat", (int)pid, *tid);
+	while (state != 'S') {
+		FILE *f = fopen(path, "re");
+
+		assert_non_null(f);
+		(void)!fscanf(f, "%*d (%*[^)]) %c", &state);
+		fclose(f);
+		usleep(1000);
+	}
+}
+
+static void threads_that_sleep_since_before_have_a_class(void **state)
+{
+	pid_t pid = child(ASLEEP);
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	wait_for_handler();
+	for (int kind = 0; kind < KINDS; kind++)
+		wait_until_asleep(pid, &shared->tids[kind]);
+	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
+	usleep(20000);
+	for (int kind = 0; kind < KINDS; kind++) {
+		struct offcpu_times t = times_of(pid, shared->tids[kind]);
+
+		assert_int_equal(t.class, class_of_kind[kind]);
+		assert_true(t.syscall_nr >= 0);
+		assert_false(t.runs);
+		assert_int_equal(t.off_ns[t.class], t.to_ns - t.from_ns);
+	}
+	end(pid);
+	engines_free();
+}
+
 static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **state)
 {
 	uint64_t min_ns = 0, before_ns = 0;
@@ -867,6 +944,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_used_up_quota_is_told_from_the_run_queue),
 		cmocka_unit_test(a_process_with_another_handler_gets_no_signal),
 		cmocka_unit_test(a_process_that_is_no_target_has_no_record),
+		cmocka_unit_test(threads_that_sleep_since_before_have_a_class),
 		cmocka_unit_test(signals_beyond_the_budget_are_counted_and_the_minimum_grows),
 		cmocka_unit_test(threads_that_end_leave_their_times),
 		cmocka_unit_test(a_process_that_execs_is_never_ended_by_a_signal),
