@@ -593,15 +593,15 @@ struct bpf_iter__task {
 };
 
 /*
- * Runs once for each thread of a process that becomes a target. Of a thread that sleeps already,
- * nobody saw it leave the CPU, but its registers tell what it sleeps in. Its members are separate
- * ones because the thread may get the CPU at the same time.
+ * Runs once for each thread of the host when a process becomes a target. Nobody saw those of its
+ * threads leave the CPU that sleep already, but their registers tell what they sleep in. What is
+ * learnt has members of its own, because the thread may get the CPU at the same time.
  */
 SEC("iter/task")
 int on_asleep(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct offcpu_thread *t = task ? thread_known(task) : 0;
+	struct offcpu_thread *t = task && targets_bit(task->tgid) ? thread_known(task) : 0;
 
 	if (t && t->now == OFFCPU_NOW_OFF && !t->state) {
 		t->asleep_syscall_nr = (__s16)syscall_of(task);

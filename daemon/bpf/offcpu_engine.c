@@ -112,7 +112,7 @@ static int offcpu_start(struct offcpu_engine *e, size_t i)
 	__atomic_store_n(&m->pid, pid, __ATOMIC_RELEASE);
 	offcpu_threads_add(&e->programs, (pid_t)pid, (uint16_t)i, m->since_ns);
 	offcpu_mark(&e->programs, (pid_t)pid, true);
-	offcpu_learn_sleeps(&e->programs, (pid_t)pid);
+	offcpu_learn_sleeps(&e->programs);
 	return 0;
 }
 

@@ -148,11 +148,17 @@ int offcpu_load(struct host_engine *host, enum offcpu_way way, struct offcpu_pro
 {
 	int r;
 
+	p->asleep = -1;
 	for (int i = 0; i < OFFCPU_PROGRAMS; i++)
 		p->attached[i] = -1;
 	r = offcpu_open(host, way, p);
 	if (r == 0)
 		r = offcpu_bpf__load(p->bpf);
+	if (r == 0) {
+		p->asleep = bpf_link_create(bpf_program__fd(p->bpf->progs.on_asleep), 0,
+					    BPF_TRACE_ITER, NULL);
+		r = p->asleep < 0 ? p->asleep : 0;
+	}
 	if (r < 0)
 		return offcpu_refuse(-r, "load BPF program for off-CPU time", why);
 	p->threads = offcpu_map(p->bpf->maps.threads);
@@ -171,6 +177,8 @@ void offcpu_unload(struct offcpu_programs *p)
 	if (!p->bpf)
 		return;
 	offcpu_detach(p);
+	if (p->asleep >= 0)
+		(void)close(p->asleep);
 	offcpu_unmap(p->threads, p->bpf->maps.threads);
 	offcpu_unmap(p->targets, p->bpf->maps.off_targets);
 	offcpu_bpf__destroy(p->bpf);
@@ -221,23 +229,17 @@ void offcpu_detach_wakers(struct offcpu_programs *p)
 	p->attached[WAKERS_AT] = -1;
 }
 
-void offcpu_learn_sleeps(struct offcpu_programs *p, pid_t pid)
+void offcpu_learn_sleeps(const struct offcpu_programs *p)
 {
-	union bpf_iter_link_info about = { .task.pid = (__u32)pid };
-	DECLARE_LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = &about,
-			    .iter_info_len = sizeof(about));
-	int link =
-		bpf_link_create(bpf_program__fd(p->bpf->progs.on_asleep), 0, BPF_TRACE_ITER, &opts);
-	int threads = link < 0 ? -1 : bpf_iter_create(link);
+	int threads = bpf_iter_create(p->asleep);
 	char nothing[64];
 
-	/* the program writes to the table, not to the reader */
-	while (threads >= 0 && read(threads, nothing, sizeof(nothing)) > 0)
+	if (threads < 0)
+		return;
+	/* the program writes to the table of threads, and nothing to the reader */
+	while (read(threads, nothing, sizeof(nothing)) > 0)
 		;
-	if (threads >= 0)
-		(void)close(threads);
-	if (link >= 0)
-		(void)close(link);
+	(void)close(threads);
 }
 
 void offcpu_mark(struct offcpu_programs *p, pid_t pid, bool is_target)

@@ -14,6 +14,7 @@ struct offcpu_programs {
 	bool no_wakers; /* true = the program that records wakers is not attached */
 	struct offcpu_bpf *bpf;
 	int attached[OFFCPU_PROGRAMS]; /* descriptors; -1 = not attached */
+	int asleep; /* link of the program for threads that sleep already; -1 = none */
 	struct offcpu_thread *threads; /* [OFFCPU_THREADS], mapped */
 	struct offcpu_target *targets; /* [OFFCPU_TARGETS_MAX], mapped */
 };
@@ -34,9 +35,10 @@ void offcpu_mark(struct offcpu_programs *p, pid_t pid, bool is_target);
 /* Adds the threads of @pid, before it is marked as a target: sleeping threads would otherwise be
  * unknown until they run. */
 void offcpu_threads_add(struct offcpu_programs *p, pid_t pid, uint16_t target, uint64_t now_ns);
-/* Learns in which system calls the threads of @pid, a target, have been sleeping since before it
- * was one. Without that they are OFFCPU_OTHER until they run. Needs CAP_BPF. */
-void offcpu_learn_sleeps(struct offcpu_programs *p, pid_t pid);
+/* Learns in which system calls threads of targets have been sleeping since before their process was
+ * a target. Goes over all threads of the host. If the kernel refuses, they are OFFCPU_OTHER until
+ * they run. */
+void offcpu_learn_sleeps(const struct offcpu_programs *p);
 void offcpu_threads_drop(struct offcpu_programs *p, pid_t pid);
 /* Copies @t so that its times are consistent, although a program may be writing them. false = the
  * slot is free, or a program was writing all the time. */

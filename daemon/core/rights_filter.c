@@ -93,11 +93,12 @@ static const struct sock_filter both[] = {
 };
 
 static const struct sock_filter data_piece[] = {
-	/* bpf(2): commands on maps, and attaching the programs that were loaded at the start, which
-	   run only while there is a target. No other program can be loaded. */
-	IF(BPF_JEQ, SYS_bpf, 5),
+	/* bpf(2): commands on maps, and attaching and running the programs that were loaded at the
+	   start, which run only while there is a target. No other program can be loaded. */
+	IF(BPF_JEQ, SYS_bpf, 6),
 	ARG(0),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BPF_RAW_TRACEPOINT_OPEN, 2, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BPF_RAW_TRACEPOINT_OPEN, 3, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BPF_ITER_CREATE, 2, 0),
 	IF(BPF_JGT, BPF_MAP_GET_NEXT_KEY, 1),
 	REFUSE,
 	ALLOW,
