@@ -123,7 +123,7 @@ class Covered(unittest.TestCase):
                 quits = self.dumps(c)
                 for n in range(2):
                     c.signal(signal.SIGQUIT)
-                    wait_for("its threads, printed", lambda: self.dumps(c) == quits + n + 1, 5)
+                    wait_for("its threads, printed", lambda: self.dumps(c) == quits + n + 1)
 
 
 if __name__ == "__main__":
