@@ -106,11 +106,12 @@ static __u32 thread_first_slot(__u32 tid)
 	return tid * OFFCPU_HASH >> OFFCPU_HASH_SHIFT;
 }
 
-static struct offcpu_thread *thread_find(__u32 tid)
+/* Searches the slots after the first one. */
+static __noinline struct offcpu_thread *thread_find_further(__u32 tid)
 {
 	__u32 at = thread_first_slot(tid);
 
-	for (int i = 0; i < OFFCPU_PROBES; i++) {
+	for (int i = 1; i < OFFCPU_PROBES; i++) {
 		__u32 key = (at + i) & (OFFCPU_THREADS - 1);
 		struct offcpu_thread *t = bpf_map_lookup_elem(&threads, &key);
 
@@ -118,6 +119,14 @@ static struct offcpu_thread *thread_find(__u32 tid)
 			return t;
 	}
 	return 0;
+}
+
+static __always_inline struct offcpu_thread *thread_find(__u32 tid)
+{
+	__u32 key = thread_first_slot(tid);
+	struct offcpu_thread *t = bpf_map_lookup_elem(&threads, &key);
+
+	return t && t->tid == tid ? t : thread_find_further(tid);
 }
 
 /* Claims a free slot for @tid; other CPUs may claim one at the same time. */
@@ -146,7 +155,7 @@ static struct offcpu_target *target_at(__u32 index, __u32 pid)
  * Adds a thread that is seen for the first time. As it was not seen since its process became a
  * target, or since it began, it has been in its present state all that time.
  */
-static struct offcpu_thread *thread_new(struct task_struct *task)
+static __noinline struct offcpu_thread *thread_new(struct task_struct *task)
 {
 	__u32 pid = task->tgid, *index = bpf_map_lookup_elem(&indexes, &pid);
 	struct offcpu_target *g = index ? target_at(*index, pid) : 0;
@@ -172,7 +181,7 @@ static struct offcpu_thread *thread_new(struct task_struct *task)
 	return t;
 }
 
-static struct offcpu_thread *thread_known(struct task_struct *task)
+static __always_inline struct offcpu_thread *thread_known(struct task_struct *task)
 {
 	struct offcpu_thread *t = thread_find(task->pid);
 
@@ -181,10 +190,8 @@ static struct offcpu_thread *thread_known(struct task_struct *task)
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
-static __u64 first_argument(struct task_struct *task)
+static __u64 first_argument(struct pt_regs *regs)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-
 #if defined(__TARGET_ARCH_arm64)
 	return regs->orig_x0;
 #else
@@ -198,10 +205,10 @@ extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 #define KERNEL(type, at) ((type *)bpf_rdonly_cast(at, bpf_core_type_id_kernel(type)))
 
 /* The class that follows from the type of the file which @task reads or writes. */
-static __u8 class_of_descriptor(struct task_struct *task)
+static __always_inline __u8 class_of_descriptor(struct task_struct *task, struct pt_regs *regs)
 {
 	struct fdtable *fdt = task->files->fdt;
-	__u32 fd = (__u32)first_argument(task);
+	__u32 fd = (__u32)first_argument(regs);
 	void *at = (void *)fdt->fd + fd * sizeof(void *);
 	struct file *file;
 
@@ -224,8 +231,8 @@ static __u8 class_of_descriptor(struct task_struct *task)
 	}
 }
 
-/* The class of @task's sleep in the system call @nr. */
-static __u8 class_of(struct task_struct *task, int nr)
+/* The class of @task's sleep in the system call @nr, entered with @regs. */
+static __always_inline __u8 class_of(struct task_struct *task, struct pt_regs *regs, int nr)
 {
 	__u8 known = nr >= 0 && nr < OFFCPU_CALLS ? class_of_call[nr] : 0;
 	__u8 class = OFFCPU_OTHER;
@@ -233,7 +240,7 @@ static __u8 class_of(struct task_struct *task, int nr)
 	if (nr == -1)
 		return OFFCPU_FAULT;
 	if (known == OFFCPU_CALL_FD)
-		class = class_of_descriptor(task);
+		class = class_of_descriptor(task, regs);
 	else if (known)
 		class = known - 1;
 	/* a file that is sent to a socket, a buffer that was swapped out: not what the call is for
@@ -251,16 +258,19 @@ static int is_throttled(struct task_struct *task)
 
 /* ---- leaving the CPU ------------------------------------------------------------------------- */
 
-static void set_off_class(struct offcpu_thread *t, struct task_struct *task, int preempted,
-			  __u32 state)
+static __always_inline void set_off_class(struct offcpu_thread *t, struct task_struct *task,
+					  int preempted, __u32 state)
 {
-	t->syscall_nr = syscall_of(task);
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	int nr = syscall_in(regs);
+
+	t->syscall_nr = nr;
 	if (preempted || state == 0) {
 		t->state = 'R';
 		t->class = is_throttled(task) ? OFFCPU_THROTTLED : OFFCPU_RUNQUEUE;
 	} else if (state & STATE_INTERRUPTIBLE || state & STATE_UNINTERRUPTIBLE) {
 		t->state = state & STATE_INTERRUPTIBLE ? 'S' : 'D';
-		t->class = class_of(task, t->syscall_nr);
+		t->class = class_of(task, regs, nr);
 	} else {
 		t->state = 'T';
 		t->class = OFFCPU_OTHER;
@@ -303,7 +313,8 @@ static void account_run(struct offcpu_thread *t, struct task_struct *task, __u64
 	t->oncpu_ns += ran_ns;
 }
 
-static void switch_out(struct task_struct *task, int preempted, __u32 state, __u64 now)
+static __always_inline void switch_out(struct task_struct *task, int preempted, __u32 state,
+				       __u64 now)
 {
 	struct offcpu_thread *t = thread_known(task);
 
@@ -455,10 +466,9 @@ static void record(struct task_struct *task, struct offcpu_thread *t, struct off
 
 /* Reports a time off the CPU of @off_ns, if that is long enough for its target: as a record, and by
  * a signal. */
-static __attribute__((always_inline)) void report_interval(struct task_struct *task,
-							   struct offcpu_thread *t, __u64 off_ns,
-							   __u64 queue_ns, __u64 now,
-							   int by_task_work)
+static __always_inline void report_interval(struct task_struct *task, struct offcpu_thread *t,
+					    __u64 off_ns, __u64 queue_ns, __u64 now,
+					    int by_task_work)
 {
 	struct offcpu_target *g = target_at(t->target, t->pid);
 	__u64 in_window;
@@ -502,16 +512,19 @@ static __attribute__((always_inline)) void report_interval(struct task_struct *t
 
 /* Sets the class of a thread that was not seen to leave the CPU: a new thread was in the run queue
  * until now. */
-static void set_class_late(struct task_struct *task, struct offcpu_thread *t)
+static __noinline void set_class_late(struct task_struct *task, struct offcpu_thread *t)
 {
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	int nr = syscall_in(regs);
+
 	t->own_tid = own_tid(task);
-	t->syscall_nr = syscall_of(task);
+	t->syscall_nr = nr;
 	if (t->since_ns == task->start_time) {
 		t->state = 'R';
 		t->class = OFFCPU_RUNQUEUE;
 	} else {
 		t->state = 'S';
-		t->class = class_of(task, t->syscall_nr);
+		t->class = class_of(task, regs, nr);
 	}
 }
 
@@ -551,8 +564,7 @@ static __u64 queued_ns(struct offcpu_thread *t, struct task_struct *task, __u64 
 	return since && clock > since ? clock - since : 0;
 }
 
-static __attribute__((always_inline)) void switch_in(struct task_struct *task, __u64 now,
-						     int by_task_work)
+static __always_inline void switch_in(struct task_struct *task, __u64 now, int by_task_work)
 {
 	struct offcpu_thread *t = thread_known(task);
 	__u64 off_ns, queue_ns = 0;
@@ -612,9 +624,8 @@ int on_asleep(struct bpf_iter__task *ctx)
 
 /* ---- the programs ---------------------------------------------------------------------------- */
 
-static __attribute__((always_inline)) int on_switch(int preempted, struct task_struct *prev,
-						    struct task_struct *next, __u32 state,
-						    int by_task_work)
+static __always_inline int on_switch(int preempted, struct task_struct *prev,
+				     struct task_struct *next, __u32 state, int by_task_work)
 {
 	int leaves = targets_bit(prev->tgid), arrives = targets_bit(next->tgid);
 	__u64 now;

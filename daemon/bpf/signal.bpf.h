@@ -76,15 +76,18 @@ static __attribute__((unused)) int is_pending(struct task_struct *task, __u32 si
 }
 
 /* The number of the system call; -1 = the thread entered the kernel by an interrupt or a fault. */
-static int syscall_of(struct task_struct *task)
+static __always_inline int syscall_in(struct pt_regs *regs)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-
 #if defined(__TARGET_ARCH_arm64)
 	return regs->syscallno;
 #else
 	return (int)regs->orig_ax;
 #endif
+}
+
+static int syscall_of(struct task_struct *task)
+{
+	return syscall_in((struct pt_regs *)bpf_task_pt_regs(task));
 }
 
 /*
