@@ -39,6 +39,10 @@
 
 #define WINDOW_SHIFT	27 /* 134 ms */
 #define RECORDS_PER_SIG 8 /* records per window, as a multiple of its signals */
+/* Times off the CPU of so many minimums are long: a part of all signals is for them alone, so that
+ * short ones, of which there can be very many, do not use up what tells of the long ones. */
+#define LONG_MINIMUMS 16
+#define LONG_PART     4 /* a quarter */
 
 #define COST_EVERY 64 /* one run in so many is timed */
 #define RUN_NS_MAX 20000 /* cap of a timed run: in longer ones a hypervisor took the CPU */
@@ -335,18 +339,27 @@ static __always_inline void switch_out(struct task_struct *task, int preempted, 
 
 /* ---- coming back ----------------------------------------------------------------------------- */
 
+/* The number of signals, of @max, that are for this kind of times off the CPU. */
+static __u64 signals_for(int is_long, __u64 max)
+{
+	return is_long ? max : max - max / LONG_PART;
+}
+
 /* May this signal still be sent in this window? */
-static int is_within_budget(struct offcpu_target *g, __u64 in_window, __u64 now)
+static int is_within_budget(struct offcpu_target *g, int is_long, __u64 now)
 {
 	__u64 window = now >> WINDOW_SHIFT;
 
-	if (in_window >= g->signals_max)
-		return 0;
 	if (all_window != window) {
 		all_window = window;
 		all_in_window = 0;
 	}
-	return __sync_fetch_and_add(&all_in_window, 1) < all_max;
+	if (g->signals_in_window >= signals_for(is_long, g->signals_max) ||
+	    all_in_window >= signals_for(is_long, all_max))
+		return 0;
+	__sync_fetch_and_add(&g->signals_in_window, 1);
+	__sync_fetch_and_add(&all_in_window, 1);
+	return 1;
 }
 
 /* Counts a time off the CPU in the target's present window. Returns how many there were before. */
@@ -358,6 +371,7 @@ static __u64 count_in_window(struct offcpu_target *g, __u64 now)
 	if (g->window != window) {
 		g->window = window;
 		g->in_window = 0;
+		g->signals_in_window = 0;
 	}
 	return __sync_fetch_and_add(&g->in_window, 1);
 }
@@ -471,6 +485,7 @@ static __always_inline void report_interval(struct task_struct *task, struct off
 					    int by_task_work)
 {
 	struct offcpu_target *g = target_at(t->target, t->pid);
+	int is_long = g && off_ns >= g->min_ns * LONG_MINIMUMS;
 	__u64 in_window;
 	__u8 flags;
 
@@ -483,14 +498,14 @@ static __always_inline void report_interval(struct task_struct *task, struct off
 	__sync_fetch_and_add(&g->intervals, 1);
 	__sync_fetch_and_add(&g->interval_ns, off_ns);
 	in_window = count_in_window(g, now);
-	if (in_window >= g->signals_max * RECORDS_PER_SIG) {
+	if (in_window >= g->signals_max * RECORDS_PER_SIG * (is_long ? 2 : 1)) {
 		__sync_fetch_and_add(&g->lost, 1);
 		__sync_fetch_and_add(&g->lost_ns, off_ns);
 		return;
 	}
 	if (!is_open_to_signals(task))
 		flags = OFFCPU_UNREACHABLE;
-	else if (!is_within_budget(g, in_window, now))
+	else if (!is_within_budget(g, is_long, now))
 		flags = OFFCPU_OVER_BUDGET;
 	else if (by_task_work ? signal_by_task_work(task, t, off_ns, now)
 			      : signal_by_rseq(task, t, off_ns, now))

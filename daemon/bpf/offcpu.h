@@ -126,7 +126,8 @@ struct offcpu_target {
 	__u64 min_ns; /* the minimum now; shorter times off the CPU are only added up */
 	__u64 signals_max; /* per window */
 	__u64 window; /* number of the present window */
-	__u64 in_window; /* times off the CPU in it that want a signal */
+	__u64 in_window; /* times off the CPU in it */
+	__u64 signals_in_window; /* those of them for which there was a signal */
 	__u64 intervals, interval_ns; /* times off the CPU that were long enough for a record */
 	__u64 signalled, signalled_ns;
 	__u64 over_budget, over_budget_ns; /* no signal: see enum offcpu_flag */

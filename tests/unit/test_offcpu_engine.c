@@ -26,6 +26,8 @@
 #define SIGNALS_PER_S 2000
 #define WAIT_NS	      (12 * NS_PER_MS)
 #define WAITS	      20
+#define LONG_NS	      (40 * NS_PER_MS)
+#define LONG_WAITS    40
 #define COOKIES_MAX   8192
 #define RECORDS_MAX   8192
 #define GENERATIONS   60
@@ -221,6 +223,33 @@ static void sleep_often(void)
 		nap(NS_PER_MS / 5);
 }
 
+static void *sleep_long(void *unused)
+{
+	(void)unused;
+	for (;;)
+		nap(LONG_NS);
+	return NULL;
+}
+
+static void *sleep_a_little(void *unused)
+{
+	(void)unused;
+	for (;;)
+		nap(NS_PER_MS + NS_PER_MS / 10);
+	return NULL;
+}
+
+/* Four threads with short sleeps, again more of them than there are signals, and one with long
+ * ones. */
+static void sleep_mixed(void)
+{
+	pthread_t t;
+
+	for (int i = 0; i < 4; i++)
+		pthread_create(&t, NULL, sleep_a_little, NULL);
+	sleep_long(NULL);
+}
+
 static void *live_shortly(void *unused)
 {
 	(void)unused;
@@ -238,7 +267,7 @@ static void begin_threads(void)
 	}
 }
 
-enum manner { WAITING, COMPETING, SLEEPING, UNHANDLED, BEGINNING, ASLEEP };
+enum manner { WAITING, COMPETING, SLEEPING, MIXED, UNHANDLED, BEGINNING, ASLEEP };
 
 static pid_t child(enum manner manner)
 {
@@ -257,6 +286,8 @@ static pid_t child(enum manner manner)
 		wait_in_every_way();
 	if (manner == COMPETING)
 		compete();
+	if (manner == MIXED)
+		sleep_mixed();
 	if (manner == BEGINNING)
 		begin_threads();
 	if (manner == ASLEEP)
@@ -773,6 +804,43 @@ static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **s
 	engines_free();
 }
 
+static unsigned count_seen(bool is_long, unsigned flag)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < seen.n; i++)
+		n += (seen.intervals[i].duration_ns >= LONG_NS) == is_long &&
+		     (!flag || seen.intervals[i].flags & flag);
+	return n;
+}
+
+static void short_times_do_not_use_up_the_signals_of_long_ones(void **state)
+{
+	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S;
+	unsigned n_short, n_long, short_over, long_over;
+	pid_t pid = child(MIXED);
+
+	(void)state;
+	engines_or_skip(200);
+	wait_for_handler();
+	measure(pid, shared->handler, NS_PER_MS);
+	while (count_seen(true, 0) < LONG_WAITS && clock_mono_ns() < deadline) {
+		usleep(20000);
+		offcpu_engine_drain(seen.engine);
+	}
+	n_short = count_seen(false, 0);
+	n_long = count_seen(true, 0);
+	short_over = count_seen(false, OFFCPU_OVER_BUDGET);
+	long_over = count_seen(true, OFFCPU_OVER_BUDGET);
+	print_message("over the budget: %u of %u short times, %u of %u long ones\n", short_over,
+		      n_short, long_over, n_long);
+	assert_true(n_long >= LONG_WAITS);
+	assert_true(short_over > n_short / 4);
+	assert_true(long_over < n_long / 2);
+	end(pid);
+	engines_free();
+}
+
 static void threads_that_end_leave_their_times(void **state)
 {
 	pid_t pid = child(BEGINNING);
@@ -946,6 +1014,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_process_that_is_no_target_has_no_record),
 		cmocka_unit_test(threads_that_sleep_since_before_have_a_class),
 		cmocka_unit_test(signals_beyond_the_budget_are_counted_and_the_minimum_grows),
+		cmocka_unit_test(short_times_do_not_use_up_the_signals_of_long_ones),
 		cmocka_unit_test(threads_that_end_leave_their_times),
 		cmocka_unit_test(a_process_that_execs_is_never_ended_by_a_signal),
 		cmocka_unit_test(targets_come_without_rights),
