@@ -142,6 +142,39 @@ static void it_stays_while_sigquit_is_pending_or_the_process_stands_still(void *
 	assert_false(exists());
 }
 
+static bool on_nfs;
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+
+/* As on NFS and CIFS: an exclusive lock needs a descriptor for writing, flock(2). */
+int __wrap_flock(int fd, int operation)
+{
+	if (on_nfs && operation & LOCK_EX && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
+		errno = EBADF;
+		return -1;
+	}
+	return __real_flock(fd, operation);
+}
+
+static void on_nfs_the_file_of_a_killed_attach_is_taken_over_too(void **state)
+{
+	(void)state;
+	on_nfs = true;
+	put("root/tmp/.attach_pid7", "kindling 42 987654\n");
+	assert_int_equal(attach_file_make(&in), 0);
+	attach_file_forget(&in);
+	assert_false(exists());
+	put("root/tmp/.attach_pid7", "kindling 42 987654\n");
+	attach_file_cleanup(&in);
+	assert_false(exists());
+	assert_int_equal(rmdir(at("root/tmp")), 0);
+	put("proc/cwd/.attach_pid7", "kindling 42 987654\n");
+	assert_int_equal(attach_file_make(&in), 0);
+	attach_file_forget(&in);
+	assert_int_equal(access(at("proc/cwd/.attach_pid7"), F_OK), -1);
+	on_nfs = false;
+}
+
 static void the_next_attach_to_the_same_process_takes_it_over_at_once(void **state)
 {
 	(void)state;
@@ -276,6 +309,7 @@ int main(void)
 		FILE_TEST(it_says_whose_it_is_and_goes_when_it_was_answered),
 		FILE_TEST(a_young_jvm_is_not_followed_into_its_hsperfdata_directory),
 		FILE_TEST(it_stays_while_sigquit_is_pending_or_the_process_stands_still),
+		FILE_TEST(on_nfs_the_file_of_a_killed_attach_is_taken_over_too),
 		FILE_TEST(the_next_attach_to_the_same_process_takes_it_over_at_once),
 		FILE_TEST(one_that_is_in_use_is_waited_for),
 		FILE_TEST(another_targets_or_another_tools_is_not_touched),
