@@ -377,6 +377,28 @@ static void who_cannot_be_killed_is_not_waited_for(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* Root runs it, and the environment may be that of whoever started the daemon. */
+static void the_environment_names_no_program(void **state)
+{
+	char dir[] = "/tmp/kindling-symbols-XXXXXX", command[64];
+	struct symbols *s;
+	struct loop *loop;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(loop_new(&loop), 0);
+	assert_int_equal(setenv("KINDLING_SYMBOLS", "/bin/true", 1), 0);
+	symbols_program = NULL;
+	start(loop, dir, &s);
+	symbols_program = KINDLING_SYMBOLS;
+	assert_string_not_equal(s->program, "/bin/true");
+	assert_int_equal(unsetenv("KINDLING_SYMBOLS"), 0);
+	symbols_free(s);
+	loop_free(loop);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,6 +408,7 @@ int main(void)
 		cmocka_unit_test(a_build_id_is_not_believed),
 		cmocka_unit_test(a_table_that_is_pruned_is_unmapped),
 		cmocka_unit_test(who_cannot_be_killed_is_not_waited_for),
+		cmocka_unit_test(the_environment_names_no_program),
 	};
 
 	symbols_program = KINDLING_SYMBOLS;
