@@ -13,7 +13,7 @@
 /* An attempt that has exceeded its deadline has four seconds left to remove its files (main.c), and
  * a cleanup reads several directories. */
 #define NAMES_ALL_NS (1500 * NS_PER_MS)
-#define NAMES_ONE_NS (300 * NS_PER_MS)
+#define NAMES_ONE_NS (300 * NS_PER_MS) /* some 900,000 names of an ext4 in memory */
 #define NAMES_BATCH  64 /* names between two looks at the clock */
 
 static uint64_t names_until_mono_ns; /* the process makes one attempt, or one cleanup */
