@@ -1,8 +1,8 @@
 /*
  * Reads the names in a directory of a target's /tmp, among which those of kindling may be hidden:
  * other users may have created any number. A bound in names would hide ours behind a few hundred
- * files of a stranger, so the bound is time: what was not seen by then is left to the next cleanup.
- * What can be asked for directly, as the names of an attempt can by itself, is not looked for.
+ * files of a stranger, so the bound is time. Behind millions of names what a killed attempt left
+ * stays, for as long as they do. An attempt that ends knows its own names, and searches for none.
  */
 #include "injector/inject.h"
 
