@@ -3,6 +3,7 @@ tenant with the account, nothing is left in them, and podman can remove them. Th
 
 Needs root, podman, uidmap (newuidmap) and runc."""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -105,10 +106,10 @@ class Rootless(unittest.TestCase):
         self.assertEqual([daemon.target(pid)["container_id"] for pid in pids.values()], [None] * len(pids))  # none that the host made
 
         def tenants():
-            return {n.split("_")[0] for _, _, names in os.walk(daemon.dir + "/state") for n in names if n.endswith(".sym") and n[0] != "."}
+            return {n.split("_")[0] for _, _, names in os.walk(daemon.dir + "/state") for n in names if re.match(r"uid-\d+_.*\.sym$", n)}
 
         for pid in pids.values():
-            wait_for("native names of %d" % pid, lambda: NATIVE in daemon.cli("report", str(pid), "-f", "collapsed", "-o", "-", check=False).stdout)
+            wait_for("native names of %d" % pid, lambda: NATIVE in daemon.cli("report", str(pid), "--last", "10m", "-f", "collapsed", "-o", "-", check=False).stdout)
         print("uids %s: tables of %s" % (sorted(uids), sorted(tenants())))
         self.assertEqual(tenants(), {"uid-%d" % UID})
 
