@@ -1,9 +1,8 @@
-"""JVMs in containers of a rootless podman, a whole user namespace of an account that is not root: each streams, all are one
-tenant with the account, nothing is left in them, and podman can remove them. The account is made for a mount namespace of the test's own.
+"""JVMs in containers of a rootless podman, a whole user namespace of an account that is not root: each streams, nothing is
+left in it, and podman can remove it. The account is made for a mount namespace of the test's own.
 
 Needs root, podman, uidmap (newuidmap) and runc."""
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -16,7 +15,6 @@ from bundle import Jdk, MARK  # noqa: E402
 from kindling import ONLY_MINE, Daemon, accounts_balance, classes, skip, thread_names, timers, wait_for  # noqa: E402
 
 UID, FIRST = 4242, 100000
-NATIVE = "CompileBroker::compiler_thread_loop"  # of libjvm, whose table is as many megabytes as any
 # @1: a directory with the files of accounts that hold for podman alone
 OWN_ACCOUNTS = """mount --make-rshared /
 mount -t overlay -o "lowerdir=$1/etc:/etc" overlay /etc
@@ -45,16 +43,12 @@ class Podman:
         if self.holder.stdout.readline() != "ready\n":
             raise AssertionError("no mount namespace of its own")
 
-    @property
-    def namespace(self):
-        return ["nsenter", "--mount", "--target", str(self.holder.pid)]
-
     def write(self, name, text):
         with open(self.dir + "/etc/" + name, "w") as f:
             f.write(text)
 
     def __call__(self, *words):
-        done = subprocess.run([*self.namespace, "setpriv", "--reuid", str(UID), "--regid", str(UID),
+        done = subprocess.run(["nsenter", "--mount", "--target", str(self.holder.pid), "setpriv", "--reuid", str(UID), "--regid", str(UID),
                                "--init-groups", "env", "-i", "PATH=" + os.environ["PATH"], "HOME=" + self.dir + "/home",
                                "XDG_RUNTIME_DIR=" + self.dir + "/run", "podman", "--runtime", "runc", *words],
                               capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd="/", timeout=120)
@@ -98,21 +92,6 @@ class Podman:
 
 
 class Rootless(unittest.TestCase):
-    def check_one_tenant(self, daemon, pids):
-        """Whatever their uids are on the host, they share what belongs to the account: their tables of symbols have its name."""
-        uids = {os.stat("/proc/%d" % pid).st_uid for pid in pids.values()}
-        self.assertIn(UID, uids)
-        self.assertTrue(any(FIRST <= uid < FIRST + 65536 for uid in uids), uids)
-        self.assertEqual([daemon.target(pid)["container_id"] for pid in pids.values()], [None] * len(pids))  # none that the host made
-
-        def tenants():
-            return {n.split("_")[0] for _, _, names in os.walk(daemon.dir + "/state") for n in names if re.match(r"uid-\d+_.*\.sym$", n)}
-
-        for pid in pids.values():
-            wait_for("native names of %d" % pid, lambda: NATIVE in daemon.cli("report", str(pid), "--last", "10m", "-f", "collapsed", "-o", "-", check=False).stdout)
-        print("uids %s: tables of %s" % (sorted(uids), sorted(tenants())))
-        self.assertEqual(tenants(), {"uid-%d" % UID})
-
     def test_each_streams_and_is_left_as_it_was(self):
         podman = Podman()
         self.addCleanup(podman.end)
@@ -120,7 +99,7 @@ class Rootless(unittest.TestCase):
         for name, options in KINDS.items():
             pids[name] = podman.run(name, *options)
             self.addCleanup(podman, "rm", "--force", "--time", "0", "--ignore", name)
-        with Daemon(ONLY_MINE, wrap=podman.namespace) as daemon:  # it reads the account's /etc/subuid
+        with Daemon(ONLY_MINE) as daemon:
             for name, pid in pids.items():
                 with open("/proc/%d/uid_map" % pid) as f:
                     self.assertNotEqual(f.read().split(), ["0", "0", "4294967295"])
@@ -128,7 +107,6 @@ class Rootless(unittest.TestCase):
                 wait_for("samples", lambda: daemon.target(pid)["samples"]["delivered"] > 20)
                 accounts_balance(daemon.target(pid))
             print("\n" + daemon.cli("status").stdout)
-            self.check_one_tenant(daemon, pids)
             self.assertEqual(daemon.stop(), 0)
         for name, pid in pids.items():
             wait_for("no agent", lambda: not any("kindling" in n for n in thread_names(pid)))
