@@ -131,14 +131,24 @@ static int open_cwd(const struct inject *in)
 	return base && strncmp(base, "/hsperfdata_", 12) == 0 ? -ENOENT : TAKE_FD(fd);
 }
 
+/* Opens an existing file of the target. For writing, though only a lock is wanted: where other
+ * machines see locks (NFS, CIFS), an exclusive one needs that, flock(2). */
+static int attach_file_open(const struct inject *in, int dfd)
+{
+	int fd = files_open_seen(dfd, in->attach_file, O_RDWR, S_IFREG, in->uid);
+
+	if (fd != -EACCES && fd != -EROFS)
+		return fd;
+	return files_open_seen(dfd, in->attach_file, O_RDONLY, S_IFREG, in->uid);
+}
+
 /* ---- making it ------------------------------------------------------------------------------ */
 
 /* Removes or takes over a file that a killed attach left behind. Returns an fd, -EEXIST = the
  * file is in use, -EAGAIN = it is gone, try again. */
 static int attach_file_take_over(const struct inject *in, int dfd)
 {
-	CLEANUP(fd_closep)
-	int fd = files_open_seen(dfd, in->attach_file, O_RDONLY, S_IFREG, in->uid);
+	CLEANUP(fd_closep) int fd = attach_file_open(in, dfd);
 	struct stat st;
 
 	if (fd == -ENOENT)
@@ -199,15 +209,15 @@ static int attach_file_make_in(struct inject *in, int dfd)
 		if (errno != EEXIST)
 			return -errno;
 		fd = attach_file_take_over(in, dfd);
+		if (fd >= 0)
+			in->attach_fd = fd; /* locked; its mark stays as it is */
 		if (fd >= 0 || fd == -EPERM)
-			break;
+			return fd < 0 ? fd : 0;
 		if (has_waited_enough(in, dfd, begin_mono_ns))
 			return attach_file_busy(in, dfd);
 		if (fd == -EEXIST)
 			inject_pause_ms(5);
 	}
-	if (fd < 0)
-		return fd;
 	/* on a full disk the file stays empty, and only its age shows whether it is in use */
 	(void)flock(fd, LOCK_EX | LOCK_NB);
 	(void)!pwrite(fd, text, strlen(text), 0);
@@ -354,7 +364,7 @@ static bool is_remnant(const struct inject *in, int dfd)
 
 	if (dfd < 0)
 		return false;
-	fd = files_open_seen(dfd, in->attach_file, O_RDONLY, S_IFREG, in->uid);
+	fd = attach_file_open(in, dfd);
 	return fd >= 0 && fstat(fd, &st) == 0 && (is_own_remnant(in, fd) || is_stale(&st));
 }
 

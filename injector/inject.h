@@ -2,6 +2,7 @@
  * it. */
 #pragma once
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -174,6 +175,20 @@ int files_open_seen(int dfd, const char *name, int flags, mode_t type, uid_t uid
 int files_open_tmp(const struct inject *in);
 /* Is it owned by the target or its root, and can no one else rename entries in it? */
 bool files_is_private(const struct inject *in, int fd, struct stat *ret);
+
+/*
+ * names.c: the names in a directory that others may have filled: as many as can be read in 0.3 s,
+ * and in 1.5 s in all directories since names_begin().
+ */
+struct names {
+	DIR *dir; /* NULL = it cannot be read */
+	unsigned seen;
+	uint64_t until_mono_ns;
+};
+void names_begin(void);
+void names_open(struct names *n, int dfd);
+const char *names_next(struct names *n); /* valid until the next call; NULL = no more */
+void names_close(struct names *n);
 
 /* library.c: the agent's library, and a trustworthy copy of it. */
 struct library {

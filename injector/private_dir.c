@@ -11,7 +11,6 @@
  */
 #include "injector/inject.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,10 +18,9 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#define ENTRIES_MAX 65536 /* entries of /tmp that a cleanup reads */
-#define DIRS_MAX    64 /* directories that it cleans: the target may make any number */
-#define DIGITS	    16
-#define PREFIX	    ".kindling-"
+#define DIRS_MAX 64 /* directories that a cleanup cleans: the target may make any number */
+#define DIGITS	 16
+#define PREFIX	 ".kindling-"
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
@@ -150,20 +148,17 @@ static bool private_dir_clean(const struct inject *in, int tmp_dfd, const char *
 void private_dir_cleanup(const struct inject *in)
 {
 	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
-	int fd = tmp < 0 || !private_dir_is_safe(in, tmp)
-			 ? -EPERM
-			 : files_open(tmp, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	char name[PRIVATE_DIR_BYTES];
-	struct dirent *e;
+	char dir[PRIVATE_DIR_BYTES];
+	const char *name;
+	struct names names;
 	int n = 0;
 
-	if (!dir) {
-		fd_close(fd);
+	if (tmp < 0 || !private_dir_is_safe(in, tmp))
 		return;
-	}
-	for (int i = 0; i < ENTRIES_MAX && n < DIRS_MAX && (e = readdir(dir)); i++)
-		if (private_dir_name(e->d_name, name) && private_dir_is_of(in, name))
-			n += private_dir_clean(in, tmp, name);
-	closedir(dir);
+	names_begin();
+	names_open(&names, tmp);
+	while (n < DIRS_MAX && (name = names_next(&names)))
+		if (private_dir_name(name, dir) && private_dir_is_of(in, dir))
+			n += private_dir_clean(in, tmp, dir);
+	names_close(&names);
 }

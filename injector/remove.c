@@ -5,7 +5,6 @@
  */
 #include "injector/inject.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,8 +12,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include "daemon/ground/version.h"
-
-#define VERSIONS_MAX 100
 
 static bool remove_begins(const char *name, const char *prefix)
 {
@@ -85,25 +82,38 @@ static void remove_one(const struct inject *in, int dir_dfd, const char *name)
 static void remove_files(const struct inject *in, int dir_dfd, enum removal what)
 {
 	for (int events = 0; events < 2; events++) {
-		int fd = files_open(dir_dfd, ".", O_RDONLY | O_DIRECTORY, 0);
-		DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-		struct dirent *e;
+		struct names names;
+		const char *name;
 
-		for (int i = 0; dir && i < 1000 && (e = readdir(dir)); i++) {
-			const char *suffix = own_suffix(in, e->d_name);
+		names_open(&names, dir_dfd);
+		while ((name = names_next(&names))) {
+			const char *suffix = own_suffix(in, name);
 
-			if (what == REMOVE_ALL && (remove_begins(e->d_name, "libkindling-") ||
-						   remove_begins(e->d_name, ".libkindling-")))
-				(void)unlinkat(dir_dfd, e->d_name, 0);
-			if (suffix && (e->d_name[0] == 'e') == events &&
+			if (what == REMOVE_ALL && (remove_begins(name, "libkindling-") ||
+						   remove_begins(name, ".libkindling-")))
+				(void)unlinkat(dir_dfd, name, 0);
+			if (suffix && (name[0] == 'e') == events &&
 			    (what != REMOVE_DEAD || remove_is_over(in, dir_dfd, suffix)))
-				remove_one(in, dir_dfd, e->d_name);
+				remove_one(in, dir_dfd, name);
 		}
-		if (dir)
-			closedir(dir);
-		else
-			fd_close(fd);
+		names_close(&names);
 	}
+}
+
+/* Removes what the attempt @p has placed, by its names. @last: no other attempt uses the library.
+ */
+static void remove_own(const struct inject *in, const struct placement *p, bool last)
+{
+	char name[sizeof(p->library)];
+	size_t len = strcspn(p->library, "/");
+
+	(void)unlinkat(p->dir_dfd, p->control, 0);
+	snprintf(name, sizeof(name), "%.*s", (int)len, p->library);
+	if (p->library[len])
+		remove_mount(in, p->dir_dfd, name);
+	else if (last)
+		(void)unlinkat(p->dir_dfd, name, 0);
+	(void)unlinkat(p->dir_dfd, p->events, 0);
 }
 
 /* Removes @name if it is empty. A directory of another user stays: kindling did not create it. */
@@ -130,18 +140,23 @@ static void remove_dirs(const struct inject *in, int tmp_dfd, const char *versio
 }
 
 /* Tries to turn the shared lock of @lock_fd into an exclusive one, which fails while another
- * attempt holds a lock. @others: what to remove in that case. */
+ * attempt holds a lock. @own: the attempt that ends; NULL = this is a cleanup. */
 static void remove_all(const struct inject *in, int tmp_dfd, const char *version, int dir_dfd,
-		       int lock_fd, enum removal others)
+		       int lock_fd, const struct placement *own)
 {
 	bool last = lock_fd < 0 || flock(lock_fd, LOCK_EX | LOCK_NB) == 0;
-	enum removal what = last ? REMOVE_ALL : others;
+	enum removal what = last ? REMOVE_ALL : own ? REMOVE_OWN : REMOVE_DEAD;
 
 	/* the target's FIFOs are in a sticky directory that belongs to root of its namespace, so
 	 * both ids may be needed */
-	if (files_as_target(in) == 0)
+	if (files_as_target(in) == 0) {
+		if (own)
+			remove_own(in, own, last);
 		remove_files(in, dir_dfd, what);
+	}
 	if (files_as_ns_root(in) == 0) {
+		if (own)
+			remove_own(in, own, last);
 		remove_files(in, dir_dfd, what);
 		if (last)
 			remove_dirs(in, tmp_dfd, version);
@@ -153,12 +168,13 @@ static void remove_all(const struct inject *in, int tmp_dfd, const char *version
 
 void place_remove(const struct inject *in, struct placement *p)
 {
+	names_begin();
 	if (p->mount_fd >= 0)
 		(void)mount_detach(in, p->mount_fd);
 	p->mount_fd = fd_close(p->mount_fd);
 	/* a tmpfs over /tmp is unmounted with all its content */
 	if (p->dir_dfd >= 0 && in->cover_fd < 0)
-		remove_all(in, p->tmp_dfd, KINDLING_VERSION, p->dir_dfd, p->lock_fd, REMOVE_OWN);
+		remove_all(in, p->tmp_dfd, KINDLING_VERSION, p->dir_dfd, p->lock_fd, p);
 	p->dir_dfd = fd_close(p->dir_dfd);
 	p->lock_fd = fd_close(p->lock_fd);
 	if (in->cover_fd < 0)
@@ -176,27 +192,29 @@ static void clean_version(const struct inject *in, int tmp_dfd, int dir_dfd, con
 	struct stat st;
 
 	if (dfd >= 0 && files_is_private(in, dfd, &st))
-		remove_all(in, tmp_dfd, version, dfd, dfd, REMOVE_DEAD);
+		remove_all(in, tmp_dfd, version, dfd, dfd, NULL);
 }
 
 /* In the directories of all versions, because a killed daemon may have had another version than
  * this one. Running attempts of other versions hold the same lock. */
 void place_cleanup_in(const struct inject *in, int tmp_dfd)
 {
-	int fd = files_open(tmp_dfd, "kindling", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	struct dirent *e;
+	CLEANUP(fd_closep)
+	int dfd = files_open(tmp_dfd, "kindling", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	struct names names;
+	const char *name;
 	struct stat st;
 
-	if (!dir) {
-		fd_close(fd);
+	if (dfd < 0)
 		return;
+	if (files_is_private(in, dfd, &st)) {
+		clean_version(in, tmp_dfd, dfd, KINDLING_VERSION);
+		names_open(&names, dfd);
+		while ((name = names_next(&names)))
+			if (version_is(name, strlen(name)) && strcmp(name, KINDLING_VERSION) != 0)
+				clean_version(in, tmp_dfd, dfd, name);
+		names_close(&names);
 	}
-	for (int i = 0; files_is_private(in, fd, &st) && i < VERSIONS_MAX && (e = readdir(dir));
-	     i++)
-		if (version_is(e->d_name, strlen(e->d_name)))
-			clean_version(in, tmp_dfd, fd, e->d_name);
-	closedir(dir);
 	/* an attempt may have been killed after it made the first of the two directories */
 	remove_dirs(in, tmp_dfd, KINDLING_VERSION);
 }
@@ -205,6 +223,7 @@ void place_cleanup(const struct inject *in)
 {
 	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
 
+	names_begin();
 	if (tmp >= 0)
 		place_cleanup_in(in, tmp);
 }

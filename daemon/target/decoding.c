@@ -374,17 +374,18 @@ uint64_t target_decode_ns(const struct target *t)
 }
 
 /* The agent's drops are counted in LEDGER frames, which wait in the same pipe as the samples: until
- * they are read nobody knows how many there are, only for how long they are missing. */
+ * they are read nobody knows how many there are, only for how long they are missing. The CPU time
+ * that they stand for is known: it is what coverage lacks, as the kernel counts the process'. */
 static void decoding_add_delay(const struct target *t, char *why, size_t size)
 {
 	uint64_t newest = t->stream ? stream_newest_ns(t->stream) : 0, now = clock_mono_ns();
 	size_t n = strlen(why);
 
 	if (newest && now > newest + DELAY_MIN_NS)
-		snprintf(
-			why + n, size - n,
-			". What is read now is %llu s old; what was dropped since is not counted yet",
-			(unsigned long long)((now - newest) / NS_PER_S));
+		snprintf(why + n, size - n,
+			 ". What is read now is %llu s old; what was dropped since is not counted "
+			 "yet: it is what coverage lacks",
+			 (unsigned long long)((now - newest) / NS_PER_S));
 }
 
 bool target_held_back(const struct target *t, char *why, size_t size)

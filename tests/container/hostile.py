@@ -322,6 +322,35 @@ class Hostile(unittest.TestCase):
         c.check_output(kept)
         self.assertTrue(c.alive())
 
+    def test_thousands_of_names_of_a_stranger_hide_none_of_ours(self):
+        with Container(jdk) as c:
+            kept, where = c.kept_lines(), self.kindling_dir(c, self.version)
+
+            def fill(names):
+                for i in names:
+                    path = "%s/%d" % (where, i)
+                    os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+                    os.chown(path, 4000, 4000)
+
+            def ours():
+                return [n for n in os.listdir(where) if not n.isdigit()]
+
+            fill(range(3000))
+            self.streams(c)
+            self.assertEqual(ours(), [])
+            injection.attach(c, deadline_ms=DEADLINE_MS, wrap=(AT_SYSCALL, "before", rows.SYS_SENDTO, "kill -9 $PPID")).close()
+            self.assertNotEqual(ours(), [])
+            fill(range(3000, 6000))  # of a tmpfs the newest names are read first
+            for _ in range(100):
+                injection.cleanup(c)
+                if not ours():
+                    break
+                time.sleep(0.05)
+            self.assertEqual(ours(), [])
+            self.assertEqual(len(os.listdir(where)), 6000)
+            c.check_output(kept)
+            self.assertTrue(c.alive())
+
     def test_killed_at_every_step_it_leaves_nothing(self):
         for kind, taken in (("plain", False), ("noexec", False), ("covered", False), ("plain", True)):
             with Container(jdk, root=kind) as c:

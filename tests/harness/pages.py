@@ -1,4 +1,5 @@
-"""Does docs/reasons.md explain what the programs print? Fails with a line for each reason, check and cause that it does not.
+"""Does docs/reasons.md explain what the programs print, and do the tests exist that docs/security.md numbers? Fails with a line for each reason,
+check and cause that is not explained, and each test that is missing.
 
 A reason is a sentence of fault_set() or forbidden() in injector/ and daemon/; what stands between its variable parts has
 to be on the page. Those of FAULT_INTERNAL are faults of ours, which nobody can do anything about."""
@@ -54,6 +55,18 @@ def causes():
             yield path, name
 
 
+def unknown_tests():
+    """Tests that the numbered table of docs/security.md names, and that are not there."""
+    table = re.search(r"fails if it is possible again\n(.*?)\n## ", read("docs/security.md"), re.S).group(1)
+    named = re.findall(r"\b((?:test_|e2e/test_)\w+): ((?:`\w+`(?:, )?)+)", table)
+    assert len(named) > 20, named
+    for name, functions in named:
+        text = read("tests/%s.py" % name if "/" in name else "tests/unit/%s.c" % name)
+        for function in re.findall(r"`(\w+)`", functions):
+            if not re.search(r"\b%s\((?:void|self)\b" % function, text):
+                yield "%s: %s" % (name, function)
+
+
 def main():
     page = re.sub(r"\s+", " ", read("docs/reasons.md"))
     told = list(sentences())
@@ -61,7 +74,9 @@ def main():
     missing = ["%s: %s" % (name, sentence) for name, sentence in told if any(p not in page for p in pieces(sentence))]
     missing += ["%s: the cause %s" % (name, cause) for name, cause in causes() if "| %s |" % cause not in page]
     print("".join("docs/reasons.md does not explain, of %s\n" % line for line in missing), end="")
-    return 1 if missing else 0
+    unknown = list(unknown_tests())
+    print("".join("docs/security.md names a test that does not exist: %s\n" % line for line in unknown), end="")
+    return 1 if missing or unknown else 0
 
 
 if __name__ == "__main__":

@@ -142,6 +142,39 @@ static void it_stays_while_sigquit_is_pending_or_the_process_stands_still(void *
 	assert_false(exists());
 }
 
+static bool on_nfs;
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+
+/* As on NFS and CIFS: an exclusive lock needs a descriptor for writing, flock(2). */
+int __wrap_flock(int fd, int operation)
+{
+	if (on_nfs && operation & LOCK_EX && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
+		errno = EBADF;
+		return -1;
+	}
+	return __real_flock(fd, operation);
+}
+
+static void on_nfs_the_file_of_a_killed_attach_is_taken_over_too(void **state)
+{
+	(void)state;
+	on_nfs = true;
+	put("root/tmp/.attach_pid7", "kindling 42 987654\n");
+	assert_int_equal(attach_file_make(&in), 0);
+	attach_file_forget(&in);
+	assert_false(exists());
+	put("root/tmp/.attach_pid7", "kindling 42 987654\n");
+	attach_file_cleanup(&in);
+	assert_false(exists());
+	assert_int_equal(rmdir(at("root/tmp")), 0);
+	put("proc/cwd/.attach_pid7", "kindling 42 987654\n");
+	assert_int_equal(attach_file_make(&in), 0);
+	attach_file_forget(&in);
+	assert_int_equal(access(at("proc/cwd/.attach_pid7"), F_OK), -1);
+	on_nfs = false;
+}
+
 static void the_next_attach_to_the_same_process_takes_it_over_at_once(void **state)
 {
 	(void)state;
@@ -250,6 +283,16 @@ static void a_device_in_its_place_is_never_opened(void **state)
 }
 
 /* 10 s of an attach of others, each time. */
+static unsigned pauses_of_5_ms;
+void __real_inject_pause_ms(int ms);
+void __wrap_inject_pause_ms(int ms);
+
+void __wrap_inject_pause_ms(int ms)
+{
+	pauses_of_5_ms += ms == 5;
+	__real_inject_pause_ms(ms);
+}
+
 static void one_of_a_stranger_is_not_waited_for(void **state)
 {
 	uint64_t begin = clock_mono_ns();
@@ -259,7 +302,10 @@ static void one_of_a_stranger_is_not_waited_for(void **state)
 	if (chown(at("root/tmp/.attach_pid7"), in.uid + 1000, (gid_t)-1) < 0)
 		skip();
 	in.deadline_mono_ns = begin + 3600 * NS_PER_S;
+	pauses_of_5_ms = 0;
 	assert_int_equal(attach_file_make(&in), -EBUSY);
+	assert_in_range(pauses_of_5_ms, 1,
+			101); /* half a second, which on a busy machine is fewer */
 	assert_non_null(strstr(f.what, "belongs to uid 1000"));
 	/* and one of its own user not for long */
 	assert_int_equal(chown(at("root/tmp/.attach_pid7"), in.uid, (gid_t)-1), 0);
@@ -276,6 +322,7 @@ int main(void)
 		FILE_TEST(it_says_whose_it_is_and_goes_when_it_was_answered),
 		FILE_TEST(a_young_jvm_is_not_followed_into_its_hsperfdata_directory),
 		FILE_TEST(it_stays_while_sigquit_is_pending_or_the_process_stands_still),
+		FILE_TEST(on_nfs_the_file_of_a_killed_attach_is_taken_over_too),
 		FILE_TEST(the_next_attach_to_the_same_process_takes_it_over_at_once),
 		FILE_TEST(one_that_is_in_use_is_waited_for),
 		FILE_TEST(another_targets_or_another_tools_is_not_touched),

@@ -1,7 +1,9 @@
 /* Placement in a made-up root directory, with the caller's own ids; as root, with others' too. */
 #include "tests/unit/unit.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -574,6 +576,95 @@ static void a_mount_can_be_in_a_private_directory(void **state)
 	unmount_tmp();
 }
 
+/* ---- names that others made in the same directories ---- */
+
+static struct {
+	unsigned left; /* names that are found before those of the file system, in each directory */
+	unsigned now;
+	struct dirent entry;
+} strangers;
+struct dirent *__real_readdir(DIR *d);
+struct dirent *__wrap_readdir(DIR *d);
+DIR *__real_fdopendir(int fd);
+DIR *__wrap_fdopendir(int fd);
+
+DIR *__wrap_fdopendir(int fd)
+{
+	strangers.now = strangers.left;
+	return __real_fdopendir(fd);
+}
+
+struct dirent *__wrap_readdir(DIR *d)
+{
+	if (!strangers.now)
+		return __real_readdir(d);
+	if (strangers.now != UINT_MAX)
+		strangers.now--;
+	strangers.entry.d_name[0] = 'x';
+	return &strangers.entry;
+}
+
+/* A killed attempt: its lock and FIFOs are closed, its files are there. */
+static void place_and_die(struct placement *p)
+{
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, p), 0);
+	close_all(p);
+	p->dir_dfd = fd_close(p->dir_dfd);
+	p->lock_fd = fd_close(p->lock_fd);
+	p->tmp_dfd = fd_close(p->tmp_dfd);
+	p->outer_dfd = fd_close(p->outer_dfd);
+}
+
+static void names_of_others_do_not_hide_what_a_killed_attempt_left(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+
+	(void)state;
+	place_and_die(&p);
+	strangers.left = 20000;
+	place_cleanup(&in);
+	strangers.left = 0;
+	assert_false(exists("/root/tmp/kindling"));
+	/* in /tmp itself */
+	assert_int_equal(symlink("/", in_dir("/root/tmp/kindling")), 0);
+	p = (struct placement)PLACEMENT_NULL;
+	place_and_die(&p);
+	assert_true(has_private_dir());
+	strangers.left = 70000;
+	private_dir_cleanup(&in);
+	strangers.left = 0;
+	assert_false(has_private_dir());
+}
+
+static void an_attempt_takes_its_own_names_away_however_many_there_are(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+	uint64_t begin_ns;
+
+	(void)state;
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
+	strangers.left = UINT_MAX;
+	begin_ns = clock_mono_ns();
+	place_remove(&in, &p);
+	strangers.left = 0;
+	/* the four seconds of main.c after a deadline are enough, on a machine with other work too
+	 */
+	assert_true(clock_mono_ns() - begin_ns < 20 * NS_PER_S);
+	assert_false(exists("/root/tmp/kindling"));
+	close_all(&p);
+	if (!mount_tmp(MS_NOEXEC, NULL))
+		skip();
+	p = (struct placement)PLACEMENT_NULL;
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
+	check_mounted(&p);
+	strangers.left = UINT_MAX;
+	place_remove(&in, &p);
+	strangers.left = 0;
+	assert_false(exists("/root/tmp/kindling"));
+	close_all(&p);
+	unmount_tmp();
+}
+
 static void a_cleanup_spares_an_attempt_that_runs(void **state)
 {
 	struct placement p = PLACEMENT_NULL;
@@ -773,6 +864,8 @@ int main(void)
 		PLACE_TEST(what_a_killed_attempt_left_is_taken_away),
 		PLACE_TEST(in_a_noexec_tmp_the_library_lies_on_a_mount_of_its_own),
 		PLACE_TEST(a_mount_can_be_in_a_private_directory),
+		PLACE_TEST(names_of_others_do_not_hide_what_a_killed_attempt_left),
+		PLACE_TEST(an_attempt_takes_its_own_names_away_however_many_there_are),
 		PLACE_TEST(a_cleanup_spares_an_attempt_that_runs),
 		PLACE_TEST(nothing_is_laid_over_the_hosts_tmp),
 		PLACE_TEST(a_full_tmp_is_passed_by),

@@ -1,5 +1,6 @@
 #include "tests/unit/fake_proc.h"
 #include "daemon/discovery/release.h"
+#include "daemon/ground/mem.h"
 
 #define ROOT_EXT4 "27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
 
@@ -108,6 +109,30 @@ static void mounts_on_the_way_decide_what_is_local(void **state)
 	assert_false(release_is_local(table, "/a b"));
 }
 
+/* The server of such a file system, a process or another machine, may never answer. */
+static void only_file_systems_of_this_host_are_local(void **state)
+{
+	static const char *const others[] = {
+		"nfs",	      "nfs4",		"cifs",	     "smb3",   "9p",	    "ceph",
+		"afs",	      "gpfs",		"gfs2",	     "ocfs2",  "glusterfs", "lustre",
+		"virtiofs",   "fuse",		"beegfs",    "autofs", "orangefs",  "fuseblk",
+		"fuse.sshfs", "fuse.glusterfs", "fuse.ext4",
+	};
+	char table[256];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		snprintf(table, sizeof(table), ROOT_EXT4 "31 27 0:7 / /opt rw - %s host:/x rw\n",
+			 others[i]);
+		assert_false(release_is_local(table, "/opt/jdk/release"));
+		assert_true(release_is_local(table, "/usr/jdk/release"));
+	}
+	/* what is mounted over it later does not make it local: it is on the way */
+	assert_false(release_is_local(ROOT_EXT4 "31 27 0:7 / /opt rw - nfs4 host:/x rw\n"
+						"32 31 0:8 / /opt rw - tmpfs none rw\n",
+				      "/opt/jdk/release"));
+}
+
 static void a_release_without_a_version_says_nothing(void **state)
 {
 	char buf[64];
@@ -135,6 +160,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_system_that_may_not_answer_is_left_alone,
 						set_up, tear_down),
 		cmocka_unit_test(mounts_on_the_way_decide_what_is_local),
+		cmocka_unit_test(only_file_systems_of_this_host_are_local),
 		cmocka_unit_test(a_release_without_a_version_says_nothing),
 	};
 

@@ -1,9 +1,15 @@
 #include "tests/unit/symbols_asked.h"
 #include "tests/unit/elf_tables.h"
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "daemon/core/warden.h"
+#include "daemon/symbols/tables_dir.h"
 
 /* Resident bytes of the mappings of files below @dir. */
 static size_t resident_below(const char *dir)
@@ -25,6 +31,20 @@ static size_t resident_below(const char *dir)
 	}
 	fclose(f);
 	return bytes;
+}
+
+/* How many mappings of files below @dir there are, removed ones too. */
+static unsigned mappings_below(const char *dir)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[1024];
+	unsigned n = 0;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, dir) != NULL;
+	fclose(f);
+	return n;
 }
 
 static void a_mapped_file_gets_names_by_a_child(void **state)
@@ -227,6 +247,158 @@ static void a_build_id_is_not_believed(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* Tables take no more than the directory may have, in memory either: one that is removed to make
+ * room for others is unmapped. */
+static void a_table_that_is_pruned_is_unmapped(void **state)
+{
+	static const uint8_t id[] = { 0xab, 0xcd, 0xef, 0x01, 0x23, 0x45, 0x67, 0x89 };
+	const struct symbols_process self = { getpid(), 1, "uid-1" };
+	char dir[] = "/tmp/kindling-symbols-XXXXXX", tables[64], command[128], path[600];
+	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S, begin, offset;
+	static const char *const libraries[] = { "poison.so", "whole.so" };
+	struct symbols_counts counts;
+	struct symbols *s;
+	struct loop *loop;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(tables, sizeof(tables), "%s/tables", dir);
+	assert_int_equal(loop_new(&loop), 0);
+	n_asked = n_cancelled = 0;
+	assert_int_equal(
+		symbols_new(loop, tables, 2 * TABLES_DIR_BYTES_MIN - 1, &opener, asked, &s), 0);
+	for (int i = 0; i < 2; i++) {
+		const char *name = NULL;
+
+		begin = map_library(dir, libraries[i], LIBRARY_BYTES, path, sizeof(path));
+		offset = offset_of(path, i ? "public_function" : "POISON_by_tenant_A");
+		symbols_want(s, &self, begin, begin + LIBRARY_BYTES, path, id, sizeof(id));
+		while (!name && clock_mono_ns() < deadline) {
+			go_round(loop, s);
+			name = symbols_lookup(s, getpid(), 1, path, offset);
+		}
+		assert_non_null(name);
+		assert_int_equal(mappings_below(tables), 1);
+		/* so that the first is the older one by any clock */
+		snprintf(command, sizeof(command), "touch -d @1000 %s/*.sym", tables);
+		assert_int_equal(system(command), 0);
+		munmap((void *)(uintptr_t)begin, LIBRARY_BYTES);
+	}
+	symbols_counts(s, &counts);
+	assert_int_equal(counts.reading + counts.waiting, 0);
+	assert_true(counts.table_bytes < 2 * TABLES_DIR_BYTES_MIN);
+	symbols_free(s);
+	loop_free(loop);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* ---- a child that cannot be killed ---- */
+
+static struct {
+	bool on; /* a kill has no effect, as in a process that waits for a device, and
+		  * children have less time */
+	pid_t pid; /* of the last one */
+} stuck;
+void __real_warden_kill(pid_t pid);
+void __wrap_warden_kill(pid_t pid);
+int __real_loop_timer_add(struct loop *l, uint64_t first_ns, uint64_t interval_ns, loop_timer_fn fn,
+			  void *userdata, struct loop_timer **ret);
+int __wrap_loop_timer_add(struct loop *l, uint64_t first_ns, uint64_t interval_ns, loop_timer_fn fn,
+			  void *userdata, struct loop_timer **ret);
+
+void __wrap_warden_kill(pid_t pid)
+{
+	if (stuck.on)
+		stuck.pid = pid;
+	else
+		__real_warden_kill(pid);
+}
+
+int __wrap_loop_timer_add(struct loop *l, uint64_t first_ns, uint64_t interval_ns, loop_timer_fn fn,
+			  void *userdata, struct loop_timer **ret)
+{
+	return __real_loop_timer_add(l, stuck.on ? NS_PER_S / 10 : first_ns, interval_ns, fn,
+				     userdata, ret);
+}
+
+static void who_cannot_be_killed_is_not_waited_for(void **state)
+{
+	const struct symbols_process hostile = { getpid(), 1, "uid-1" },
+				     honest = { getpid(), 2, "uid-2" };
+	char dir[] = "/tmp/kindling-symbols-XXXXXX", program[64], command[128], path[1024];
+	uint64_t begin, end, offset, deadline = clock_mono_ns() + 60 * NS_PER_S;
+	struct symbols_counts counts = { 0 };
+	const char *name = NULL;
+	struct symbols *s;
+	struct loop *loop;
+	FILE *f;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(chmod(dir, 0755), 0);
+	snprintf(program, sizeof(program), "%s/program", dir);
+	f = fopen(program, "w");
+	assert_non_null(f);
+	fputs("#!/bin/sh\nexec sleep 90\n", f);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod(program, 0755), 0);
+	assert_true(mapping_of((const void *)(uintptr_t)a_function_to_be_found, &begin, &end,
+			       &offset, path));
+	assert_int_equal(loop_new(&loop), 0);
+	symbols_program = program;
+	start(loop, dir, &s);
+	symbols_program = KINDLING_SYMBOLS;
+	stuck.on = true;
+	symbols_want(s, &hostile, begin, end, path, NULL, 0);
+	while (!counts.failed && clock_mono_ns() < deadline) {
+		go_round(loop, s);
+		symbols_counts(s, &counts);
+	}
+	stuck.on = false;
+	assert_int_equal(counts.failed, 1);
+	assert_int_equal(counts.reading, 0);
+	assert_int_equal(kill(stuck.pid, 0), 0); /* it is still there */
+	snprintf(s->program, sizeof(s->program), "%s", symbols_program);
+	symbols_want(s, &honest, begin, end, path, NULL, 0);
+	while (!name && clock_mono_ns() < deadline) {
+		go_round(loop, s);
+		name = symbols_lookup(s, getpid(), 2, path, offset);
+	}
+	assert_non_null(name);
+	stuck.on = true;
+	symbols_free(s); /* nor at the end */
+	stuck.on = false;
+	assert_int_equal(waitpid(stuck.pid, NULL, WNOHANG), 0);
+	assert_int_equal(kill(stuck.pid, SIGKILL), 0);
+	assert_int_equal(waitpid(stuck.pid, NULL, 0), stuck.pid);
+	loop_free(loop);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* Root runs it, and the environment may be that of whoever started the daemon. */
+static void the_environment_names_no_program(void **state)
+{
+	char dir[] = "/tmp/kindling-symbols-XXXXXX", command[64];
+	struct symbols *s;
+	struct loop *loop;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(loop_new(&loop), 0);
+	assert_int_equal(setenv("KINDLING_SYMBOLS", "/bin/true", 1), 0);
+	symbols_program = NULL;
+	start(loop, dir, &s);
+	symbols_program = KINDLING_SYMBOLS;
+	assert_string_not_equal(s->program, "/bin/true");
+	assert_int_equal(unsetenv("KINDLING_SYMBOLS"), 0);
+	symbols_free(s);
+	loop_free(loop);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +406,9 @@ int main(void)
 		cmocka_unit_test(the_vdso_has_names),
 		cmocka_unit_test(one_target_s_mappings_are_its_own_trouble),
 		cmocka_unit_test(a_build_id_is_not_believed),
+		cmocka_unit_test(a_table_that_is_pruned_is_unmapped),
+		cmocka_unit_test(who_cannot_be_killed_is_not_waited_for),
+		cmocka_unit_test(the_environment_names_no_program),
 	};
 
 	symbols_program = KINDLING_SYMBOLS;
