@@ -26,6 +26,10 @@ ENTER = """
 mount --make-rprivate / && mount --bind "$1" "$1" && cd "$1" && mkdir -p old proc sys dev
 for d in proc sys dev; do mount --rbind /$d $d; done
 mount --bind "$2" var/cache/apt/archives
+# of tests/run outside: compiled files, and whose daemon may start now
+[ ! -d "$CCACHE_DIR" ] || { mkdir ccache && mount --bind "$CCACHE_DIR" ccache; }
+touch "$4" ".$4" && mount --bind "$4" ".$4"
+export CCACHE_DIR=/ccache
 pivot_root . old && cd / && umount -l old && rmdir old
 cd /kindling && exec tests/run --only "$3"
 """
@@ -36,6 +40,7 @@ def make(root):
                            # the archive's dates may be behind this machine's clock
                            "--aptopt=Acquire::Check-Valid-Until \"false\"", "--aptopt=Acquire::Check-Date \"false\"",
                            "--aptopt=Binary::apt-get::APT::Keep-Downloaded-Packages \"true\"",
+                           "--dpkgopt=force-unsafe-io",  # it lives for this test only
                            "bookworm", root, jdks.MIRROR], capture_output=True, text=True)
     if done.returncode != 0:
         kindling.skip("a root of Debian 12 could not be made: " + done.stderr.strip()[-300:])
@@ -55,7 +60,7 @@ def make(root):
 def environment():
     """Only what reaching a registry needs: nothing of this machine's programs, and no test's mark."""
     kept = {k: v for k, v in os.environ.items()
-            if k.lower().endswith("_proxy") or k in ("PIP_INDEX_URL", "PIP_DEFAULT_TIMEOUT")}
+            if k.lower().endswith("_proxy") or k in ("PIP_INDEX_URL", "PIP_DEFAULT_TIMEOUT", "CCACHE_DIR")}
     if os.path.exists(AUTHORITIES):
         kept["PIP_CERT"] = "/kindling-authorities.crt"
     return {**kept, "CI": "true", "HOME": "/root", "LANG": "C.UTF-8",
@@ -74,7 +79,7 @@ def main():
     root = tempfile.mkdtemp(prefix="kindling-fresh-")
     try:
         make(root)
-        return subprocess.run(["unshare", "--mount", "sh", "-ec", ENTER, "sh", root, archives, args.only],
+        return subprocess.run(["unshare", "--mount", "sh", "-ec", ENTER, "sh", root, archives, args.only, kindling.starts.path],
                               env=environment()).returncode
     finally:
         if args.keep:

@@ -156,7 +156,7 @@ class Window:
         return self["taken_ns"] / self["cpu_ns"]
 
 
-class Rates(unittest.TestCase):
+class Case(unittest.TestCase):
     def skip_if_refused(self, daemon):
         engine = daemon.status()["host_engine"]
         if engine["state"] == "refused":
@@ -168,6 +168,10 @@ class Rates(unittest.TestCase):
         self.skip_if_refused(daemon)
         return wait_for("the host engine", lambda: daemon.target(jvm.pid)["engine"] == "host" and
                         daemon.status()["host_engine"]["sent"] > 0 and daemon.target(jvm.pid))
+
+
+class Rates(Case):
+    """What is measured."""
 
     def check(self, interval, interval_ns):
         with Daemon(settings(interval)) as daemon, Jvm(MAJOR) as jvm:
@@ -346,12 +350,6 @@ class Rates(unittest.TestCase):
         with Daemon(settings("1ms"), wrap=("setpriv", "--bounding-set", "-sys_admin,-bpf,-perfmon")) as daemon:
             self.refused(daemon, "refused", "permission denied")
 
-    def test_two_capabilities_are_enough(self):
-        # of CAP_SYS_ADMIN, which has all of it, the injector alone would have need, and for containers alone
-        with Daemon(settings("1ms"), wrap=("setpriv", "--bounding-set", "-sys_admin")) as daemon, Jvm(MAJOR) as jvm:
-            self.hosted(daemon, jvm)
-            self.assertEqual(jvm.end(), ("END\n", ""))
-
     def recorded(self, daemon, jvm):
         """Stacks by thread and the program's own clocks, of as many recordings as the threads need for their CPU."""
         stacks = {n: {} for n in ("small", "large", "mixed", "spin")}
@@ -457,6 +455,16 @@ class Rates(unittest.TestCase):
 
         with Daemon(settings("1ms", "    kernel: false")) as daemon:
             self.calls(daemon, check)
+
+
+class Ends(Case):
+    """What begins and ends under its signals, at any speed."""
+
+    def test_two_capabilities_are_enough(self):
+        # of CAP_SYS_ADMIN, which has all of it, the injector alone would have need, and for containers alone
+        with Daemon(settings("1ms"), wrap=("setpriv", "--bounding-set", "-sys_admin")) as daemon, Jvm(MAJOR) as jvm:
+            self.hosted(daemon, jvm)
+            self.assertEqual(jvm.end(), ("END\n", ""))
 
     def test_a_killed_daemon_does_no_harm_and_its_successor_goes_on(self):
         with Daemon(settings("200us")) as daemon, Jvm(MAJOR) as jvm:

@@ -48,7 +48,7 @@ wait_for grep -q ready "$dir/out" || { echo "the JVM did not start"; exit 1; }
 jattach "$jvm" properties >/dev/null # the attach listener is the JVM's own: before counting
 fds=$(ours)
 
-read_it first -d 15 -l "$lib"
+read_it first -d 8 -l "$lib"
 ratio=$(sed -n 's/.* ratio=//p' "$dir/first")
 awk -v r="$ratio" 'BEGIN { exit !(r > 0.96 && r < 1.04) }' || wrong "weights are $ratio of the CPU time"
 [ "$(share short)" -ge 20 ] || wrong "threads of 3 ms have $(share short) % only"

@@ -22,6 +22,7 @@ public class OffCpuKnown {
     static long pauseNs;
     static final long SPIN_NS = 20_000_000_000L; /* at most */
     static final CountDownLatch begin = new CountDownLatch(1);
+    static int nThreads;
 
     interface Body { void run(int round) throws Exception; }
 
@@ -30,14 +31,18 @@ public class OffCpuKnown {
     }
 
     static Thread start(String name, Body body) {
-        Thread t = new Thread(() -> play(name, body), name);
+        int nth = nThreads++;
+        Thread t = new Thread(() -> play(name, nth, body), name);
         t.start();
         return t;
     }
 
-    static void play(String name, Body body) {
+    /* The threads begin one after another, so that their waits do not all end at the same moment, which would cost more
+     * signals in it than the budget allows. */
+    static void play(String name, int nth, Body body) {
         try {
             begin.await();
+            Thread.sleep(nth * pauseNs / 1_000_000 / 20);
             for (int i = 0; i < rounds; i++) {
                 long from = System.nanoTime();
                 body.run(i);
@@ -298,7 +303,7 @@ public class OffCpuKnown {
     static Thread startVirtual(String name, Body body) throws Exception {
         return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, (Runnable) () -> {
             Thread.currentThread().setName(name);
-            play(name, body);
+            play(name, nThreads, body);
         });
     }
 
