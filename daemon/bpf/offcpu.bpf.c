@@ -238,9 +238,12 @@ static __always_inline __u8 class_of_descriptor(struct task_struct *task, struct
 /* The class of @task's sleep in the system call @nr, entered with @regs. */
 static __always_inline __u8 class_of(struct task_struct *task, struct pt_regs *regs, int nr)
 {
-	__u8 known = nr >= 0 && nr < OFFCPU_CALLS ? class_of_call[nr] : 0;
-	__u8 class = OFFCPU_OTHER;
+	__u64 at = (__u32)nr; /* -1 is beyond the table */
+	__u8 known = 0, class = OFFCPU_OTHER;
 
+	barrier_var(at); /* keeps the checked value in one register for the verifier */
+	if (at < OFFCPU_CALLS)
+		known = class_of_call[at];
 	if (nr == -1)
 		return OFFCPU_FAULT;
 	if (known == OFFCPU_CALL_FD)
@@ -629,11 +632,15 @@ int on_asleep(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct offcpu_thread *t = task && targets_bit(task->tgid) ? thread_known(task) : 0;
+	struct pt_regs *regs;
+	int nr;
 
-	if (t && t->now == OFFCPU_NOW_OFF && !t->state) {
-		t->asleep_syscall_nr = (__s16)syscall_of(task);
-		t->asleep_class = class_of(task, t->asleep_syscall_nr) + 1;
-	}
+	if (!t || t->now != OFFCPU_NOW_OFF || t->state)
+		return 0;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	nr = syscall_in(regs);
+	t->asleep_class = class_of(task, regs, nr) + 1;
+	t->asleep_syscall_nr = (__s16)nr;
 	return 0;
 }
 

@@ -144,6 +144,25 @@ static int offcpu_refuse(int error, const char *step, char *why)
 	return bpf_refuse(error, step, why, OFFCPU_ENGINE_WHY_MAX);
 }
 
+/* @asleep: with the program that learns what threads sleep in already. */
+static int offcpu_open_and_load(struct host_engine *host, enum offcpu_way way,
+				struct offcpu_programs *p, bool asleep)
+{
+	int r;
+
+	offcpu_bpf__destroy(p->bpf);
+	r = offcpu_open(host, way, p);
+	if (r < 0)
+		return r;
+	bpf_program__set_autoload(p->bpf->progs.on_asleep, asleep);
+	r = offcpu_bpf__load(p->bpf);
+	if (r < 0 || !asleep)
+		return r;
+	p->asleep =
+		bpf_link_create(bpf_program__fd(p->bpf->progs.on_asleep), 0, BPF_TRACE_ITER, NULL);
+	return p->asleep < 0 ? p->asleep : 0;
+}
+
 int offcpu_load(struct host_engine *host, enum offcpu_way way, struct offcpu_programs *p, char *why)
 {
 	int r;
@@ -151,14 +170,10 @@ int offcpu_load(struct host_engine *host, enum offcpu_way way, struct offcpu_pro
 	p->asleep = -1;
 	for (int i = 0; i < OFFCPU_PROGRAMS; i++)
 		p->attached[i] = -1;
-	r = offcpu_open(host, way, p);
-	if (r == 0)
-		r = offcpu_bpf__load(p->bpf);
-	if (r == 0) {
-		p->asleep = bpf_link_create(bpf_program__fd(p->bpf->progs.on_asleep), 0,
-					    BPF_TRACE_ITER, NULL);
-		r = p->asleep < 0 ? p->asleep : 0;
-	}
+	r = offcpu_open_and_load(host, way, p, true);
+	/* nobody is refused times off the CPU because of one program that only adds to them */
+	if (r < 0)
+		r = offcpu_open_and_load(host, way, p, false);
 	if (r < 0)
 		return offcpu_refuse(-r, "load BPF program for off-CPU time", why);
 	p->threads = offcpu_map(p->bpf->maps.threads);
