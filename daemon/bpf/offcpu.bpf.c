@@ -778,16 +778,15 @@ static void thread_end(struct task_struct *task, struct offcpu_thread *t)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_thread_exit, struct task_struct *task)
 {
-	struct offcpu_thread *t;
+	/* looked up without the bit: when the last two threads end at once, the first event may
+	 * clear it before the second comes */
+	struct offcpu_thread *t = thread_known(task);
 
-	if (!targets_bit(task->tgid))
-		return 0;
-	t = thread_known(task);
 	if (t)
 		thread_end(task, t);
 	/* the event comes for every thread; it comes after the thread is no longer counted as
 	 * live */
-	if (task->signal->live.counter == 0)
+	if (task->signal->live.counter == 0 && targets_bit(task->tgid))
 		targets_clear_bit(task->tgid);
 	return 0;
 }
