@@ -8,7 +8,6 @@ import os
 import random
 import re
 import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -101,7 +100,8 @@ class Cycles(unittest.TestCase):
                            "%d times attached" % attaches, attaches * MUSL_MAPPINGS_PER_ATTACH if musl else 0)
             grown = [b.rss_kib - a.rss_kib for a, b in zip(sizes, sizes[1:])]
             print("KiB in each %d-th of them: %s" % (PARTS, grown))
-            self.assertLessEqual(statistics.median(grown), (each_kib + 1) * attaches / PARTS)
+            # the second smallest: other parts may have an arena's growth, compiled code, a table that doubles
+            self.assertLessEqual(sorted(grown)[1], (each_kib + 1) * attaches / PARTS)
             if musl:
                 for _ in range(MUSL_COPIES - attaches - 11):
                     once()

@@ -214,9 +214,12 @@ static int forbids(size_t bytes, const char *last)
 	pid_t pid = with_environment(bytes, (char *)(uintptr_t)last);
 	uint64_t until_ns = clock_mono_ns() + 60 * NS_PER_S;
 	int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY), dfd = proc_open(proc_dfd, pid), r;
-	char comm[32] = "";
+	char comm[32] = "", some[2];
 
-	while (strcmp(comm, "sleep\n") != 0 && clock_mono_ns() < until_ns) {
+	/* a new program has its name a moment before its environment */
+	while ((strcmp(comm, "sleep\n") != 0 ||
+		proc_read(dfd, "environ", some, sizeof(some)) <= 0) &&
+	       clock_mono_ns() < until_ns) {
 		(void)proc_read(dfd, "comm", comm, sizeof(comm));
 		usleep(1000);
 	}
