@@ -30,6 +30,8 @@ struct maker {
 	struct clickhouse_sent *sent; /* NULL = all stacks get rows */
 	uint64_t *keys; /* by node: a hash of its frames; only with `sent` */
 	struct text_out scratch; /* a stack's row from the namespace on, which its number hashes */
+	struct text_out owner; /* the columns of `owner_of`, which all of its rows begin with */
+	uint32_t owner_of; /* process */
 	char name[NAME_BYTES];
 };
 
@@ -43,11 +45,14 @@ static uint32_t end_s(const struct profile *p)
 	return (uint32_t)((p->end_real_ns + NS_PER_S - 1) / NS_PER_S);
 }
 
-static void rows_put_owner(struct text_out *t, const struct maker *m, uint32_t process)
+static void rows_fill_owner(struct maker *m, uint32_t process)
 {
 	const struct clickhouse_owner *o = &m->owners[process];
 	const struct profile_process *q = &m->p->processes[process];
+	struct text_out *t = &m->owner;
 
+	t->len = 0;
+	m->owner_of = process;
 	rowbinary_put_number(t, rows_begin_s(m->p), 4);
 	rowbinary_put_number(t, end_s(m->p), 4);
 	rowbinary_put_string(t, o->namespace);
@@ -59,6 +64,13 @@ static void rows_put_owner(struct text_out *t, const struct maker *m, uint32_t p
 	rowbinary_put_string(t, o->node);
 	rowbinary_put_number(t, q->pid, 4);
 	rowbinary_put_number(t, q->start_time, 8);
+}
+
+static void rows_put_owner(struct text_out *t, struct maker *m, uint32_t process)
+{
+	if (!m->owner.len || m->owner_of != process)
+		rows_fill_owner(m, process);
+	text_bytes(t, m->owner.p, m->owner.len);
 }
 
 /* ---- stacks --------------------------------------------------------------------------------- */
@@ -172,9 +184,9 @@ static int rows_hash_nodes(struct maker *m)
 	for (uint32_t i = 0; i < p->n_frames; i++)
 		frames[i] = rows_hash_frame(m, &p->frames[i]);
 	for (uint32_t i = 1; i < p->n_nodes; i++) {
-		const uint64_t pair[] = { m->keys[p->nodes[i].parent], frames[p->nodes[i].frame] };
+		const struct profile_node *n = &p->nodes[i];
 
-		m->keys[i] = siphash(pair, sizeof(pair));
+		m->keys[i] = clickhouse_sent_pair(m->sent, m->keys[n->parent], frames[n->frame]);
 	}
 	return m->scratch.failed ? -ENOMEM : 0;
 }
@@ -250,10 +262,11 @@ static void rows_put_sample(struct maker *m, const struct sample *s)
 	const struct profile_thread *thread = &p->threads[r->thread];
 	struct text_out *t = &m->rows->tables[CLICKHOUSE_SAMPLES];
 
-	snprintf(m->name, sizeof(m->name), "[no stack]");
 	if (r->node)
 		(void)report_frame_name(p, &p->frames[p->nodes[r->node].frame], m->name,
 					sizeof(m->name));
+	else
+		snprintf(m->name, sizeof(m->name), "[no stack]");
 	rows_put_owner(t, m, thread->process);
 	rowbinary_put_number(t, thread->tid, 4);
 	rowbinary_put_string(t, p->strings[thread->name]);
@@ -380,6 +393,7 @@ static void maker_deinit(struct maker *m)
 	free(m->known);
 	free(m->keys);
 	free(m->scratch.p);
+	free(m->owner.p);
 }
 
 int clickhouse_rows_make(const struct profile *p, const char *node, struct clickhouse_sent *sent,
@@ -401,7 +415,7 @@ int clickhouse_rows_make(const struct profile *p, const char *node, struct click
 	failed = rows_put_samples(&m) < 0;
 	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++)
 		failed |= ret->tables[i].failed;
-	return failed || m.scratch.failed ? -ENOMEM : 0;
+	return failed || m.scratch.failed || m.owner.failed ? -ENOMEM : 0;
 }
 
 void clickhouse_rows_deinit(struct clickhouse_rows *r)

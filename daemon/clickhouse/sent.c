@@ -19,6 +19,7 @@ struct clickhouse_sent {
 	/* odd; targets choose their stacks, and so could choose keys that collide in a table
 	 * without it */
 	uint64_t factor;
+	uint64_t seeds[2]; /* of clickhouse_sent_pair(), for the same reason */
 };
 
 int clickhouse_sent_new(struct clickhouse_sent **ret)
@@ -30,6 +31,7 @@ int clickhouse_sent_new(struct clickhouse_sent **ret)
 	s->round = 1;
 	(void)!getrandom(&s->factor, sizeof(s->factor), GRND_NONBLOCK);
 	s->factor |= 1;
+	(void)!getrandom(s->seeds, sizeof(s->seeds), GRND_NONBLOCK);
 	*ret = s;
 	return 0;
 }
@@ -42,6 +44,13 @@ struct clickhouse_sent *clickhouse_sent_free(struct clickhouse_sent *s)
 	return NULL;
 }
 
+uint64_t clickhouse_sent_pair(const struct clickhouse_sent *s, uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128)(a ^ s->seeds[0]) * (b ^ s->seeds[1]);
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 void clickhouse_sent_confirm(struct clickhouse_sent *s)
 {
 	s->round++;
@@ -50,7 +59,9 @@ void clickhouse_sent_confirm(struct clickhouse_sent *s)
 void clickhouse_sent_forget(struct clickhouse_sent *s)
 {
 	free(s->slots);
-	*s = (struct clickhouse_sent){ .round = 1, .factor = s->factor };
+	s->slots = NULL;
+	s->n_slots = s->n = 0;
+	s->round = 1;
 }
 
 /* The key's slot, or the free one where it belongs. */

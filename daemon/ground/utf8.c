@@ -76,12 +76,28 @@ size_t utf8_clean(char *dst, const char *src, size_t len)
 	return out;
 }
 
+/* The number of bytes before the first that is not ASCII. */
+static size_t utf8_ascii(const char *s, size_t len)
+{
+	size_t n = 0;
+	uint64_t word;
+
+	for (; n + sizeof(word) <= len; n += sizeof(word)) {
+		memcpy(&word, s + n, sizeof(word));
+		if (word & 0x8080808080808080ull)
+			break;
+	}
+	while (n < len && !(s[n] & 0x80))
+		n++;
+	return n;
+}
+
 size_t utf8_mend(char *s)
 {
-	size_t len = strlen(s), out = 0;
+	size_t len = strlen(s), in = utf8_ascii(s, len), out = in;
 	uint32_t code;
 
-	for (size_t in = 0; in < len;) {
+	while (in < len) {
 		size_t n = utf8_character(s + in, len - in, &code);
 
 		memmove(s + out, s + in, n);

@@ -20,6 +20,8 @@
 
 #define LABELS_MAX    9
 #define SPAN_ID_CHARS 16
+#define SIGNATURE_MAX 480 /* bytes; longer ones are cut */
+#define KIND_MAX      32 /* bytes of " [kind]" */
 
 /* The string table begins with these; the profile's own strings follow. */
 enum {
@@ -110,8 +112,8 @@ struct writer {
 	int64_t comments[2 * WIRE_EVENT_COUNT];
 	char comment_texts[WIRE_EVENT_COUNT][3 * REPORT_TEXT_MAX];
 	uint64_t *mappings; /* by the module's string: id of its mapping */
-	uint8_t *samples; /* encoded */
-	size_t samples_len, samples_cap;
+	uint8_t *bytes; /* samples, locations and functions, encoded */
+	size_t bytes_len, bytes_cap;
 };
 
 static Pprof__ValueType *value_type(struct writer *w, int64_t type, int64_t unit)
@@ -126,22 +128,23 @@ static Pprof__ValueType *value_type(struct writer *w, int64_t type, int64_t unit
 	return v;
 }
 
-static char *pprof_frame_text(struct writer *w, const struct profile_frame *f, bool with_signature)
+/* Makes a frame's name, and its system name, which has its signature and kind. */
+static void pprof_name_frame(struct writer *w, const struct profile_frame *f, char **ret_name,
+			     char **ret_system)
 {
+	const char *signature = w->p->strings[f->signature];
+	const char *mark = w->annotate ? report_kind_mark(f->kind) : "";
+	size_t len = strnlen(signature, SIGNATURE_MAX), n;
 	char buf[2048];
-	size_t n = report_frame_name(w->p, f, buf, sizeof(buf) - 512);
-	char *copy;
 
-	if (w->annotate && !with_signature)
-		n += (size_t)snprintf(buf + n, 8, "%s", report_kind_mark(f->kind));
-	if (with_signature)
-		(void)snprintf(buf + n, 511, "%.480s [%s]", w->p->strings[f->signature],
-			       f->kind < WIRE_KIND_COUNT ? wire_kind_names[f->kind] : "unknown");
+	(void)report_frame_name(w->p, f, buf, sizeof(buf) - SIGNATURE_MAX - KIND_MAX);
 	n = utf8_mend(buf);
-	copy = arena_take(&w->arena, n + 1);
-	if (copy)
-		memcpy(copy, buf, n + 1);
-	return copy;
+	strcpy(buf + n, mark);
+	*ret_name = arena_copy(&w->arena, buf, n + strlen(mark) + 1);
+	memcpy(buf + n, signature, len);
+	snprintf(buf + n + len, KIND_MAX, " [%s]",
+		 f->kind < WIRE_KIND_COUNT ? wire_kind_names[f->kind] : "unknown");
+	*ret_system = arena_copy(&w->arena, buf, n + utf8_mend(buf + n) + 1);
 }
 
 /* Writes the first mapping, which readers take for the program. */
@@ -178,28 +181,6 @@ static uint64_t mapping_of(struct writer *w, const struct profile_frame *f)
 	m->id = w->out.n_mapping + 1;
 	w->out.mapping[w->out.n_mapping++] = m;
 	return w->mappings[f->module] = m->id;
-}
-
-/* Writes the location of samples without a stack: readers leave out samples without a location. */
-static void put_no_stack(struct writer *w)
-{
-	Pprof__Function *fn = arena_take(&w->arena, sizeof(*fn));
-	Pprof__Location *loc = arena_take(&w->arena, sizeof(*loc));
-	Pprof__Line *line = arena_take(&w->arena, sizeof(*line));
-	Pprof__Line **lines = arena_take(&w->arena, sizeof(*lines));
-
-	if (w->arena.failed)
-		return;
-	pprof__function__init(fn);
-	pprof__location__init(loc);
-	pprof__line__init(line);
-	fn->id = loc->id = line->function_id = w->p->n_frames + 1;
-	fn->name = fn->system_name = S_NO_STACK;
-	lines[0] = line;
-	loc->line = lines;
-	loc->n_line = 1;
-	w->out.function[w->out.n_function++] = fn;
-	w->out.location[w->out.n_location++] = loc;
 }
 
 static void put_comment(struct writer *w, enum wire_event event)
@@ -270,59 +251,54 @@ static void put_fixed_strings(struct writer *w)
 	put_comments(w);
 }
 
-/* Frame i has location and function i + 1. The string table gets two strings for each frame,
- * behind those of the profile. */
-static void pprof_put_frames(struct writer *w)
+static void pprof_need(struct writer *w, uint32_t string)
+{
+	w->out.string_table[S_FIXED + string] = (char *)(uintptr_t)w->p->strings[string];
+}
+
+/* Sets the strings of the profile that something refers to. Others are empty: names of classes and
+ * methods are in those of their frames. */
+static void pprof_put_strings(struct writer *w)
 {
 	const struct profile *p = w->p;
-	size_t n = p->n_frames, base = S_FIXED + p->n_strings;
+	char **to = w->out.string_table + S_FIXED;
 
-	w->out.n_string_table = base + 2 * n;
+	for (uint32_t i = 0; i < p->n_strings; i++)
+		to[i] = (char *)(uintptr_t)p->strings[0];
+	for (uint32_t i = 0; i < p->n_processes; i++)
+		pprof_need(w, p->processes[i].name);
+	for (uint32_t i = 0; i < p->n_threads; i++)
+		pprof_need(w, p->threads[i].name);
+	for (uint32_t i = 0; i < p->n_frames; i++)
+		pprof_need(w, p->frames[i].file ? p->frames[i].file : p->frames[i].module);
+	for (uint32_t i = 0; i < p->n_frames; i++)
+		pprof_need(w, p->frames[i].module);
+	for (uint32_t i = 0; i < p->n_spans; i++) {
+		pprof_need(w, p->spans[i].trace_id);
+		pprof_need(w, p->spans[i].span_id);
+	}
+}
+
+/* Makes the tables of strings and mappings. The table of strings gets two for each frame, behind
+ * those of the profile. */
+static void pprof_put_tables(struct writer *w)
+{
+	const struct profile *p = w->p;
+
+	w->out.n_string_table = S_FIXED + p->n_strings + 2 * (size_t)p->n_frames;
 	w->out.string_table = arena_take(&w->arena, w->out.n_string_table * sizeof(char *));
-	w->out.n_location = w->out.n_function = n;
-	w->out.location = arena_take(&w->arena, (n + 1) * sizeof(void *));
-	w->out.function = arena_take(&w->arena, (n + 1) * sizeof(void *));
 	w->out.mapping = arena_take(&w->arena, (p->n_strings + 2) * sizeof(void *));
 	w->mappings = arena_take(&w->arena, (p->n_strings + 1) * sizeof(uint64_t));
 	if (w->arena.failed)
 		return;
 	put_fixed_strings(w);
+	pprof_put_strings(w);
 	put_program(w);
-	for (uint32_t i = 0; i < p->n_strings; i++)
-		w->out.string_table[S_FIXED + i] = (char *)(uintptr_t)p->strings[i];
-	for (uint32_t i = 0; i < n && !w->arena.failed; i++) {
-		const struct profile_frame *f = &p->frames[i];
-		Pprof__Function *fn = arena_take(&w->arena, sizeof(*fn));
-		Pprof__Location *loc = arena_take(&w->arena, sizeof(*loc));
-		Pprof__Line *line = arena_take(&w->arena, sizeof(*line));
-		Pprof__Line **lines = arena_take(&w->arena, sizeof(*lines));
-
-		w->out.string_table[base + 2 * i] = pprof_frame_text(w, f, false);
-		w->out.string_table[base + 2 * i + 1] = pprof_frame_text(w, f, true);
-		if (w->arena.failed)
-			return;
-		pprof__function__init(fn);
-		pprof__location__init(loc);
-		pprof__line__init(line);
-		fn->id = loc->id = line->function_id = i + 1;
-		fn->name = (int64_t)(base + 2 * i);
-		fn->system_name = (int64_t)(base + 2 * i + 1);
-		fn->filename = (int64_t)(S_FIXED + (f->file ? f->file : f->module));
-		line->line = f->line > 0 ? f->line : 0;
-		lines[0] = line;
-		loc->line = lines;
-		loc->n_line = 1;
-		loc->address = f->offset;
-		loc->mapping_id = mapping_of(w, f);
-		w->out.function[i] = fn;
-		w->out.location[i] = loc;
-	}
-	put_no_stack(w);
 }
 
-/* ---- samples --------------------------------------------------------------------------------
+/* ---- samples, locations, functions -----------------------------------------------------------
  *
- * Samples are most of a profile, so their bytes are written as they are, in the encoding of
+ * They are most of a profile, so their bytes are written as they are, in the encoding of
  * pprof.proto, without a message in memory for each of them and their labels.
  */
 
@@ -331,6 +307,7 @@ static void pprof_put_frames(struct writer *w)
 #define PPROF_BYTES	       2
 #define VARINT_MAX	       10 /* bytes */
 #define LABEL_MAX	       (2 + 3 * (1 + VARINT_MAX)) /* bytes */
+#define FIELDS_MAX	       (2 + 5 * (1 + VARINT_MAX)) /* bytes of a location or a function */
 
 static uint8_t *pprof_put_varint(uint8_t *p, uint64_t v)
 {
@@ -441,20 +418,20 @@ static size_t pprof_stack_size(const struct profile *p, uint32_t leaf)
 	return len;
 }
 
-/* Room for @len more bytes of samples; NULL = no memory. */
-static uint8_t *pprof_samples_room(struct writer *w, size_t len)
+/* Room for @len more bytes; NULL = no memory. */
+static uint8_t *pprof_room(struct writer *w, size_t len)
 {
-	size_t cap = 2 * w->samples_cap + len + 65536;
+	size_t cap = 2 * w->bytes_cap + len + 65536;
 	uint8_t *p;
 
-	if (len <= w->samples_cap - w->samples_len)
-		return w->samples + w->samples_len;
-	p = realloc(w->samples, cap);
+	if (len <= w->bytes_cap - w->bytes_len)
+		return w->bytes + w->bytes_len;
+	p = realloc(w->bytes, cap);
 	if (!p)
 		return NULL;
-	w->samples = p;
-	w->samples_cap = cap;
-	return p + w->samples_len;
+	w->bytes = p;
+	w->bytes_cap = cap;
+	return p + w->bytes_len;
 }
 
 static bool report_pprof_sample(struct writer *w, const struct profile_row *r)
@@ -467,7 +444,7 @@ static bool report_pprof_sample(struct writer *w, const struct profile_row *r)
 	labels_len = (size_t)(pprof_put_ids(w, end, r) - labels);
 	len = 1 + pprof_varint_size(stack_len) + stack_len + 1 + pprof_varint_size(values_len) +
 	      values_len + labels_len;
-	p = pprof_samples_room(w, 1 + VARINT_MAX + len);
+	p = pprof_room(w, 1 + VARINT_MAX + len);
 	if (!p)
 		return false;
 	*p++ = PPROF_TAG(2, PPROF_BYTES);
@@ -479,8 +456,84 @@ static bool report_pprof_sample(struct writer *w, const struct profile_row *r)
 	p = pprof_put_varint(p, values_len);
 	memcpy(p, values, values_len);
 	memcpy(p + values_len, labels, labels_len);
-	w->samples_len = (size_t)(p + values_len + labels_len - w->samples);
+	w->bytes_len = (size_t)(p + values_len + labels_len - w->bytes);
 	return true;
+}
+
+/* Writes a message of less than 128 bytes. */
+static uint8_t *pprof_put_message(uint8_t *p, unsigned field, const uint8_t *begin,
+				  const uint8_t *end)
+{
+	_Static_assert(FIELDS_MAX < 0x80, "a length of one byte");
+	*p++ = PPROF_TAG(field, PPROF_BYTES);
+	*p++ = (uint8_t)(end - begin);
+	memcpy(p, begin, (size_t)(end - begin));
+	return p + (end - begin);
+}
+
+/* A location, and the function of its only line, have the same number. */
+static bool pprof_put_location(struct writer *w, uint64_t id, uint64_t mapping, uint64_t address,
+			       int64_t line)
+{
+	uint8_t fields[FIELDS_MAX], lines[FIELDS_MAX], *end, *lines_end, *to;
+
+	to = pprof_room(w, 2 + FIELDS_MAX);
+	if (!to)
+		return false;
+	lines_end = pprof_put_field(lines, 1, (int64_t)id);
+	lines_end = pprof_put_field(lines_end, 2, line);
+	end = pprof_put_field(fields, 1, (int64_t)id);
+	end = pprof_put_field(end, 2, (int64_t)mapping);
+	end = pprof_put_field(end, 3, (int64_t)address);
+	end = pprof_put_message(end, 4, lines, lines_end);
+	to = pprof_put_message(to, 4, fields, end);
+	w->bytes_len = (size_t)(to - w->bytes);
+	return true;
+}
+
+static bool pprof_put_function(struct writer *w, uint64_t id, int64_t name, int64_t system,
+			       int64_t file)
+{
+	uint8_t fields[FIELDS_MAX], *end, *to = pprof_room(w, 2 + FIELDS_MAX);
+
+	if (!to)
+		return false;
+	end = pprof_put_field(fields, 1, (int64_t)id);
+	end = pprof_put_field(end, 2, name);
+	end = pprof_put_field(end, 3, system);
+	end = pprof_put_field(end, 4, file);
+	to = pprof_put_message(to, 5, fields, end);
+	w->bytes_len = (size_t)(to - w->bytes);
+	return true;
+}
+
+/* Frame i has location and function i + 1. The last ones are those of samples without a stack:
+ * readers leave out samples without a location. */
+static bool pprof_put_frames(struct writer *w)
+{
+	const struct profile *p = w->p;
+	uint32_t base = S_FIXED + p->n_strings, n = p->n_frames;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct profile_frame *f = &p->frames[i];
+
+		if (!pprof_put_location(w, i + 1, mapping_of(w, f), f->offset,
+					f->line > 0 ? f->line : 0))
+			return false;
+	}
+	if (!pprof_put_location(w, n + 1, 0, 0, 0))
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct profile_frame *f = &p->frames[i];
+		char **names = &w->out.string_table[base + 2 * i];
+
+		pprof_name_frame(w, f, &names[0], &names[1]);
+		if (w->arena.failed ||
+		    !pprof_put_function(w, i + 1, base + 2 * i, base + 2 * i + 1,
+					S_FIXED + (int64_t)(f->file ? f->file : f->module)))
+			return false;
+	}
+	return pprof_put_function(w, n + 1, S_NO_STACK, S_NO_STACK, 0);
 }
 
 static int pprof_gzip(const uint8_t *in, size_t len, char **ret, size_t *ret_len)
@@ -536,7 +589,7 @@ static void put_types(struct writer *w)
 	w->out.duration_nanos = (int64_t)(p->end_real_ns - p->begin_real_ns);
 }
 
-/* Packs the profile, in the order of its fields: types, samples, the rest. */
+/* Packs the profile: types, samples, locations and functions, the rest. */
 static int pprof_pack(struct writer *w, uint8_t **ret, size_t *ret_len)
 {
 	Pprof__Profile types = PPROF__PROFILE__INIT;
@@ -548,15 +601,15 @@ static int pprof_pack(struct writer *w, uint8_t **ret, size_t *ret_len)
 	w->out.n_sample_type = 0;
 	types_len = pprof__profile__get_packed_size(&types);
 	rest_len = pprof__profile__get_packed_size(&w->out);
-	p = malloc(types_len + w->samples_len + rest_len + 1);
+	p = malloc(types_len + w->bytes_len + rest_len + 1);
 	if (!p)
 		return -ENOMEM;
 	pprof__profile__pack(&types, p);
-	if (w->samples_len)
-		memcpy(p + types_len, w->samples, w->samples_len);
-	pprof__profile__pack(&w->out, p + types_len + w->samples_len);
+	if (w->bytes_len)
+		memcpy(p + types_len, w->bytes, w->bytes_len);
+	pprof__profile__pack(&w->out, p + types_len + w->bytes_len);
 	*ret = p;
-	*ret_len = types_len + w->samples_len + rest_len;
+	*ret_len = types_len + w->bytes_len + rest_len;
 	return 0;
 }
 
@@ -567,18 +620,20 @@ int write_pprof(const struct profile *p, const struct report_options *o, char **
 		.p = p, .annotate = o->annotate, .no_labels = o->no_labels, .events = o->events
 	};
 	uint8_t *bytes = NULL;
-	bool ok = true;
 	size_t len;
+	bool ok;
 	int r = -ENOMEM;
 
 	pprof__profile__init(&w.out);
-	pprof_put_frames(&w);
+	pprof_put_tables(&w);
 	put_types(&w);
+	ok = !w.arena.failed;
 	for (uint32_t i = 0; i < p->n_rows && ok; i++)
 		ok = report_pprof_sample(&w, &p->rows[i]);
+	ok = ok && pprof_put_frames(&w);
 	if (ok && !w.arena.failed)
 		r = pprof_pack(&w, &bytes, &len);
-	free(w.samples);
+	free(w.bytes);
 	arena_free(&w.arena);
 	if (r == 0)
 		r = pprof_gzip(bytes, len, ret, ret_len);

@@ -394,6 +394,62 @@ static void pprof_names_virtual_threads_by_their_ids(void **state)
 	}
 }
 
+/* The number of strings in the table that equal @text. */
+static unsigned strings_like(const Pprof__Profile *u, const char *text)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < u->n_string_table; i++)
+		n += strcmp(u->string_table[i], text) == 0;
+	return n;
+}
+
+static void pprof_has_only_strings_that_something_names(void **state)
+{
+	struct profile *p = example();
+	struct profile_frame f = { .kind = WIRE_KIND_C2, .line = 7 };
+	struct profile_row row = { .samples = 1, .weight = 1000000 };
+	const Pprof__Function *fn;
+	unsigned found = 0;
+	Pprof__Profile *u;
+	size_t len;
+	char *out;
+
+	(void)state;
+	f.class_name = profile_string(p, "org.shop.Cart\xc3");
+	f.method = profile_string(p, "addAll");
+	f.signature = profile_string(p, "(I)V");
+	f.file = profile_string(p, "Cart.java");
+	row.node = profile_node(p, 0, profile_intern_frame(p, &f));
+	profile_add_row(p, &row);
+	out = written(p, REPORT_PPROF, CPU, &len);
+	u = unpacked(out, len);
+	assert_non_null(u);
+	assert_int_equal(strings_like(u, "addAll"), 0);
+	assert_int_equal(strings_like(u, "(I)V"), 0);
+	assert_int_equal(strings_like(u, "Cart.java"), 1);
+	for (uint32_t i = 0; i < p->n_threads; i++)
+		assert_int_equal(strings_like(u, p->strings[p->threads[i].name]), 1);
+	assert_int_equal(u->n_function, u->n_location);
+	for (size_t i = 0; i < u->n_function; i++) {
+		fn = u->function[i];
+		assert_int_equal(fn->id, i + 1);
+		assert_int_equal(u->location[i]->id, fn->id);
+		assert_int_equal(u->location[i]->line[0]->function_id, fn->id);
+		if (strcmp(u->string_table[fn->name], "org.shop.Cart.addAll") != 0)
+			continue;
+		found++;
+		assert_string_equal(u->string_table[fn->system_name],
+				    "org.shop.Cart.addAll(I)V [c2]");
+		assert_string_equal(u->string_table[fn->filename], "Cart.java");
+		assert_int_equal(u->location[i]->line[0]->line, 7);
+	}
+	assert_int_equal(found, 1);
+	pprof__profile__free_unpacked(u, NULL);
+	free(out);
+	profile_free(p);
+}
+
 static void pprof_opens_with_cpu_time_of_the_program_also_beside_waits(void **state)
 {
 	struct profile *p = example();
@@ -503,6 +559,7 @@ int main(void)
 		cmocka_unit_test(a_view_with_nothing_in_it_says_so),
 		cmocka_unit_test(a_file_of_nothing_is_valid_and_says_so),
 		cmocka_unit_test(pprof_names_virtual_threads_by_their_ids),
+		cmocka_unit_test(pprof_has_only_strings_that_something_names),
 		cmocka_unit_test(pprof_opens_with_cpu_time_of_the_program_also_beside_waits),
 		cmocka_unit_test(the_note_is_in_every_header_of_cpu_time),
 		cmocka_unit_test(coverage_is_not_said_where_a_part_of_the_cpu_time_is_unknown),

@@ -85,6 +85,8 @@ static void what_is_left_of_a_character_goes(void **state)
 	(void)state;
 	assert_string_equal(mended("gr\xc3\xbc\xc3\x9f\n"), "gr\xc3\xbc\xc3\x9f\n");
 	assert_string_equal(mended("ab\xc3"), "ab");
+	assert_string_equal(mended("org.shop.Main.main"), "org.shop.Main.main");
+	assert_string_equal(mended("org.shop.M\xc3in.ma\xbcin"), "org.shop.Min.main");
 	assert_string_equal(mended("\xf0\x9f\x98"), "");
 	assert_string_equal(mended("\xbc\xe2\x82\xac: \xe2\x82 \""), "\xe2\x82\xac:  \"");
 }
