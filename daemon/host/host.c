@@ -14,7 +14,7 @@
 #define SHUTDOWN_NS (6 * NS_PER_S)
 #define GIVE_BACK_S 10 /* seconds; windows take as long to close */
 #define MEMORY_NS   (NS_PER_S / 10)
-#define SETTLED_NS  (300 * NS_PER_MS)
+#define SETTLED_NS  (450 * NS_PER_MS)
 
 static void expire_stacks(struct host *h)
 {
@@ -48,8 +48,9 @@ static void host_on_second(void *userdata)
 		heap_give_back();
 }
 
-/* host_on_second() first runs SETTLED_NS after a full second: by then most of its samples have
- * arrived, so most slices are written to the journal only once. */
+/* host_on_second() first runs SETTLED_NS after a full second: by then its samples have arrived,
+ * also those that an agent had for 100 ms and a receiver gathered for 300, so most slices are
+ * written to the journal only once. */
 static uint64_t first_second_ns(void)
 {
 	return NS_PER_S + SETTLED_NS - clock_real_ns() % NS_PER_S;
