@@ -12,6 +12,8 @@
 /* So many nodes of one source are looked up in one second; the stacks of further ones are
  * "[profile full]". No JVM has so many new nodes, and looking them up takes some 50 ms. */
 #define NEW_NODES_MAX (1u << 17)
+/* Texts with larger numbers are looked up each time: an agent may skip numbers. */
+#define TEXTS_MAX (1u << 16)
 
 static bool live_ids_has_room(uint32_t **entries, uint32_t *n, uint32_t id)
 {
@@ -56,36 +58,57 @@ static uint32_t add_known(struct profile *p, const struct profile_frame *known,
 	return profile_intern_frame(p, &to);
 }
 
-/* @process: that of a native frame's mapping; UINT32_MAX = none */
-static uint32_t add_new(struct profile *p, uint32_t process, const struct stream_frame *f)
+/* The string in @p of a text with the number @id, which several methods may have. */
+static uint32_t live_ids_text(struct live_ids *c, struct profile *p, uint32_t id, const char *text,
+			      bool *full)
+{
+	uint32_t string;
+
+	if (id && id < c->n_texts && c->texts[id])
+		return c->texts[id];
+	string = profile_text(p, text, full);
+	if (id && id < TEXTS_MAX && live_ids_has_room(&c->texts, &c->n_texts, id))
+		c->texts[id] = string;
+	return string;
+}
+
+static uint32_t add_new(struct live_ids *c, struct profile *p, const struct stream_frame *f)
 {
 	bool full = false;
 	struct profile_frame to = {
 		.kind = f->kind,
 		.line = f->line,
-		.class_name = profile_text(p, f->class_name, &full),
-		.method = profile_text(p, f->method, &full),
-		.signature = profile_text(p, f->signature, &full),
-		.file = profile_text(p, f->file, &full),
+		.class_name = live_ids_text(c, p, f->class_id, f->class_name, &full),
+		.method = live_ids_text(c, p, f->name_id, f->method, &full),
+		.signature = live_ids_text(c, p, f->signature_id, f->signature, &full),
+		.file = live_ids_text(c, p, f->file_id, f->file, &full),
 		.module = profile_text(p, f->module, &full),
-		.scope = f->kind == WIRE_KIND_NATIVE ? process + 1 : 0,
+		/* the process of a native frame's mapping; UINT32_MAX = none */
+		.scope = f->kind == WIRE_KIND_NATIVE ? c->process + 1 : 0,
 		.offset = f->offset,
 	};
 
 	return full ? UINT32_MAX : profile_intern_frame(p, &to);
 }
 
-static uint32_t add_frame(struct live_ids *c, struct profile *p, const struct stream_frame *f)
+/* Names are looked up for the first frame of a method alone. */
+static uint32_t add_frame(struct live_ids *c, struct profile *p, const struct stream *stream,
+			  uint32_t node)
 {
-	const struct profile_frame *known = known_method(c, p, f->method_id);
-	uint32_t frame;
+	const struct profile_frame *known = NULL;
+	struct stream_frame f;
+	uint32_t frame, parent;
 
-	if (known && known->kind == f->kind && known->line == f->line)
+	if (stream_node_method(stream, node, &f))
+		known = known_method(c, p, f.method_id);
+	if (known && known->kind == f.kind && known->line == f.line)
 		return (uint32_t)(known - p->frames);
 	if (known)
-		return add_known(p, known, f);
-	frame = add_new(p, c->process, f);
-	know_method(c, f->method_id, frame);
+		return add_known(p, known, &f);
+	if (!stream_node(stream, node, &f, &parent))
+		return UINT32_MAX;
+	frame = add_new(c, p, &f);
+	know_method(c, f.method_id, frame);
 	return frame;
 }
 
@@ -100,6 +123,8 @@ void live_ids_turn(struct live_ids *c, uint64_t serial)
 		memset(c->nodes, 0, c->n_nodes * sizeof(*c->nodes));
 	if (c->n_methods)
 		memset(c->methods, 0, c->n_methods * sizeof(*c->methods));
+	if (c->n_texts)
+		memset(c->texts, 0, c->n_texts * sizeof(*c->texts));
 	memset(c->threads, 0, sizeof(c->threads));
 	c->serial = serial;
 	c->process = UINT32_MAX;
@@ -110,6 +135,7 @@ void live_ids_forget(struct live_ids *c)
 {
 	free(c->nodes);
 	free(c->methods);
+	free(c->texts);
 	/* the limit of new nodes in a second also holds across a reset */
 	*c = (struct live_ids){ .process = UINT32_MAX,
 				.second = c->second,
@@ -140,7 +166,6 @@ uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stre
 			uint32_t leaf)
 {
 	uint32_t chain[STREAM_DEPTH_MAX + 1], n = 0, node = leaf, to = 0, parent;
-	struct stream_frame frame;
 
 	while (node) {
 		if (!live_ids_has_room(&c->nodes, &c->n_nodes, node))
@@ -159,8 +184,7 @@ uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stre
 	}
 	while (n > 0) {
 		node = chain[--n];
-		stream_node(stream, node, &frame, &parent);
-		to = profile_node(p, to, add_frame(c, p, &frame));
+		to = profile_node(p, to, add_frame(c, p, stream, node));
 		c->nodes[node] = to + 1;
 	}
 	return to;

@@ -14,7 +14,8 @@ struct live_ids {
 	uint32_t process; /* UINT32_MAX = unknown */
 	uint32_t *nodes; /* by stream node: profile node + 1; 0 = unknown */
 	uint32_t *methods; /* by stream method: a profile frame of it + 1; 0 = unknown */
-	uint32_t n_nodes, n_methods;
+	uint32_t *texts; /* by stream text: profile string; 0 = unknown */
+	uint32_t n_nodes, n_methods, n_texts;
 	struct live_thread {
 		uint32_t tid, thread; /* in the profile */
 		bool known;

@@ -81,13 +81,18 @@ struct live_source *live_source_free(struct live_source *s)
 	return NULL;
 }
 
+static size_t live_ids_entries(const struct live_ids *c)
+{
+	return (size_t)c->n_nodes + c->n_methods + c->n_texts;
+}
+
 size_t live_source_bytes(const struct live_source *s)
 {
 	size_t n = 0;
 
 	for (int i = 0; i < 2; i++)
-		n += (size_t)s->caches[i].n_nodes + s->caches[i].n_methods;
-	n += (size_t)s->tap_cache.n_nodes + s->tap_cache.n_methods;
+		n += live_ids_entries(&s->caches[i]);
+	n += live_ids_entries(&s->tap_cache);
 	return n * sizeof(*s->tap_cache.nodes);
 }
 

@@ -42,10 +42,12 @@ static uint32_t *merge_unmapped(uint32_t n)
 
 int profile_map_init(struct profile_map *m, const struct profile *src)
 {
-	*m = (struct profile_map){ merge_unmapped(src->n_threads), merge_unmapped(src->n_strings),
-				   merge_unmapped(src->n_frames), merge_unmapped(src->n_nodes),
-				   merge_unmapped(src->n_spans) };
-	if (m->threads && m->strings && m->frames && m->nodes && m->spans)
+	*m = (struct profile_map){
+		merge_unmapped(src->n_threads), merge_unmapped(src->n_strings),
+		merge_unmapped(src->n_frames),	merge_unmapped(src->n_nodes),
+		merge_unmapped(src->n_spans),	merge_unmapped(src->n_processes)
+	};
+	if (m->threads && m->strings && m->frames && m->nodes && m->spans && m->processes)
 		return 0;
 	profile_map_deinit(m);
 	return -ENOMEM;
@@ -58,40 +60,8 @@ void profile_map_deinit(struct profile_map *m)
 	free(m->frames);
 	free(m->nodes);
 	free(m->spans);
+	free(m->processes);
 	*m = (struct profile_map){ 0 };
-}
-
-static uint32_t map_string(struct profile *dst, const struct profile *src, uint32_t id)
-{
-	return profile_string(dst, src->strings[id]);
-}
-
-static uint32_t map_process(struct profile *dst, const struct profile *src, uint32_t id)
-{
-	struct profile_process q = src->processes[id];
-
-	q.name = map_string(dst, src, q.name);
-	q.container_id = map_string(dst, src, q.container_id);
-	q.container = map_string(dst, src, q.container);
-	q.pod = map_string(dst, src, q.pod);
-	q.jdk = map_string(dst, src, q.jdk);
-	q.labels = map_string(dst, src, q.labels);
-	q.note = map_string(dst, src, q.note);
-	return profile_process(dst, &q);
-}
-
-uint32_t profile_map_thread(struct profile *dst, const struct profile *src, uint32_t id)
-{
-	const struct profile_thread *t = &src->threads[id];
-	struct profile_thread copy = { .tid = t->tid };
-
-	copy.process = map_process(dst, src, t->process);
-	if (copy.process == UINT32_MAX)
-		return UINT32_MAX;
-	if (src->index->full_name && t->name == src->index->full_name)
-		return profile_full_thread(dst, copy.process);
-	copy.name = map_string(dst, src, t->name);
-	return profile_thread(dst, &copy);
 }
 
 /* If a string finds no room, the next process tries again: it may belong to another tenant. */
@@ -109,6 +79,47 @@ static uint32_t map_text(struct profile *dst, const struct profile *src,
 	return no_room ? 0 : m->strings[id];
 }
 
+static uint32_t map_string(struct profile *dst, const struct profile *src,
+			   const struct profile_map *m, uint32_t id)
+{
+	bool full = false;
+
+	return map_text(dst, src, m, id, &full);
+}
+
+static uint32_t map_process(struct profile *dst, const struct profile *src,
+			    const struct profile_map *m, uint32_t id)
+{
+	struct profile_process q = src->processes[id];
+
+	if (m->processes[id] != NOT_MAPPED)
+		return m->processes[id];
+	q.name = map_string(dst, src, m, q.name);
+	q.container_id = map_string(dst, src, m, q.container_id);
+	q.container = map_string(dst, src, m, q.container);
+	q.pod = map_string(dst, src, m, q.pod);
+	q.jdk = map_string(dst, src, m, q.jdk);
+	q.labels = map_string(dst, src, m, q.labels);
+	q.note = map_string(dst, src, m, q.note);
+	m->processes[id] = profile_process(dst, &q); /* UINT32_MAX is NOT_MAPPED */
+	return m->processes[id];
+}
+
+uint32_t profile_map_thread(struct profile *dst, const struct profile *src, uint32_t id,
+			    const struct profile_map *m)
+{
+	const struct profile_thread *t = &src->threads[id];
+	struct profile_thread copy = { .tid = t->tid };
+
+	copy.process = map_process(dst, src, m, t->process);
+	if (copy.process == UINT32_MAX)
+		return UINT32_MAX;
+	if (src->index->full_name && t->name == src->index->full_name)
+		return profile_full_thread(dst, copy.process);
+	copy.name = map_string(dst, src, m, t->name);
+	return profile_thread(dst, &copy);
+}
+
 static uint32_t map_frame(struct profile *dst, const struct profile *src,
 			  const struct profile_map *m, uint32_t id)
 {
@@ -123,8 +134,8 @@ static uint32_t map_frame(struct profile *dst, const struct profile *src,
 	f.file = map_text(dst, src, m, f.file, &full);
 	f.module = map_text(dst, src, m, f.module, &full);
 	if (f.scope)
-		f.scope =
-			map_process(dst, src, f.scope - 1) + 1; /* 0 if the process found no room */
+		f.scope = map_process(dst, src, m, f.scope - 1) +
+			  1; /* 0 if the process found no room */
 	if (!full)
 		m->frames[id] = profile_intern_frame(dst, &f);
 	return m->frames[id];
@@ -142,13 +153,17 @@ uint32_t profile_map_span(struct profile *dst, const struct profile *src, uint32
 			  const struct profile_map *m)
 {
 	uint32_t *to = span ? &m->spans[span - 1] : NULL;
-	const struct profile_span *s = span ? &src->spans[span - 1] : NULL;
+	struct profile_span s;
+	bool full = false;
 
 	if (!span)
 		return 0;
 	if (*to != NOT_MAPPED)
 		return *to;
-	*to = profile_span(dst, src->strings[s->trace_id], src->strings[s->span_id]);
+	s.trace_id = map_text(dst, src, m, src->spans[span - 1].trace_id, &full);
+	s.span_id = map_text(dst, src, m, src->spans[span - 1].span_id, &full);
+	/* without room UINT32_MAX + 1, which is 0 */
+	*to = full || !s.trace_id ? 0 : profile_intern_span(dst, &s) + 1;
 	if (*to)
 		return *to;
 	*to = NOT_MAPPED; /* likewise */
@@ -224,10 +239,11 @@ static bool has_accounts(const struct profile_accounts *b)
 	return memcmp(b, &none, sizeof(none)) != 0;
 }
 
-void profile_map_head(struct profile *dst, const struct profile *src, uint32_t process)
+void profile_map_head(struct profile *dst, const struct profile *src, uint32_t process,
+		      const struct profile_map *m)
 {
 	const struct profile_process *q = &src->processes[process];
-	uint32_t to = map_process(dst, src, process);
+	uint32_t to = map_process(dst, src, m, process);
 
 	merge_span(dst, src, NULL);
 	profile_add_accounts(dst, to, &q->accounts);
@@ -235,7 +251,7 @@ void profile_map_head(struct profile *dst, const struct profile *src, uint32_t p
 }
 
 static void merge_head(struct profile *dst, const struct profile *src,
-		       const struct profile_filter *f)
+		       const struct profile_filter *f, const struct profile_map *m)
 {
 	merge_span(dst, src, f);
 	for (uint32_t i = 0; i < src->n_processes; i++) {
@@ -245,7 +261,7 @@ static void merge_head(struct profile *dst, const struct profile *src,
 		if (!process_passes(q, f) || (!has_accounts(&q->accounts) && !q->cpu_ns))
 			continue;
 		profile_payer(dst, q->tenant);
-		to = map_process(dst, src, i);
+		to = map_process(dst, src, m, i);
 		if (to != UINT32_MAX)
 			profile_sum_accounts(&PROCESSES(dst)[to].accounts, &q->accounts, f);
 		profile_add_cpu(dst, to, q->cpu_ns);
@@ -315,7 +331,7 @@ static int merge_rows(struct profile *dst, const struct profile *src, const stru
 		}
 		profile_payer(dst, merge_tenant_of(src, r.thread));
 		if (*thread == NOT_MAPPED)
-			*thread = profile_map_thread(dst, src, r.thread);
+			*thread = profile_map_thread(dst, src, r.thread, m);
 		if (*thread == NOT_MAPPED)
 			return -ENOMEM;
 		r.thread = *thread;
@@ -359,7 +375,7 @@ int profile_merge(struct profile *dst, const struct profile *src, const struct p
 		if (row_passes(src, i, passes, f))
 			need_node(dst, m.nodes, payers, src->rows[i].node,
 				  profile_account(dst, merge_tenant_of(src, src->rows[i].thread)));
-	merge_head(dst, src, f);
+	merge_head(dst, src, f, &m);
 	map_nodes(dst, src, payers, &m);
 	r = merge_rows(dst, src, &m, passes, f);
 	dst->index->payer = payer;

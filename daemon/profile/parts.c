@@ -90,6 +90,16 @@ static uint32_t map_node(struct profile_parts *s, struct profile *dst, uint32_t 
 	return s->map.nodes[node];
 }
 
+static void parts_forget_process(struct profile_parts *s, uint32_t process)
+{
+	const struct profile_process *q = &s->src->processes[process];
+	uint32_t *strings = s->map.strings;
+
+	s->map.processes[process] = PROFILE_NOT_MAPPED;
+	strings[q->name] = strings[q->container_id] = strings[q->container] = strings[q->pod] =
+		strings[q->jdk] = strings[q->labels] = strings[q->note] = PROFILE_NOT_MAPPED;
+}
+
 static void forget_frame(struct profile_parts *s, uint32_t frame)
 {
 	const struct profile_frame *f = &s->src->frames[frame];
@@ -98,6 +108,16 @@ static void forget_frame(struct profile_parts *s, uint32_t frame)
 	s->map.frames[frame] = PROFILE_NOT_MAPPED;
 	strings[f->class_name] = strings[f->method] = strings[f->signature] = strings[f->file] =
 		strings[f->module] = PROFILE_NOT_MAPPED;
+	if (f->scope)
+		parts_forget_process(s, f->scope - 1);
+}
+
+static void parts_forget_span(struct profile_parts *s, uint32_t span)
+{
+	const struct profile_span *of = &s->src->spans[span];
+
+	s->map.spans[span] = PROFILE_NOT_MAPPED;
+	s->map.strings[of->trace_id] = s->map.strings[of->span_id] = PROFILE_NOT_MAPPED;
 }
 
 static void parts_forget(struct profile_parts *s, uint32_t process)
@@ -109,12 +129,14 @@ static void parts_forget(struct profile_parts *s, uint32_t process)
 		forget_frame(s, s->src->nodes[at].frame);
 	}
 	s->n_mapped = 0;
+	parts_forget_process(s, process);
 	for (uint32_t i = s->first[process]; i < s->first[process + 1]; i++) {
 		const struct profile_row *r = &s->src->rows[s->rows[i]];
 
 		s->map.threads[r->thread] = PROFILE_NOT_MAPPED;
+		s->map.strings[s->src->threads[r->thread].name] = PROFILE_NOT_MAPPED;
 		if (r->span)
-			s->map.spans[r->span - 1] = PROFILE_NOT_MAPPED;
+			parts_forget_span(s, r->span - 1);
 	}
 }
 
@@ -127,14 +149,14 @@ int profile_parts_get(struct profile_parts *s, uint32_t process, struct profile 
 	if (r < 0)
 		return r;
 	profile_payer(dst, src->processes[process].tenant);
-	profile_map_head(dst, src, process);
 	dst->index->distinct = true;
+	profile_map_head(dst, src, process, &s->map);
 	for (uint32_t i = s->first[process]; r == 0 && i < s->first[process + 1]; i++) {
 		struct profile_row row = src->rows[s->rows[i]];
 		uint32_t *thread = &s->map.threads[row.thread];
 
 		if (*thread == PROFILE_NOT_MAPPED)
-			*thread = profile_map_thread(dst, src, row.thread);
+			*thread = profile_map_thread(dst, src, row.thread, &s->map);
 		if (*thread == PROFILE_NOT_MAPPED)
 			r = -ENOMEM;
 		row.thread = *thread;

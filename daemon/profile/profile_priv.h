@@ -43,7 +43,8 @@ struct profile_index {
 	bool find_only; /* for now nothing is added */
 	bool spare; /* for now only the tables' own limits apply */
 	bool as_is; /* entries are appended without a lookup */
-	bool distinct; /* likewise frames, nodes and rows: they come from one profile, each once */
+	bool distinct; /* likewise strings, frames, nodes and rows: they come from one profile,
+			  each once */
 	char *text; /* all strings of a decoded profile */
 	size_t text_len, text_max;
 	uint32_t full_name, full_node; /* ids of "[profile full]"; 0 = not made yet */
@@ -102,11 +103,12 @@ static inline bool profile_wants(const struct profile_filter *f, unsigned event)
 /* merge.c: maps the entries of one profile to those of another. */
 #define PROFILE_NOT_MAPPED UINT32_MAX
 struct profile_map { /* ids in the other profile; PROFILE_NOT_MAPPED = none yet */
-	uint32_t *threads, *strings, *frames, *nodes, *spans;
+	uint32_t *threads, *strings, *frames, *nodes, *spans, *processes;
 };
 int profile_map_init(struct profile_map *m, const struct profile *src);
 void profile_map_deinit(struct profile_map *m);
-uint32_t profile_map_thread(struct profile *dst, const struct profile *src, uint32_t id);
+uint32_t profile_map_thread(struct profile *dst, const struct profile *src, uint32_t id,
+			    const struct profile_map *m);
 /* @parent: the id in @dst of the node's parent */
 uint32_t profile_map_node(struct profile *dst, const struct profile *src, uint32_t id,
 			  uint32_t parent, const struct profile_map *m);
@@ -114,7 +116,8 @@ uint32_t profile_map_node(struct profile *dst, const struct profile *src, uint32
 uint32_t profile_map_span(struct profile *dst, const struct profile *src, uint32_t span,
 			  const struct profile_map *m);
 /* Merges the span of time of @src, and the counters and CPU time of @process. */
-void profile_map_head(struct profile *dst, const struct profile *src, uint32_t process);
+void profile_map_head(struct profile *dst, const struct profile *src, uint32_t process,
+		      const struct profile_map *m);
 
 /* The number of @tenant's account, for profile_index.payer. */
 uint32_t profile_account(struct profile *p, uint64_t tenant);

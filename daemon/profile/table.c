@@ -357,13 +357,15 @@ uint32_t profile_string(struct profile *p, const char *s)
 {
 	struct profile_set *set = &p->index->strings;
 	size_t len = s ? string_length(s) : 0;
-	uint32_t hash;
+	uint32_t hash = 0;
 	char *copy;
 
 	if (!len)
 		return 0;
-	hash = hash_bytes(p, s, len);
-	INDEX(p, strings, hash_of_string);
+	if (!p->index->distinct)
+		INDEX(p, strings, hash_of_string);
+	if (set->size)
+		hash = hash_bytes(p, s, len);
 	RETURN_IF_FOUND(set, hash, i, strncmp(p->strings[i], s, len) == 0 && !p->strings[i][len]);
 	if (!RESERVE(p, strings, PROFILE_STRINGS_MAX, hash_of_string) ||
 	    !profile_table_pay(p, sizeof(*p->strings) + (len + BLOCK_BYTES) / 2))

@@ -292,6 +292,10 @@ bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret
 		ret->signature = dictionary_string(s, m->sig_id);
 		ret->file = dictionary_string(s, m->file_id);
 		ret->method_id = n->ref;
+		ret->class_id = m->class_id;
+		ret->name_id = m->name_id;
+		ret->signature_id = m->sig_id;
+		ret->file_id = m->file_id;
 	} else if (n->kind == WIRE_KIND_NATIVE) {
 		ret->module = dictionary_string(s, s->dictionary.mappings[n->ref].path_id);
 		ret->line = -1;
@@ -300,6 +304,19 @@ bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret
 		ret->method = dictionary_string(s, n->ref);
 	}
 	return true;
+}
+
+bool stream_node_method(const struct stream *s, uint32_t node, struct stream_frame *ret)
+{
+	const struct stream_node_entry *n;
+
+	if (!dictionary_has_node(s, node))
+		return false;
+	n = &s->dictionary.nodes[node];
+	ret->kind = n->kind;
+	ret->line = n->line;
+	ret->method_id = n->ref;
+	return n->depth <= STREAM_DEPTH_MAX && wire_kind_is_method(n->kind);
 }
 
 uint8_t stream_node_mark(const struct stream *s, uint32_t node)

@@ -32,6 +32,7 @@ struct stream_frame {
 	/* method kinds: equal numbers mean the same class, method, signature and file, until a
 	 * RESET; 0 = none */
 	uint32_t method_id;
+	uint32_t class_id, name_id, signature_id, file_id; /* likewise, of these texts */
 };
 
 /* What a tracer had under way in the thread. Visible ASCII; valid during the call. */
@@ -178,6 +179,9 @@ bool stream_parent(const struct stream *s, uint32_t node, uint32_t *ret_parent);
 /* Likewise, together with the node's own frame. */
 bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,
 		 uint32_t *ret_parent);
+/* Without names, which take most of the time: *ret has the kind, line and method_id of @node, if
+ * that is a frame of a method. false = it is another frame, or not defined. */
+bool stream_node_method(const struct stream *s, uint32_t node, struct stream_frame *ret);
 /* One byte for each node, for the owner's use: it caches what it found out about the stack. 0 at
  * first, after a RESET and for an undefined node. */
 uint8_t stream_node_mark(const struct stream *s, uint32_t node);
