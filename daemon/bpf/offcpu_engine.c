@@ -21,6 +21,7 @@
 #define WALK_NS		  10000 /* estimated cost of a signal in the agent */
 
 #define MIN_NS_MAX  (NS_PER_S) /* a minimum is not doubled beyond this */
+#define BURST_PART  8 /* up to an eighth of a second's signals over the budget are a burst */
 #define QUIET_TICKS 5 /* after so many ticks with few signals the minimum is halved */
 
 /* estimated cost of calling a program that finds nothing to do */
@@ -283,17 +284,19 @@ unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_
 /* ---- budgets --------------------------------------------------------------------------------- */
 
 /* Adapts the target's minimum: if it has more times off the CPU than signals, the shortest ones get
- * none. */
+ * none. A few over the budget are a burst within a window, for which the minimum stays: those keep
+ * their records, and a longer minimum would cost all times below it their events. */
 static void offcpu_adapt(struct offcpu_entry *entry, struct offcpu_target *m,
 			 uint64_t signals_per_s)
 {
 	uint64_t over = m->over_budget - entry->over_before;
 	uint64_t wanted = m->signalled - entry->signals_before + over;
+	bool too_many = over > wanted / BURST_PART;
 
 	entry->over_before = m->over_budget;
 	entry->signals_before = m->signalled;
-	entry->quiet = wanted < signals_per_s / 4 ? entry->quiet + 1 : 0;
-	if (over && m->min_ns < MIN_NS_MAX) {
+	entry->quiet = !too_many && wanted < signals_per_s / 2 ? entry->quiet + 1 : 0;
+	if (too_many && m->min_ns < MIN_NS_MAX) {
 		m->min_ns *= 2;
 	} else if (entry->quiet >= QUIET_TICKS && m->min_ns > entry->wanted_min_ns) {
 		entry->quiet = 0;

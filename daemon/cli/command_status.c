@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
+#include "daemon/cli/lock_text.h"
 #include "daemon/ground/mem.h"
 
 struct arguments {
@@ -354,12 +355,14 @@ static void print_engine(FILE *to, const cJSON *engine, size_t width)
 					     interval_ns / 1e6);
 }
 
-/* Prints "time off the CPU: intervals of 1 ms and more, 0.04 % of the CPUs for 1800 context
- * switches a second". */
+/* Prints "time off the CPU: intervals of 1ms and more, 0.04 % of the CPUs for 1800 context switches
+ * a second". */
 static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 {
 	const char *state = json_text_of(offcpu, "state");
+	char min[32];
 
+	duration_text(json_number_of(offcpu, "min_asked_ns"), min, sizeof(min));
 	if (strcmp(state, "refused") == 0)
 		command_status_print_wrapped(to, width, "time off the CPU is not measured: %s",
 					     json_text_of(offcpu, "why"));
@@ -371,9 +374,8 @@ static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 	else if (strcmp(state, "on") == 0)
 		command_status_print_wrapped(
 			to, width,
-			"time off the CPU: intervals of %.3g ms and more, %.2g %% of the CPUs for %.0f context switches a second",
-			json_number_of(offcpu, "min_ns") / 1e6,
-			json_number_of(offcpu, "cost_ppm") / 1e4,
+			"time off the CPU: intervals of %s and more, %.2g %% of the CPUs for %.0f context switches a second",
+			min, json_number_of(offcpu, "cost_ppm") / 1e4,
 			json_number_of(offcpu, "switches_per_s"));
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/ground/clock.h"
+#include "daemon/ground/value.h"
 #include "injector/result.h"
 
 #define ENDED_S		600 /* for this time an ended JVM is shown without all= */
@@ -109,8 +110,25 @@ static void status_put_gap_note(struct text_out *to, const struct host_gap *g)
 	status_put_note(to, "restart", what);
 }
 
+static void status_put_offcpu_note(struct text_out *to, struct host *h, const struct target *t)
+{
+	uint64_t min_ns, asked_ns = host_config(h)->offcpu_min_ns;
+	char what[200], min[32], asked[32];
+	struct offcpu_counts c;
+
+	if (!host_offcpu_engine(h) ||
+	    !offcpu_engine_target(host_offcpu_engine(h), t->jvm.pid, &c, &min_ns) ||
+	    min_ns <= asked_ns)
+		return;
+	snprintf(
+		what, sizeof(what),
+		"only times off the CPU of %s and more are events now, because those of %s and more are too many; all are in the sums of `kindling threads`",
+		value_duration_text(min_ns, min), value_duration_text(asked_ns, asked));
+	status_put_note(to, "offcpu", what);
+}
+
 /* What the user should know, the owner's limits included: [{"step":"monitors","what":"..."}] */
-static void status_put_notes(struct text_out *to, const struct target *t)
+static void status_put_notes(struct text_out *to, struct host *h, const struct target *t)
 {
 	char text[HELD_BACK_SIZE];
 
@@ -123,6 +141,7 @@ static void status_put_notes(struct text_out *to, const struct target *t)
 	if (target_held_back(t, text, sizeof(text)))
 		status_put_note(to, "held back", text);
 	status_put_gap_note(to, host_gap_of(t));
+	status_put_offcpu_note(to, h, t);
 	json_end_list(to);
 }
 
@@ -215,7 +234,8 @@ static void status_put_identity(struct text_out *to, const struct target *t)
 }
 
 /* How it is profiled, or why it is not. */
-static void status_put_state(struct text_out *to, const struct target *t, unsigned collected)
+static void status_put_state(struct text_out *to, struct host *h, const struct target *t,
+			     unsigned collected)
 {
 	json_add_string(to, "state", target_state_names[t->state]);
 	json_add_string_or_null(to, "reason", t->fault.code ? t->fault.what : NULL);
@@ -226,7 +246,7 @@ static void status_put_state(struct text_out *to, const struct target *t, unsign
 	json_add_string_or_null(to, "engine_note", target_engine_note(t));
 	json_add_string_or_null(to, "walker", t->walker);
 	json_add_string_or_null(to, "note", t->note);
-	status_put_notes(to, t);
+	status_put_notes(to, h, t);
 	status_put_profilers(to, t);
 	json_add_u64(to, "interval_ns", target_interval_ns(t));
 	/* the interval in use may be longer: because of the kernel's tick, the host engine's
@@ -245,7 +265,7 @@ static void status_put_state(struct text_out *to, const struct target *t, unsign
 		json_add_null(to, "ended_s");
 }
 
-static void status_put_target(struct text_out *to, const struct target *t)
+static void status_put_target(struct text_out *to, struct host *h, const struct target *t)
 {
 	unsigned collected = target_events(t);
 	struct stream_counts c;
@@ -253,7 +273,7 @@ static void status_put_target(struct text_out *to, const struct target *t)
 	target_counts(t, &c);
 	json_begin_object(to, NULL);
 	status_put_identity(to, t);
-	status_put_state(to, t, collected);
+	status_put_state(to, h, t, collected);
 	json_add_u64(to, "uid", t->jvm.uid);
 	status_put_samples(to, &c, host_cpu_ns(t));
 	status_put_other_events(to, &c, collected);
@@ -320,7 +340,8 @@ static void status_put_host_engine(struct text_out *to, struct host *h)
 	json_end_object(to);
 }
 
-static void status_put_offcpu_counts(struct text_out *to, const struct offcpu_engine *e)
+static void status_put_offcpu_counts(struct text_out *to, struct host *h,
+				     const struct offcpu_engine *e)
 {
 	struct offcpu_counts c;
 	struct offcpu_state s;
@@ -332,6 +353,7 @@ static void status_put_offcpu_counts(struct text_out *to, const struct offcpu_en
 	json_add_bool(to, "wakers", s.wakers);
 	json_add_u64(to, "targets", s.targets);
 	json_add_u64(to, "min_ns", s.min_ns);
+	json_add_u64(to, "min_asked_ns", host_config(h)->offcpu_min_ns);
 	json_add_u64(to, "signals_per_s", s.signals_per_s);
 	json_add_u64(to, "switches_per_s", s.switches_per_s);
 	json_add_u64(to, "cost_ppm", s.cost_ppm);
@@ -356,7 +378,7 @@ static void status_put_offcpu(struct text_out *to, struct host *h)
 
 	json_begin_object(to, "offcpu");
 	if (e) {
-		status_put_offcpu_counts(to, e);
+		status_put_offcpu_counts(to, h, e);
 	} else {
 		json_add_string(to, "state", "refused");
 		json_add_string_or_null(to, "why", host_offcpu_why(h));
@@ -405,7 +427,8 @@ static int status_latest_first(const void *a, const void *b)
 	return x->gone_mono_ns < y->gone_mono_ns ? 1 : x->gone_mono_ns > y->gone_mono_ns ? -1 : 0;
 }
 
-static void status_put_ended(struct text_out *to, struct targets *targets, const struct view *v)
+static void status_put_ended(struct text_out *to, struct host *h, struct targets *targets,
+			     const struct view *v)
 {
 	CLEANUP(freep) const struct target **ended = NULL;
 	struct target *t = NULL;
@@ -423,22 +446,23 @@ static void status_put_ended(struct text_out *to, struct targets *targets, const
 			ended[n++] = t;
 	qsort(ended, n, sizeof(*ended), status_latest_first);
 	for (size_t i = 0; i < n; i++)
-		status_put_target(to, ended[i]);
+		status_put_target(to, h, ended[i]);
 }
 
 /* Profiled JVMs first, then other running ones, then ended ones, the latest first. */
-static void status_put_targets(struct text_out *to, struct targets *targets, const struct view *v)
+static void status_put_targets(struct text_out *to, struct host *h, struct targets *targets,
+			       const struct view *v)
 {
 	struct target *t = NULL;
 
 	json_begin_list(to, "targets");
 	while ((t = targets_next_known(targets, t)))
 		if (t->state == TARGET_STREAMING && status_is_in(v, t))
-			status_put_target(to, t);
+			status_put_target(to, h, t);
 	while ((t = targets_next_known(targets, t)))
 		if (t->state != TARGET_STREAMING && t->state != TARGET_GONE && status_is_in(v, t))
-			status_put_target(to, t);
-	status_put_ended(to, targets, v);
+			status_put_target(to, h, t);
+	status_put_ended(to, h, targets, v);
 	json_end_list(to);
 }
 
@@ -529,7 +553,7 @@ static void status_put(struct text_out *to, struct host *h, const struct view *v
 	if (host_store(h))
 		status_put_store(to, host_store(h));
 	sinks_json(to, "sinks", h);
-	status_put_targets(to, host_targets(h), view);
+	status_put_targets(to, h, host_targets(h), view);
 	json_end_object(to);
 }
 
