@@ -122,6 +122,29 @@ void host_ledgers_event(const struct host_entry *e, const struct offcpu_event *e
 	time_ledger_reason(e->ledger, &r);
 }
 
+void host_ledgers_wait(const struct host_entry *e, const struct stream_lock *w)
+{
+	static const uint8_t reason_of[WIRE_WAIT_COUNT] = {
+		[WIRE_WAIT_ENTER] = OFFCPU_REASON_LOCK,
+		[WIRE_WAIT_WAIT] = OFFCPU_REASON_WAIT,
+		[WIRE_WAIT_PARK] = OFFCPU_REASON_PARK,
+	};
+	struct time_reason r = {
+		.tid = w->tid,
+		.begin_ns = w->begin_ns,
+		.end_ns = w->begin_ns + w->duration_ns,
+		.from = reasons[OFFCPU_FUTEX],
+		.is_wait = true,
+	};
+
+	if (!e->ledger || w->tid >= WIRE_VIRTUAL_TID || w->wait >= WIRE_WAIT_COUNT ||
+	    w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED) ||
+	    w->duration_ns > UINT64_MAX - w->begin_ns)
+		return;
+	r.reason = reason_of[w->wait];
+	time_ledger_reason(e->ledger, &r);
+}
+
 const struct time_ledger *host_time_ledger(struct host *h, const struct target *t,
 					   const char **ret_why)
 {

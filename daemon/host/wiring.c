@@ -4,6 +4,7 @@
  * memory is left out here and shows in the counters of its room.
  */
 #include "daemon/host/host_priv.h"
+#include "daemon/host/ledgers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -325,8 +326,10 @@ static void wiring_on_lock(void *target, const struct stream_lock *w)
 		host_add_lock(e->source, t, w, idle);
 	if (e && e->locks)
 		locks_add(e->locks, t->stream, w, idle, clock_mono_ns());
-	if (e)
+	if (e) {
+		host_ledgers_wait(e, w);
 		host_moment_lock(e, t, w, idle);
+	}
 	if (w->flags & WIRE_LOCK_CLOSED)
 		return;
 	for (struct host_listener *l = h->listeners, *next; l; l = next) {

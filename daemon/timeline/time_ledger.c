@@ -13,6 +13,8 @@
 #define COARSE_NS 60000000000ull
 /* A slice has explanations for so many of the kernel's reasons; further ones stay unexplained. */
 #define SOURCES 3u
+/* Kinds of waits of a slice that the application's locks tell of. */
+#define WAITED 3u
 
 struct slice {
 	uint64_t number; /* slice's number in its ring; 0 = empty */
@@ -22,7 +24,11 @@ struct slice {
 		uint8_t from;
 		uint32_t us[REASONS];
 	} explained[SOURCES];
-	uint8_t n_explained;
+	struct waited {
+		uint8_t from, reason;
+		uint32_t us;
+	} waited[WAITED];
+	uint8_t n_explained, n_waited;
 };
 
 struct ledger_thread {
@@ -304,6 +310,20 @@ static void slice_explain(struct slice *s, const struct time_reason *r, uint64_t
 	s->explained[i].us[r->reason] += (uint32_t)us;
 }
 
+static void slice_explain_waited(struct slice *s, const struct time_reason *r, uint64_t us)
+{
+	uint32_t i = 0;
+
+	while (i < s->n_waited &&
+	       (s->waited[i].from != r->from || s->waited[i].reason != r->reason))
+		i++;
+	if (i == WAITED)
+		return;
+	if (i == s->n_waited)
+		s->waited[s->n_waited++] = (struct waited){ r->from, r->reason, 0 };
+	s->waited[i].us += (uint32_t)us;
+}
+
 static void explain_ring(struct slice *ring, uint32_t n, uint64_t slice_ns,
 			 const struct time_reason *r)
 {
@@ -320,7 +340,9 @@ static void explain_ring(struct slice *ring, uint32_t n, uint64_t slice_ns,
 		/* the totals for this slice may arrive after the reason */
 		if (s->number <= number)
 			s = ledger_slice_at(ring, n, slice_ns, begin_ns);
-		if (s && s->number == number)
+		if (s && s->number == number && r->is_wait)
+			slice_explain_waited(s, r, us_between(begin_ns, until_ns));
+		else if (s && s->number == number)
 			slice_explain(s, r, us_between(begin_ns, until_ns));
 		begin_ns = until_ns;
 	}
@@ -360,7 +382,8 @@ void time_row_close(struct time_row *r)
 /* The sum of several slices, ns. */
 struct ledger_sum {
 	struct time_row row;
-	uint64_t explained[SOURCES + 1][REASONS]; /* [SOURCES] takes what is not used */
+	/* [SOURCES] takes what is not used */
+	uint64_t explained[SOURCES + 1][REASONS], waited[SOURCES + 1][REASONS];
 	uint8_t from[SOURCES];
 	uint32_t n_from;
 };
@@ -389,11 +412,19 @@ static void ledger_add_slice(struct ledger_sum *sum, const struct slice *s)
 		for (uint32_t i = 0; i < REASONS; i++)
 			sum->explained[source][i] += s->explained[k].us[i] * US;
 	}
+	for (uint32_t k = 0; k < s->n_waited; k++)
+		sum->waited[source_of(sum, s->waited[k].from)][s->waited[k].reason] +=
+			s->waited[k].us * US;
 }
 
-/* Moves time from the kernel's reasons to those that explain it, at most as much as there is. */
+/* Moves time from the kernel's reasons to those that explain it, at most as much as there is. A
+ * wait may be among the times off the CPU and among the waits: the larger sum counts. */
 static void ledger_apply(struct ledger_sum *sum)
 {
+	for (uint32_t k = 0; k < sum->n_from; k++)
+		for (uint32_t i = 0; i < REASONS; i++)
+			if (sum->waited[k][i] > sum->explained[k][i])
+				sum->explained[k][i] = sum->waited[k][i];
 	for (uint32_t k = 0; k < sum->n_from; k++) {
 		uint64_t has = sum->row.off_ns[sum->from[k]], wants = 0, taken = 0;
 
@@ -416,6 +447,18 @@ struct ledger_span {
 	bool coarse;
 };
 
+/* No time off the CPU and no wait tells yet of one that goes on. */
+static void ledger_add_open(struct ledger_sum *sum, const struct time_reason *open, uint64_t ns)
+{
+	uint32_t source;
+
+	if (open->from >= REASONS || open->reason >= REASONS || open->from == open->reason)
+		return;
+	source = source_of(sum, open->from);
+	sum->explained[source][open->reason] += ns;
+	sum->waited[source][open->reason] += ns;
+}
+
 static void ledger_row(const struct ledger_thread *t, const struct ledger_span *span,
 		       const struct time_reason *open, uint32_t n_open, struct time_row *ret)
 {
@@ -431,10 +474,8 @@ static void ledger_row(const struct ledger_thread *t, const struct ledger_span *
 		uint64_t begin =
 			open[i].begin_ns > span->begin_ns ? open[i].begin_ns : span->begin_ns;
 
-		if (open[i].tid == t->tid && begin < t->last.to_ns && open[i].from < REASONS &&
-		    open[i].reason < REASONS && open[i].from != open[i].reason)
-			sum.explained[source_of(&sum, open[i].from)][open[i].reason] +=
-				t->last.to_ns - begin;
+		if (open[i].tid == t->tid && begin < t->last.to_ns)
+			ledger_add_open(&sum, &open[i], t->last.to_ns - begin);
 	}
 	ledger_apply(&sum);
 	time_row_close(&sum.row);

@@ -111,6 +111,37 @@ static void a_reason_takes_the_place_of_what_it_explains(void **state)
 	assert_int_equal(r.off_ns[SOCKET], 0);
 }
 
+static void a_wait_counts_once_however_it_is_told_of(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
+	struct time_reason why = { .tid = 11,
+				   .begin_ns = t0 + 2 * S,
+				   .end_ns = t0 + 6 * S,
+				   .from = OTHER,
+				   .reason = PARK };
+	struct time_row r;
+
+	(void)state;
+	live(&t, 20, 0, 0, OTHER);
+	time_ledger_reason(ledger, &why); /* as an event off the CPU */
+	why.is_wait = true;
+	time_ledger_reason(ledger, &why); /* the same as a wait */
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.off_ns[PARK], 4 * S - 10000, 4 * S + 10000);
+	/* waits that have no event off the CPU */
+	why.begin_ns = t0 + 6 * S;
+	why.end_ns = t0 + 16 * S;
+	time_ledger_reason(ledger, &why);
+	why.reason = LOCK;
+	why.begin_ns = t0 + 17 * S;
+	why.end_ns = t0 + 19 * S;
+	time_ledger_reason(ledger, &why);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.off_ns[PARK], 14 * S - 10000, 14 * S + 10000);
+	assert_in_range(r.off_ns[LOCK], 2 * S - 10000, 2 * S + 10000);
+	assert_in_range(r.off_ns[OTHER], 4 * S - 20000, 4 * S + 20000);
+}
+
 static void a_wait_that_goes_on_explains_too(void **state)
 {
 	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
@@ -305,6 +336,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(totals_become_times_of_a_span, begin, end),
 		cmocka_unit_test_setup_teardown(a_reason_takes_the_place_of_what_it_explains, begin,
+						end),
+		cmocka_unit_test_setup_teardown(a_wait_counts_once_however_it_is_told_of, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_wait_that_goes_on_explains_too, begin, end),
 		cmocka_unit_test_setup_teardown(what_nobody_measured_is_not_seen, begin, end),
