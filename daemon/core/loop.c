@@ -165,31 +165,26 @@ struct loop_timer *loop_timer_free(struct loop_timer *t)
 	return NULL;
 }
 
-static uint64_t loop_first_due(const struct loop *l)
-{
-	uint64_t first = UINT64_MAX;
-
-	for (const struct loop_timer *t = l->timers; t; t = t->next)
-		if (t->due_mono_ns && t->due_mono_ns < first)
-			first = t->due_mono_ns;
-	return first;
-}
-
+/* Runs the timers that are due, and finds when the next one is. */
 static void loop_run_timers(struct loop *l)
 {
 	uint64_t now = clock_mono_ns();
 
 	if (now < l->first_mono_ns)
 		return;
+	l->first_mono_ns = UINT64_MAX; /* loop_timer_set() in a callback may lower it, too */
 	for (struct loop_timer *t = l->timers; t; t = l->next_timer) {
+		bool due = t->due_mono_ns && t->due_mono_ns <= now;
+
 		l->next_timer = t->next;
-		if (!t->due_mono_ns || t->due_mono_ns > now)
-			continue;
-		t->due_mono_ns = t->period_ns ? now + t->period_ns : 0;
-		t->fn(t->userdata);
+		if (due)
+			t->due_mono_ns = t->period_ns ? now + t->period_ns : 0;
+		if (t->due_mono_ns && t->due_mono_ns < l->first_mono_ns)
+			l->first_mono_ns = t->due_mono_ns;
+		if (due)
+			t->fn(t->userdata);
 	}
 	l->next_timer = NULL;
-	l->first_mono_ns = loop_first_due(l);
 }
 
 static void loop_on_signal(void *userdata, uint32_t events)

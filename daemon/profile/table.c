@@ -485,17 +485,26 @@ uint32_t profile_intern_thread(struct profile *p, const struct profile_thread *t
 	return p->n_threads++;
 }
 
+static bool is_node(const struct profile_node *n, uint32_t parent, uint32_t frame)
+{
+	return n->parent == parent && n->frame == frame;
+}
+
 uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame)
 {
 	struct profile_set *set = &p->index->nodes;
-	uint32_t hash = hash_pair(p, parent, frame);
+	uint32_t hash;
 
+	/* a stack's nodes were most often added one after the other */
+	if (!p->index->as_is && parent + 1 < p->n_nodes &&
+	    is_node(&p->nodes[parent + 1], parent, frame))
+		return parent + 1;
 	if (!p->index->distinct)
 		INDEX(p, nodes, hash_of_node);
+	hash = hash_pair(p, parent, frame);
 	/* the newest node has no child: most nodes of a new stack need no lookup */
 	if (parent + 1 != p->n_nodes)
-		RETURN_IF_FOUND(set, hash, i,
-				i && p->nodes[i].parent == parent && p->nodes[i].frame == frame);
+		RETURN_IF_FOUND(set, hash, i, i && is_node(&p->nodes[i], parent, frame));
 	if (!RESERVE(p, nodes, PROFILE_NODES_MAX, hash_of_node) ||
 	    !profile_table_pay(p, sizeof(*p->nodes)))
 		return UINT32_MAX;

@@ -99,6 +99,7 @@ static int source_add(void *userdata, const struct profile *window)
 {
 	struct source_sum *sum = userdata;
 
+	profile_expect(sum->profile, window);
 	return profile_merge(sum->profile, window, &sum->filter);
 }
 
