@@ -223,41 +223,57 @@ static bool has_ids(const struct profile *p)
 	return has;
 }
 
-static int profile_encode_rows(const struct profile *p, const struct used *u, uint8_t **ret,
-			       size_t *ret_len)
+/* Writes to @o, which may bring memory. 0; or -ENOMEM, and @o has none. */
+static int profile_encode_rows(const struct profile *p, const struct used *u, struct out *o)
 {
-	struct out o = { .ids = has_ids(p) };
-
-	put_bytes(&o, MAGIC, 4);
-	profile_encode_put(&o, o.ids ? VERSION_IDS : VERSION);
-	profile_encode_put(&o, p->begin_real_ns);
-	profile_encode_put(&o, p->end_real_ns);
-	profile_encode_put(&o,
-			   WIRE_EVENT_COUNT); /* the length of the arrays by event that follow */
+	o->ids = has_ids(p);
+	put_bytes(o, MAGIC, 4);
+	profile_encode_put(o, o->ids ? VERSION_IDS : VERSION);
+	profile_encode_put(o, p->begin_real_ns);
+	profile_encode_put(o, p->end_real_ns);
+	profile_encode_put(o, WIRE_EVENT_COUNT); /* the length of the arrays by event that follow */
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
-		profile_encode_put(&o, p->interval[e]);
-	profile_encode_put(&o, (uint64_t)p->no_budget | (uint64_t)p->cpu_unknown << 1);
-	profile_encode_put(&o, p->overflow);
-	profile_encode_put_accounts(&o, &p->accounts);
-	put_tables(&o, p, u);
-	if (o.failed) {
-		free(o.p);
+		profile_encode_put(o, p->interval[e]);
+	profile_encode_put(o, (uint64_t)p->no_budget | (uint64_t)p->cpu_unknown << 1);
+	profile_encode_put(o, p->overflow);
+	profile_encode_put_accounts(o, &p->accounts);
+	put_tables(o, p, u);
+	if (o->failed) {
+		free(o->p);
+		*o = (struct out){ 0 };
 		return -ENOMEM;
 	}
-	*ret = o.p;
-	*ret_len = o.len;
 	return 0;
+}
+
+static struct used profile_encode_all(const struct profile *p)
+{
+	return (struct used){ .n_strings = p->n_strings,
+			      .n_frames = p->n_frames,
+			      .n_threads = p->n_threads,
+			      .n_nodes = p->n_nodes,
+			      .n_spans = p->n_spans };
 }
 
 int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
 {
-	const struct used all = { .n_strings = p->n_strings,
-				  .n_frames = p->n_frames,
-				  .n_threads = p->n_threads,
-				  .n_nodes = p->n_nodes,
-				  .n_spans = p->n_spans };
+	const struct used all = profile_encode_all(p);
+	struct out o = { 0 };
+	int r = profile_encode_rows(p, &all, &o);
 
-	return profile_encode_rows(p, &all, ret, ret_len);
+	*ret = o.p;
+	*ret_len = o.len;
+	return r;
+}
+
+int profile_encode_again(const struct profile *p, struct profile_bytes *to)
+{
+	const struct used all = profile_encode_all(p);
+	struct out o = { .p = to->p, .cap = to->cap };
+	int r = profile_encode_rows(p, &all, &o);
+
+	*to = (struct profile_bytes){ o.p, o.len, o.cap };
+	return r;
 }
 
 /* ---- entries that rows and processes need
@@ -340,6 +356,8 @@ int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len)
 			  .threads = no_ids(p->n_threads),
 			  .nodes = no_ids(p->n_nodes),
 			  .spans = no_ids(p->n_spans) };
+	struct out o = { 0 };
+	int r;
 
 	if (!u.strings || !u.frames || !u.threads || !u.nodes || !u.spans)
 		return -ENOMEM;
@@ -350,7 +368,10 @@ int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len)
 	u.n_threads = number_ids(u.threads, p->n_threads);
 	u.n_nodes = number_ids(u.nodes, p->n_nodes);
 	u.n_spans = number_ids(u.spans, p->n_spans);
-	return profile_encode_rows(p, &u, ret, ret_len);
+	r = profile_encode_rows(p, &u, &o);
+	*ret = o.p;
+	*ret_len = o.len;
+	return r;
 }
 
 /* ---- decoding ----------------------------------------------------------------------------- */

@@ -149,7 +149,7 @@ int profile_parts_get(struct profile_parts *s, uint32_t process, struct profile 
 	if (r < 0)
 		return r;
 	profile_payer(dst, src->processes[process].tenant);
-	dst->index->distinct = true;
+	dst->index->distinct = dst->index->borrows = true;
 	profile_map_head(dst, src, process, &s->map);
 	for (uint32_t i = s->first[process]; r == 0 && i < s->first[process + 1]; i++) {
 		struct profile_row row = src->rows[s->rows[i]];

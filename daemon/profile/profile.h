@@ -193,7 +193,8 @@ int profile_merge(struct profile *dst, const struct profile *src,
 		  const struct profile_filter *filter);
 /* Copies @src, no two entries of which are equal, to a new profile. */
 int profile_copy(const struct profile *src, struct profile **ret);
-/* Makes a profile of each process of @src, which must stay until they are freed. They equal
+/* Makes a profile of each process of @src, which must stay until they are freed: they have its
+ * strings, and nothing may be added to them. They equal
  * those of profile_merge() with a filter for each, at the cost of one merge. 0 or -ENOMEM. */
 struct profile_parts;
 int profile_parts_new(const struct profile *src, struct profile_parts **ret);
@@ -209,7 +210,15 @@ void profile_symbolize(struct profile *p, profile_lookup_fn *lookup, void *userd
 
 /* Encodes it, self-contained, into malloc'ed memory. 0 or -ENOMEM. */
 int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len);
-/* Likewise, without the names, frames, threads and stacks that no row and no process uses. */
+/* Likewise, into memory that is used again, and grown; its owner frees @to->p at the end. After an
+ * error there is none. */
+struct profile_bytes {
+	uint8_t *p;
+	size_t len, cap;
+};
+int profile_encode_again(const struct profile *p, struct profile_bytes *to);
+/* Like profile_encode(), without the names, frames, threads and stacks that no row and no process
+ * uses. */
 int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len);
 /* Decodes bytes, trusting nothing (fuzzed). 0, -EBADMSG or -ENOMEM. Entries of @buf that are
  * equal stay separate. */

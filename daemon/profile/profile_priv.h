@@ -45,6 +45,7 @@ struct profile_index {
 	bool as_is; /* entries are appended without a lookup */
 	bool distinct; /* likewise strings, frames, nodes and rows: they come from one profile,
 			  each once */
+	bool borrows; /* strings are not copied: who gives them keeps them as long as the profile */
 	char *text; /* all strings of a decoded profile */
 	size_t text_len, text_max;
 	uint32_t full_name, full_node; /* ids of "[profile full]"; 0 = not made yet */

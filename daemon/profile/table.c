@@ -281,17 +281,22 @@ int profile_tables_init(struct profile *p)
 	return 0;
 }
 
-static bool is_decoded_text(const struct profile *p, const char *s)
+/* Is string @i a block of its own? Those of a decoded profile are in one, and string 0, "", is made
+ * with the tables. */
+static bool is_own_text(const struct profile *p, uint32_t i)
 {
 	const struct profile_index *x = p->index;
 
-	return x && x->text && (uintptr_t)s - (uintptr_t)x->text < x->text_max;
+	if (!x || i == 0)
+		return true;
+	return !x->borrows &&
+	       !(x->text && (uintptr_t)p->strings[i] - (uintptr_t)x->text < x->text_max);
 }
 
 void profile_tables_deinit(struct profile *p)
 {
 	for (uint32_t i = 0; i < p->n_strings; i++)
-		if (!is_decoded_text(p, p->strings[i]))
+		if (is_own_text(p, i))
 			free((void *)(uintptr_t)p->strings[i]);
 	free((void *)(uintptr_t)p->strings);
 	free((void *)(uintptr_t)p->frames);
@@ -370,7 +375,7 @@ uint32_t profile_string(struct profile *p, const char *s)
 	if (!RESERVE(p, strings, PROFILE_STRINGS_MAX, hash_of_string) ||
 	    !profile_table_pay(p, sizeof(*p->strings) + (len + BLOCK_BYTES) / 2))
 		return 0;
-	copy = strndup(s, len);
+	copy = p->index->borrows ? (char *)(uintptr_t)s : strndup(s, len);
 	if (!copy)
 		return 0;
 	p->index->bytes += len + BLOCK_BYTES;

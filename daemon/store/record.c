@@ -115,6 +115,7 @@ bool record_is_foreign(int fd)
 struct records {
 	uint8_t *p;
 	size_t len;
+	struct profile_bytes raw; /* of the record at hand */
 	ZSTD_CCtx *zstd; /* used for all records, because it takes a mebibyte */
 };
 
@@ -163,16 +164,15 @@ static int record_add_record(struct records *to, const struct profile *part, uin
 		.samples = samples < UINT32_MAX ? (uint32_t)samples : UINT32_MAX,
 		.journal = journal,
 	};
-	CLEANUP(freep) uint8_t *raw = NULL;
-	size_t raw_len;
-	int r = profile_encode(part, &raw, &raw_len);
+	int r = profile_encode_again(part, &to->raw);
 
-	return r < 0 ? r : add_bytes(to, h, raw, raw_len, ZSTD_LEVEL);
+	return r < 0 ? r : add_bytes(to, h, to->raw.p, to->raw.len, ZSTD_LEVEL);
 }
 
 static int give_records(struct records *from, int r, uint8_t **ret, size_t *ret_len)
 {
 	ZSTD_freeCCtx(from->zstd);
+	free(from->raw.p);
 	if (r < 0) {
 		free(from->p);
 		return r;
