@@ -51,17 +51,29 @@ static void put_bytes(struct out *o, const void *data, size_t len)
 	o->len += len;
 }
 
-static void profile_encode_put(struct out *o, uint64_t v)
+static uint8_t *profile_encode_varint(uint8_t *p, uint64_t v)
 {
-	uint8_t *p;
-
-	if (!encode_has_room(o, VARINT_MAX))
-		return;
-	p = o->p + o->len;
 	for (; v >= 0x80; v >>= 7)
 		*p++ = (uint8_t)v | 0x80;
 	*p++ = (uint8_t)v;
-	o->len = (size_t)(p - o->p);
+	return p;
+}
+
+static void profile_encode_put(struct out *o, uint64_t v)
+{
+	if (encode_has_room(o, VARINT_MAX))
+		o->len = (size_t)(profile_encode_varint(o->p + o->len, v) - o->p);
+}
+
+/* Most of what a profile has are nodes. */
+static void profile_encode_put_pair(struct out *o, uint32_t a, uint32_t b)
+{
+	uint8_t *p;
+
+	if (!encode_has_room(o, 2 * VARINT_MAX))
+		return;
+	p = profile_encode_varint(o->p + o->len, a);
+	o->len = (size_t)(profile_encode_varint(p, b) - o->p);
 }
 
 static void profile_encode_put_losses(struct out *o, const struct profile_losses *l)
@@ -206,8 +218,8 @@ static void put_tables(struct out *o, const struct profile *p, const struct used
 	for (uint32_t i = 1; i < p->n_nodes; i++) {
 		if (!is_written(u->nodes, i))
 			continue;
-		profile_encode_put(o, profile_encode_id(u->nodes, p->nodes[i].parent));
-		profile_encode_put(o, profile_encode_id(u->frames, p->nodes[i].frame));
+		profile_encode_put_pair(o, profile_encode_id(u->nodes, p->nodes[i].parent),
+					profile_encode_id(u->frames, p->nodes[i].frame));
 	}
 	if (o->ids)
 		profile_encode_put_spans(o, p, u);
