@@ -45,7 +45,7 @@ class HeldBack(unittest.TestCase):
         with Daemon(settings(LITTLE)) as daemon, Jvm(MAJOR) as jvm:
             self.hold(daemon, jvm)
             before = accounts(daemon, jvm.pid)
-            time.sleep(2 * LEASE_S + 5)
+            time.sleep(LEASE_S + 5)
             wait_for("more of it", lambda: accounts(daemon, jvm.pid)[2]["quota"] > before[2]["quota"], 120)
             after, target = accounts(daemon, jvm.pid), daemon.target(jvm.pid)
             print("held back: %s, then %s; %s" % (before, after, held(target)))

@@ -37,8 +37,8 @@ def placed(pid):
     return [f for f in files if f not in others and (pids[f] or not others)]
 
 
-class OneJdk(unittest.TestCase):
-    """What depends on the JDK."""
+class Shares(unittest.TestCase):
+    """What is measured, on each JDK."""
 
     def test_shares_sums_and_accounts(self):
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
@@ -70,6 +70,10 @@ class OneJdk(unittest.TestCase):
                 100 * target["agent"]["cpu_share"], target["agent"]["bytes"], accounts["broken"], accounts["taken"]))
             self.assertEqual(jvm.end(), ("END\n", ""))
 
+
+class OneJdk(unittest.TestCase):
+    """What depends on the JDK."""
+
     def test_output_is_the_same_with_and_without(self):
         with Jvm(MAJOR, "Lines") as jvm:
             plain = jvm.process.communicate("go\n", timeout=120)
@@ -92,7 +96,8 @@ class OneJdk(unittest.TestCase):
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
             self.assertEqual(daemon.stop(), 0)
             self.assertFalse(os.path.exists(daemon.socket))
-            self.assertLessEqual(set(placed(jvm.pid)), set(there))
+            # a file of another daemon, which attaches at this moment, may go later than what tells whose it is
+            wait_for("its files to be gone", lambda: set(placed(jvm.pid)) <= set(there), 5)
             self.assertEqual(timers(jvm.pid), 0)
             wait_for("the agent's thread, which has said BYE, to be gone", lambda: "kindling" not in thread_names(jvm.pid))
             # the JVM itself keeps its attach listener: a thread and a socket; and the eventfd stays
