@@ -75,11 +75,15 @@ class OnSilent(Jvm):
         if first != "READY\n":
             raise AssertionError(self.process.communicate())
 
-    def silence(self):
+    def server(self):
         with open("/proc/%d/task/%d/children" % (self.pid, self.pid)) as f:
-            os.kill(int(f.read()), signal.SIGUSR1)
+            return int(f.read())
+
+    def silence(self):
+        os.kill(self.server(), signal.SIGUSR1)
 
     def __exit__(self, *unused):
+        os.kill(self.server(), signal.SIGKILL)  # else it outlives the JVM, and with it whoever waits for it
         super().__exit__()
         self.dir.cleanup()
 
