@@ -4,12 +4,15 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import Daemon, Jvm, classes, java_home, wait_for  # noqa: E402
+from kindling import Daemon, Jvm, classes, java_home_for_all, wait_for  # noqa: E402
 
 MAJOR = "17"
+# a user, and the uid of one of its rootless containers
+USER, DELEGATED, SUBUIDS = 4242, 100999, "%d:100000:65536\n"
 NAMELESS = re.compile(r"\[[^;]*\.so[^;]*\]|\[vdso\]|\[[^;]*\+0x[0-9a-f]+\]")
 
 
@@ -58,11 +61,18 @@ class NativeNames(unittest.TestCase):
         self.assertLess(nameless["[libjvm.so]"], 0.02 * total)
         self.assertEqual([s for s, _ in rows if "[libc.so.6]" in s.split(";")[:2]], [])
 
+    def tenants(self, daemon):
+        """Those who have tables of functions: a table's name begins with its tenant's."""
+        return {name.split("_")[0] for _, _, names in os.walk(daemon.dir + "/state") for name in names if name.startswith("uid-")}
+
     def test_files_at_one_path_that_differ(self):
-        """Two images with other JDKs at the same path: each JVM's frames have the names of its own libjvm."""
-        home, other = java_home(MAJOR), java_home("25" if MAJOR != "25" else "17")
+        """Two images with other JDKs at the same path: each JVM's frames have the names of its own libjvm. Of both uids one is
+        delegated to the other, so all tables are one tenant's."""
+        home, other = java_home_for_all(MAJOR), java_home_for_all("25" if MAJOR != "25" else "17")
         options = ("-Xmx128m", "-XX:+UseParallelGC")
-        with Daemon() as daemon, Jvm(MAJOR, "NativeNames", options=options) as one, Overlaid(home, other, options) as two:
+        with Delegating(USER) as subuids, Daemon(wrap=subuids.namespace) as daemon, \
+                Jvm(MAJOR, "NativeNames", options=options, uid=USER) as one, Overlaid(home, other, options, DELEGATED) as two:
+            self.assertEqual([os.stat("/proc/%d" % jvm.pid).st_uid for jvm in (one, two)], [USER, DELEGATED])
             shares = {}
             for jvm in (one, two):
                 wait_names(daemon, jvm)
@@ -71,15 +81,36 @@ class NativeNames(unittest.TestCase):
                 daemon.cli("record", str(jvm.pid), "-d", "4s", "-i", "1ms", "-o", out)
                 with open(out) as f:
                     shares[jvm.pid] = nameless_share(stacks(f.read()))
-        print("JDK %s: without libjvm's names %s" % (MAJOR, shares))
+            tenants = self.tenants(daemon)
+        print("JDK %s: without libjvm's names %s; tables of %s" % (MAJOR, shares, sorted(tenants)))
         self.assertLess(max(shares.values()), 0.02)
+        self.assertEqual(tenants, {"uid-%d" % USER})
+
+
+class Delegating:
+    """A mount namespace in which /etc/subuid delegates uids to @user."""
+
+    def __init__(self, user):
+        self.etc = tempfile.TemporaryDirectory(prefix="kindling-etc-")
+        os.chmod(self.etc.name, 0o755)
+        with open(self.etc.name + "/subuid", "w") as f:
+            f.write(SUBUIDS % user)
+        mount = "mount -t overlay -o lowerdir=%s:/etc overlay /etc && exec \"$@\"" % self.etc.name
+        self.namespace = ["unshare", "--mount", "sh", "-c", mount, "sh"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.etc.cleanup()
 
 
 class Overlaid(Jvm):
-    """A JVM for which another JDK lies at the path of this one."""
+    """A JVM of @uid for which another JDK lies at the path of this one."""
 
-    def __init__(self, home, other, options):
-        command = "mount --bind %s %s && exec %s/bin/java %s -cp %s NativeNames" % (other, home, home, " ".join(options), classes())
+    def __init__(self, home, other, options, uid):
+        command = "mount --bind %s %s && exec setpriv --reuid %d --regid %d --clear-groups %s/bin/java %s -cp %s NativeNames" % (
+            other, home, uid, uid, home, " ".join(options), classes())
         self.process = subprocess.Popen(["unshare", "-m", "sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
         self.pid = self.process.pid
