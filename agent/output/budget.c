@@ -33,6 +33,12 @@ static struct {
 	bool noted, note_due;
 } interval;
 
+/* Totals at the last look, and the parts of them that are for times off the CPU. */
+static struct offcpu_cost {
+	uint64_t handler_ns, writer_ns, of_handler_ns, of_writer_ns;
+	uint64_t samples, waits, times; /* taken */
+} offcpu_cost;
+
 static uint64_t budget_clamp(uint64_t ns)
 {
 	if (ns < INTERVAL_NS_MIN)
@@ -50,14 +56,42 @@ static uint64_t budget_permille(const struct wire_start *start)
 	return start->max_cpu_permille ? start->max_cpu_permille : MAX_CPU_DEFAULT;
 }
 
+/* Adds to *@part_ns the part of what *@spent_ns grew by, to @now_ns, that is for @n of @all events.
+ */
+static void budget_add_offcpu(uint64_t *part_ns, uint64_t *spent_ns, uint64_t now_ns, uint64_t n,
+			      uint64_t all)
+{
+	if (all && now_ns > *spent_ns)
+		*part_ns += (uint64_t)((double)(now_ns - *spent_ns) * (double)n / (double)all);
+	*spent_ns = now_ns;
+}
+
+/* Divides the time of handlers and of the agent's thread by the numbers of events. */
+static void budget_account_offcpu(uint64_t handler_ns, uint64_t writer_ns)
+{
+	uint64_t samples = agent.counters.of[WIRE_EVENT_CPU].taken;
+	uint64_t waits = agent.counters.of[WIRE_EVENT_LOCK].taken;
+	uint64_t times = agent.counters.of[WIRE_EVENT_OFFCPU].taken;
+	uint64_t n = times - offcpu_cost.times, all = n + samples - offcpu_cost.samples;
+
+	budget_add_offcpu(&offcpu_cost.of_handler_ns, &offcpu_cost.handler_ns, handler_ns, n, all);
+	all += waits - offcpu_cost.waits;
+	budget_add_offcpu(&offcpu_cost.of_writer_ns, &offcpu_cost.writer_ns, writer_ns, n, all);
+	offcpu_cost.samples = samples;
+	offcpu_cost.waits = waits;
+	offcpu_cost.times = times;
+}
+
 struct clocks budget_clocks(void)
 {
 	const struct event_counters *waits = &agent.counters.of[WIRE_EVENT_LOCK];
+	uint64_t writer_ns = thread_cpu_ns(0) - agent.housekeeping_ns;
 
 	handler_cost_account();
+	budget_account_offcpu(agent.counters.handler_ns, writer_ns);
 	return (struct clocks){
-		.handler_ns = agent.counters.handler_ns,
-		.writer_ns = thread_cpu_ns(0) - agent.housekeeping_ns,
+		.handler_ns = agent.counters.handler_ns - offcpu_cost.of_handler_ns,
+		.writer_ns = writer_ns - offcpu_cost.of_writer_ns,
 		.fixed_ns = agent.housekeeping_ns,
 		.waits_ns = waits->cost_ns,
 		.process_ns = process_cpu_ns(),
@@ -117,8 +151,16 @@ static void budget_begin_again(const struct clocks *now)
 
 void budget_begin(const struct wire_start *start)
 {
-	struct clocks now = budget_clocks();
+	struct clocks now;
 
+	offcpu_cost = (struct offcpu_cost){
+		.handler_ns = agent.counters.handler_ns,
+		.samples = agent.counters.of[WIRE_EVENT_CPU].taken,
+		.waits = agent.counters.of[WIRE_EVENT_LOCK].taken,
+		.times = agent.counters.of[WIRE_EVENT_OFFCPU].taken,
+		.writer_ns = thread_cpu_ns(0) - agent.housekeeping_ns,
+	};
+	now = budget_clocks();
 	interval.begin_ns = now.at_ns;
 	interval.usual_sample_ns = 0;
 	budget_report_interval(start, 0);

@@ -7,8 +7,9 @@
 
 /* Totals since the agent was loaded, in ns. */
 struct clocks {
-	uint64_t handler_ns; /* CPU time of handlers, for samples */
-	uint64_t writer_ns; /* CPU time of the agent's thread, for samples and waits */
+	/* CPU time of handlers for CPU samples, and of the agent's thread for these and waits. What
+	 * both spend on times off the CPU, whose number the daemon limits, is in neither. */
+	uint64_t handler_ns, writer_ns;
 	/* CPU time of the agent's thread for work that neither the interval nor the threshold
 	 * changes */
 	uint64_t fixed_ns;

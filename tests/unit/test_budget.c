@@ -229,6 +229,26 @@ static void interval_below_the_tick_begins_there(void **state)
 			(uint64_t)tick.tv_nsec * 16 / 10);
 }
 
+/* A second of a process that uses a tenth of a CPU and leaves it often: 200 times off the CPU of
+ * 60 us each cost twelve times what max_cpu allows. Its 10 samples of 60 us fit, and stay. */
+static void times_off_the_cpu_are_not_what_samples_or_waits_cost(void **state)
+{
+	(void)state;
+	process_share_ms = 100;
+	events.lock_min_ns = 8 * NS_PER_MS; /* raised before */
+	for (int i = 0; i < 60; i++) {
+		agent.counters.of[WIRE_EVENT_OFFCPU].taken += 200;
+		agent.counters.of[WIRE_EVENT_LOCK].taken += 10;
+		agent.counters.handler_ns += 6 * NS_PER_MS;
+		thread_ns += 6 * NS_PER_MS;
+		second_of_samples(60, 0);
+		assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
+	}
+	assert_string_equal(interval_note, "");
+	assert_int_equal(events.lock_min_ns, NS_PER_MS);
+	process_share_ms = 1000;
+}
+
 static void waits_that_cost_too_much_are_only_counted_until_they_cost_less(void **state)
 {
 	(void)state;
@@ -319,6 +339,7 @@ int main(void)
 		cmocka_unit_test_setup(rare_samples_may_cost_more, begin),
 		cmocka_unit_test_setup(interval_comes_back_where_nothing_is_sampled, begin),
 		cmocka_unit_test_setup(little_work_keeps_its_interval, begin),
+		cmocka_unit_test_setup(times_off_the_cpu_are_not_what_samples_or_waits_cost, begin),
 		cmocka_unit_test_setup(interval_below_the_tick_begins_there, begin),
 		cmocka_unit_test_setup(
 			waits_that_cost_too_much_are_only_counted_until_they_cost_less, begin),
