@@ -122,6 +122,9 @@ struct uploads *uploads_free(struct uploads *u);
 /* offcpu.c: connects the engine of times off the CPU, the joins, and those who get the events. */
 int host_offcpu_open(struct host *h); /* after sampling and targets were opened; 0 or -errno */
 void host_offcpu_close(struct host *h);
+/* Takes the kernel's records: they are in the ring before an agent can write its own into the pipe.
+ * This is not done while a message is decoded, because its target would pay for those of all. */
+void host_offcpu_before_message(struct host *h);
 void host_offcpu_agent(struct target *t, const struct stream_offcpu *o);
 /* A wait that has ended, with the stream's numbers of threads. */
 void host_offcpu_lock(struct target *t, const struct stream_lock *w, bool idle);

@@ -156,15 +156,16 @@ static void offcpu_from_kernel(void *userdata, const struct offcpu_interval *i, 
 		offcpu_join_kernel(join, &k, ips, n, clock_mono_ns());
 }
 
-void host_offcpu_agent(struct target *t, const struct stream_offcpu *o)
+void host_offcpu_before_message(struct host *h)
 {
-	struct host *h = targets_userdata(t);
-	struct offcpu_join *join;
-
-	/* the kernel's record is in the ring before the agent can write its own into the pipe */
 	if (h->offcpu)
 		offcpu_engine_drain(h->offcpu);
-	join = offcpu_join_of(h, t);
+}
+
+void host_offcpu_agent(struct target *t, const struct stream_offcpu *o)
+{
+	struct offcpu_join *join = offcpu_join_of(targets_userdata(t), t);
+
 	if (join)
 		offcpu_join_agent(join, o, clock_mono_ns());
 }

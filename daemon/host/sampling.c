@@ -122,8 +122,10 @@ static struct host_engine_target host_sampling_parameters(const struct target *t
 
 /* Makes the off-CPU engine send signals to the agent of @t, if that collects the event and so
  * understands them. */
-static void host_sampling_follow_offcpu(struct host_sampling *s, const struct target *t)
+static void host_sampling_follow_offcpu(struct host_sampling *s, struct target *t)
 {
+	struct offcpu_counts counts;
+	uint64_t min_ns;
 	int r;
 
 	if (!s->offcpu)
@@ -133,6 +135,8 @@ static void host_sampling_follow_offcpu(struct host_sampling *s, const struct ta
 		return;
 	}
 	r = offcpu_engine_set(s->offcpu, t->jvm.pid, s->config->offcpu_min_ns);
+	if (offcpu_engine_target(s->offcpu, t->jvm.pid, &counts, &min_ns))
+		t->offcpu_signals = counts.signalled;
 	if (r < 0)
 		log_debug("offcpu.target", "pid=%d error=%s", t->jvm.pid, log_str(strerror(-r)));
 }

@@ -486,6 +486,11 @@ static void wiring_on_ledger(void *userdata, struct target *t)
 		count_waits(e->locks, t);
 }
 
+static void wiring_on_message(void *userdata)
+{
+	host_offcpu_before_message(userdata);
+}
+
 static void on_free(void *userdata, struct target *t)
 {
 	struct host_entry *e = t->userdata;
@@ -524,6 +529,7 @@ const struct targets_ops host_target_calls = {
 		.on_pause = wiring_on_pause,
 	},
 	.on_ledger = wiring_on_ledger,
+	.on_message = wiring_on_message,
 	.on_labels = on_labels,
 	.on_host_wanted = on_host_wanted,
 	.on_free = on_free,

@@ -10,7 +10,8 @@
 #define BASE_NS	    (5 * NS_PER_MS / 2)
 #define WALL_NS	    (50 * NS_PER_MS) /* WALL_NS while wall-clock samples are collected, */
 #define CPU_PART    50 /* 1/CPU_PART of the CPU time that its process uses, */
-#define RECORDED_NS 10000 /* and RECORDED_NS for each sample that a recording may bring. */
+#define RECORDED_NS 10000 /* RECORDED_NS for each sample that a recording may bring, */
+#define OFFCPU_NS   20000 /* and OFFCPU_NS for each signal that the kernel sent it. */
 #define RESERVE_NS  (5 * NS_PER_MS) /* a tenant's reserve earns this in a second */
 /* A target keeps at most what all targets together may spend in KEPT_S seconds, a reserve twice
  * that; with more than KEPT_TARGETS targets these share KEPT_TARGETS times as much. A target
@@ -227,6 +228,16 @@ static uint64_t decoding_used(struct target *t)
 	return ns;
 }
 
+/* The signals for times off the CPU, by the kernel's count, since the target last asked. */
+static uint64_t decoding_signals(struct target *t)
+{
+	struct target_decoding *d = &t->priv->decoding;
+	uint64_t n = t->offcpu_signals > d->signals ? t->offcpu_signals - d->signals : 0;
+
+	d->signals = t->offcpu_signals;
+	return n;
+}
+
 /* The additional budget for a recording, which an operator asked for and can stop. */
 static uint64_t decoding_recorded_ns(const struct target *t, uint64_t cpu_ns, uint64_t passed_ns)
 {
@@ -253,7 +264,8 @@ static void decoding_ask(struct target *t, uint64_t passed_ns)
 		return;
 	cpu_ns = decoding_used(t);
 	recorded = decoding_recorded_ns(t, cpu_ns, passed_ns);
-	d->asked_ns = decoding_during(BASE_NS, passed_ns) + cpu_ns / CPU_PART;
+	d->asked_ns = decoding_during(BASE_NS, passed_ns) + cpu_ns / CPU_PART +
+		      decoding_signals(t) * OFFCPU_NS;
 	d->cut = d->asked_ns > bound;
 	d->asked_ns = decoding_least(d->asked_ns, bound);
 	if (d->most_ns < KEPT_EARNED_S * (d->asked_ns + recorded))

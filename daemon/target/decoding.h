@@ -1,9 +1,9 @@
 /*
  * limits.decode_cpu: how much CPU time the daemon may spend on decoding what each target sends.
- * Each second a target earns some: a little, and a part of the CPU time that its own process uses
- * by the kernel's clock. It pays for each message. A target in debt is held back: its receiver may
- * pass on only so many bytes, its pipe fills up, and its agent drops and counts.
- * docs/decisions/0015.
+ * Each second a target earns some: a little, a part of the CPU time that its own process uses by
+ * the kernel's clock, and some for each signal that the kernel sent it. It pays for each message. A
+ * target in debt is held back: its receiver may pass on only so many bytes, its pipe fills up, and
+ * its agent drops and counts. docs/decisions/0015.
  */
 #pragma once
 
@@ -18,7 +18,8 @@ struct targets;
 struct target_decoding {
 	int64_t left_ns; /* earned and not spent; negative = in debt */
 	uint64_t total_ns; /* spent since the target was found */
-	uint64_t cpu_ns; /* CPU time of its process when it last asked */
+	/* CPU time of its process, and signals for times off the CPU, when it last asked */
+	uint64_t cpu_ns, signals;
 	uint64_t asked_ns, most_ns; /* asked for in this second; the most that it may keep */
 	uint64_t part_ns; /* earned in the last second in which it asked */
 	bool cut; /* it got less than it asked for, because of the bound for all */

@@ -384,11 +384,15 @@ static void session_read_message(struct target *t, size_t *ret_len)
 
 static void session_on_message(void *userdata, uint32_t events)
 {
-	uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct target *t = userdata;
+	const struct targets *table = t->priv->table;
+	uint64_t begin_ns;
 	size_t len;
 
 	(void)events;
+	if (table->ops.on_message)
+		table->ops.on_message(table->userdata);
+	begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	session_read_message(t, &len);
 	decoding_pay(t, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns, len);
 }

@@ -72,6 +72,9 @@ struct target {
 	uint64_t host_interval_ns; /* the host engine's, if START chose it; 0 = CPU timers */
 	uint64_t seen_mono_ns; /* when discovery found it */
 	uint64_t first_sample_mono_ns; /* 0 = none yet */
+	/* signals for times off the CPU that the kernel has sent it, as the room above counts them;
+	 * it may begin again at 0 */
+	uint64_t offcpu_signals;
 	uint64_t gone_mono_ns;
 	uint64_t retry_mono_ns; /* FAILED: the time of the next attempt; 0 = there is none */
 	int64_t real_minus_mono_ns; /* converts times of samples to wall-clock time */
@@ -100,6 +103,9 @@ struct targets_ops {
 	struct stream_ops stream;
 	/* these may be NULL */
 	void (*on_ledger)(void *userdata, struct target *t);
+	/* a target has sent something, which is about to be decoded; no target pays for this call
+	 */
+	void (*on_message)(void *userdata);
 	void (*on_labels)(void *userdata, struct target *t); /* t->labels has changed */
 	/* A START for @interval_ns is being made: may the agent leave its signals to the host
 	 * engine? Returns the interval that it can keep, 0 = no. NULL = there is no host engine. */

@@ -449,6 +449,25 @@ static void the_injector_of_a_process_that_ended_is_not_killed(void **state)
 	assert_false(marked("cleanup"));
 }
 
+/* The kernel counts them, so an agent cannot claim them. */
+static void signals_that_the_kernel_sent_earn_decoding(void **state)
+{
+	struct target *t;
+	char why[256];
+
+	(void)state;
+	config.decode_cpu_permille = 100;
+	t = add("flood");
+	UNTIL(target_held_back(t, why, sizeof(why)));
+	assert_true(t->priv->decoding.part_ns < 10 * NS_PER_MS);
+	t->offcpu_signals = 2500; /* 50 ms */
+	UNTIL(t->priv->decoding.part_ns > 15 * NS_PER_MS);
+	UNTIL(t->priv->decoding.part_ns < 10 * NS_PER_MS);
+	t->offcpu_signals = 10; /* the kernel counts anew */
+	UNTIL(t->priv->decoding.signals == 10);
+	assert_true(t->priv->decoding.part_ns < 10 * NS_PER_MS);
+}
+
 static void one_that_ended_is_remembered_without_what_it_held(void **state)
 {
 	struct target *t;
@@ -494,6 +513,7 @@ int main(int argc, char **argv)
 		LIFE_TEST(an_agent_that_complains_much_does_not_fill_the_log),
 		LIFE_TEST(what_the_process_cannot_have_used_is_not_believed),
 		LIFE_TEST(who_says_too_much_is_held_back),
+		LIFE_TEST(signals_that_the_kernel_sent_earn_decoding),
 		LIFE_TEST(an_agent_that_closes_its_pipe_is_missed),
 		LIFE_TEST(an_agent_that_says_nothing_is_given_up),
 		LIFE_TEST(a_new_interval_goes_to_the_running_session),
