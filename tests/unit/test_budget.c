@@ -230,7 +230,7 @@ static void interval_below_the_tick_begins_there(void **state)
 }
 
 /* A second of a process that uses a tenth of a CPU and leaves it often: 200 times off the CPU of
- * 60 us each cost twelve times what max_cpu allows. Its 10 samples of 60 us fit, and stay. */
+ * 30 us each cost six times what max_cpu allows. Its 10 samples of 30 us and its 10 waits fit. */
 static void times_off_the_cpu_are_not_what_samples_or_waits_cost(void **state)
 {
 	(void)state;
@@ -239,9 +239,9 @@ static void times_off_the_cpu_are_not_what_samples_or_waits_cost(void **state)
 	for (int i = 0; i < 60; i++) {
 		agent.counters.of[WIRE_EVENT_OFFCPU].taken += 200;
 		agent.counters.of[WIRE_EVENT_LOCK].taken += 10;
-		agent.counters.handler_ns += 6 * NS_PER_MS;
-		thread_ns += 6 * NS_PER_MS;
-		second_of_samples(60, 0);
+		agent.counters.handler_ns += 3 * NS_PER_MS;
+		thread_ns += 3 * NS_PER_MS;
+		second_of_samples(30, 0);
 		assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
 	}
 	assert_string_equal(interval_note, "");
