@@ -54,7 +54,8 @@ struct events_source {
 	const char *step; /* the step that its NOTE names */
 	enum wire_event event; /* the source is on while START asks for this event */
 	/* Starts, or applies the settings of another START. Sets *note to a sentence for the owner
-	 * that stays valid, or leaves it as "". < 0: the source is off. */
+	 * that stays valid, or leaves it as "". < 0: the source is off; -EAGAIN: the JVM is still
+	 * starting, and begin() is called again soon. */
 	int (*begin)(const struct wire_start *start, const char **note);
 	void (*end)(void);
 	/* Periodic work. Returns the time of the next call, CLOCK_MONOTONIC in ns; UINT64_MAX = no

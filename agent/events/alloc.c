@@ -78,11 +78,12 @@ static int alloc_listen(jvmtiEnv *jvmti, const char **note)
 
 static int alloc_open_env(const char **note)
 {
-	int r;
+	int r = jvmti_env_make(&alloc.jvmti, JVMTI_VERSION_11);
 
-	if (!jvmti_env_make(&alloc.jvmti, JVMTI_VERSION_11)) {
-		*note = "no allocation samples: the JVM refuses a JVMTI environment";
-		return -ENOTSUP;
+	if (r < 0) {
+		*note = r == -EAGAIN ? "no allocation samples yet: the JVM is still starting"
+				     : "no allocation samples: the JVM refuses a JVMTI environment";
+		return r;
 	}
 	r = alloc_listen(alloc.jvmti, note);
 	alloc.on = r == 0;

@@ -203,11 +203,16 @@ static bool monitors_enable(jvmtiEnv *ti)
 
 static int monitors_make(const char **note)
 {
+	int r;
+
 	hash = (hash_fn *)libjvm_symbol("JVM_IHashCode");
 	owners = owner_init();
-	if (!jvmti_env_make(&jvmti, JVMTI_VERSION_1_0)) {
-		*note = "monitors are left out: this JVM refuses a JVMTI environment";
-		return -ENOTSUP;
+	r = jvmti_env_make(&jvmti, JVMTI_VERSION_1_0);
+	if (r < 0) {
+		*note = r == -EAGAIN
+				? "monitors are not collected yet: the JVM is still starting"
+				: "monitors are left out: this JVM refuses a JVMTI environment";
+		return r;
 	}
 	on = true;
 	if (monitors_enable(jvmti))

@@ -44,8 +44,13 @@ static const struct events_source *const sources[] = {
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 
+/* Between two calls of a begin() that finds the JVM still starting. */
+#define AGAIN_NS (200 * NS_PER_MS)
+
+static struct wire_start begun_with; /* the last START, without its texts */
 static struct {
 	bool on;
+	bool again; /* begin() is called again at next_ns */
 	uint64_t next_ns;
 	const char *note; /* the last one sent to this reader; "" = none */
 } state[N_SOURCES];
@@ -82,7 +87,10 @@ static void begin_source(size_t i, const struct wire_start *start)
 	}
 
 	state[i].on = r == 0;
+	state[i].again = r == -EAGAIN;
 	state[i].next_ns = r == 0 && sources[i]->tick ? 0 : UINT64_MAX;
+	if (state[i].again)
+		state[i].next_ns = mono_ns() + AGAIN_NS;
 	sources_report(i, note);
 }
 
@@ -90,8 +98,14 @@ static void end_source(size_t i)
 {
 	if (state[i].on)
 		sources[i]->end();
-	state[i].on = false;
+	state[i].on = state[i].again = false;
 	state[i].next_ns = UINT64_MAX;
+}
+
+static void source_allow(size_t i)
+{
+	if (state[i].on)
+		__atomic_or_fetch(&events.on, 1u << sources[i]->event, __ATOMIC_SEQ_CST);
 }
 
 void sources_begin(const struct wire_start *start)
@@ -119,14 +133,17 @@ void sources_begin(const struct wire_start *start)
 		if (wanted & 1u << sources[i]->event)
 			begin_source(i, start);
 	for (size_t i = 0; i < N_SOURCES; i++)
-		if (state[i].on)
-			__atomic_or_fetch(&events.on, 1u << sources[i]->event, __ATOMIC_SEQ_CST);
+		source_allow(i);
+	begun_with = *start;
+	begun_with.secret = begun_with.wall_threads = begun_with.mdc_keys = (struct wire_str){ 0 };
 }
 
 bool sources_end(void)
 {
 	bool quiet;
 
+	for (size_t i = 0; i < N_SOURCES; i++)
+		state[i].again = false;
 	if (!events.on)
 		return true;
 	__atomic_store_n(&events.on, 0, __ATOMIC_SEQ_CST);
@@ -145,9 +162,14 @@ static bool sources_is_due(size_t i)
 
 void sources_tick(uint64_t now_ns)
 {
-	for (size_t i = 0; i < N_SOURCES; i++)
+	for (size_t i = 0; i < N_SOURCES; i++) {
+		if (state[i].again && now_ns >= state[i].next_ns) {
+			begin_source(i, &begun_with);
+			source_allow(i);
+		}
 		if (state[i].on && (now_ns >= state[i].next_ns || sources_is_due(i)))
 			state[i].next_ns = sources[i]->tick(now_ns);
+	}
 }
 
 uint64_t sources_next_ns(void)
@@ -157,7 +179,7 @@ uint64_t sources_next_ns(void)
 	for (size_t i = 0; i < N_SOURCES; i++) {
 		if (state[i].on && sources_is_due(i))
 			return 0;
-		if (state[i].on && state[i].next_ns < next)
+		if ((state[i].on || state[i].again) && state[i].next_ns < next)
 			next = state[i].next_ns;
 	}
 	return next;

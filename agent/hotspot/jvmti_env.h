@@ -12,8 +12,9 @@
 #include <jvmti.h>
 #include <stdbool.h>
 
-/* Agent's thread. Creates *env if it is NULL; false = the JVM gave none. */
-bool jvmti_env_make(jvmtiEnv **env, jint version);
+/* Agent's thread. Creates *env if it is NULL. -EAGAIN: the JVM is still starting and gives none
+ * yet; -ENOTSUP: it gives none. */
+int jvmti_env_make(jvmtiEnv **env, jint version);
 /* Has this agent ever created one, now or when it was loaded by -agentpath? */
 bool jvmti_env_is_there(void);
 /* Relinquishes the environment's capabilities @had, because some can belong to one environment

@@ -71,7 +71,7 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)
 	quiet_end();
 	agent.vm = vm;
 	if (!options || strlen(options) >= sizeof(load_options) ||
-	    !jvmti_env_make(&jvmti, JVMTI_VERSION_1_1))
+	    jvmti_env_make(&jvmti, JVMTI_VERSION_1_1) < 0)
 		return 0;
 	memcpy(load_options, options, strlen(options) + 1);
 	memset(&callbacks, 0, sizeof(callbacks));
