@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
@@ -53,6 +55,34 @@ class Locks(unittest.TestCase):
         self.assertEqual(g["cycles"], 1)
         self.assertEqual(g["deadlocks"], deadlocks)
         return {w["thread"]: w for w in g["waits"]}
+
+    def test_a_jvm_that_is_attached_to_while_it_starts_tells_of_monitors(self):
+        """It gives nobody a JVMTI environment until it has started; newer ones take no agent until then."""
+        with tempfile.TemporaryDirectory() as directory:
+            held = directory + "/held"
+            open(held, "w").close()
+            # the daemon has found and attached to it before it says READY
+            threading.Thread(target=self.let_go, args=(held,)).start()
+            with Jvm(MAJOR, "LockStories", "monitors", options=("-agentpath:%s/tests/libstarts_late.so=vmstart:%s" % (BUILD, held),)) as story:
+                self.assertIn(self.seen, ("monitors are not collected yet: the JVM is still starting", "the JVM is still starting"))
+                self.streaming(story)
+                wait_for("monitors", lambda: not [n for n in self.daemon.target(story.pid)["notes"] if n["step"] == "lock"])
+                Story.go(story)
+                self.circle(story, {"story-left", "story-right"})
+
+    def let_go(self, held):
+        def starting():
+            for t in self.daemon.status()["targets"]:
+                said = [n["what"] for n in t["notes"] if n["step"] == "lock"] + [t["reason"] or ""]
+                self.seen = next((what for what in said if "still starting" in what), None)
+                if self.seen:
+                    return self.seen
+            return None
+        self.seen = None
+        try:
+            wait_for("a JVM that is starting", starting)
+        finally:
+            os.unlink(held)
 
     def test_a_deadlock_is_seen_within_two_seconds(self):
         for kind, names in (("monitors", {"story-left", "story-right"}),
