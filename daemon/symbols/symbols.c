@@ -29,7 +29,7 @@
 
 static bool symbols_is_idle(const struct tenant *t, uint64_t now)
 {
-	return !t->files && !t->contents && !t->reading && tenant_is_full(t) &&
+	return !t->processes && !t->contents && !t->reading && tenant_is_full(t) &&
 	       t->open_from_mono_ns <= now;
 }
 
@@ -115,6 +115,7 @@ static void forget_process(struct symbols *s, struct process **at)
 			file_free(f);
 		}
 	p->tenant->files -= p->n_files;
+	p->tenant->processes--;
 	*at = p->next;
 	s->n_processes--;
 	free(p);
@@ -135,6 +136,7 @@ static struct process *symbols_process_of(struct symbols *s, const struct symbol
 		.owner = s, .pid = who->pid, .start_time = who->start_time, .tenant = t
 	};
 	s->n_processes++;
+	t->processes++;
 	*at = p;
 	return p;
 }

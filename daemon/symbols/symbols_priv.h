@@ -25,7 +25,7 @@ enum content_state { WANTED, READING, READY, NONE };
 struct tenant {
 	struct tenant *next;
 	char name[TENANT_SIZE];
-	unsigned files, contents, waiting;
+	unsigned processes, files, contents, waiting; /* that point to it */
 	bool reading; /* its child has not ended */
 	int64_t cpu_ns; /* that its children may still use */
 	uint64_t filled_mono_ns,

@@ -120,6 +120,28 @@ static void places_that_are_taken_are_free_after_an_answer(void **state)
 	close_room(&r);
 }
 
+/* A process keeps its tenant, also when none of its files could be opened. */
+static void a_process_without_files_keeps_its_tenant(void **state)
+{
+	const struct symbols_process p = { getpid(), 1, "uid-1" };
+	struct room r;
+
+	(void)state;
+	open_room(&r);
+	want(&r, &p, "/a");
+	wait_asked(&r, 1, 60000);
+	symbols_opened(r.s, asked[0].ticket, -ENOENT, -1, -1, NULL, 0);
+	forget(0);
+	while (r.s->seconds < 2) /* tenants that nothing needs are freed once a second */
+		assert_int_equal(loop_round(r.loop, 50 * NS_PER_MS), 0);
+	want(&r, &p, "/b");
+	wait_asked(&r, 1, 60000);
+	assert_int_equal(n_asked, 1);
+	assert_string_equal(asked[0].tenant, "uid-1");
+	assert_string_equal(asked[0].path, "/b");
+	close_room(&r);
+}
+
 /* A path that takes long costs its tenant twenty times as long; how long its question waited in
  * the queue of others does not count. */
 static void after_a_slow_answer_a_tenant_rests(void **state)
@@ -255,6 +277,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_does_not_answer_is_waited_for_alone),
 		cmocka_unit_test(places_that_are_taken_are_free_after_an_answer),
+		cmocka_unit_test(a_process_without_files_keeps_its_tenant),
 		cmocka_unit_test(after_a_slow_answer_a_tenant_rests),
 		cmocka_unit_test(an_end_cancels_what_was_asked),
 		cmocka_unit_test(what_was_not_opened_is_wanted_again),
