@@ -118,6 +118,7 @@ void sources_begin(const struct wire_start *start)
 	events.idle_apart = start->flags & WIRE_START_IDLE_APART;
 	__atomic_and_fetch(&events.on, ~gone, __ATOMIC_SEQ_CST);
 	for (size_t i = N_SOURCES; i-- > 0;) {
+		state[i].again = false; /* this START may not ask for it; else it begins below */
 		if (gone & 1u << sources[i]->event)
 			end_source(i);
 		if (!(wanted & 1u << sources[i]->event))

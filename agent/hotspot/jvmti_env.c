@@ -1,8 +1,8 @@
 /* See jvmti_env.h. */
 #include "agent/hotspot/jvmti_env.h"
 
-#include <stddef.h>
 #include <errno.h>
+#include <stddef.h>
 #include "agent/base/agent.h"
 
 static bool is_there;
