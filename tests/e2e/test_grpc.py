@@ -1,5 +1,6 @@
 """daemon/upload/grpc.h against gRPC's own server (Python's grpcio is the C core), plain and with TLS, and against
 one that speaks frames of HTTP/2 as no server may."""
+import collections
 import concurrent.futures
 import os
 import re
@@ -48,7 +49,9 @@ class Service(grpc.GenericRpcHandler):
         for i in range(100):
             yield b"%04d" % i + b"." * 996
 
+    # These answer when the client has ended its part, so that no reset follows which curl might take for the answer
     def refuse(self, requests, context):
+        collections.deque(requests, 0)
         context.abort(grpc.StatusCode.PERMISSION_DENIED, "ni\u00f1o: 100% no\n\x1b[31m")
 
     def early(self, requests, context):
@@ -57,6 +60,7 @@ class Service(grpc.GenericRpcHandler):
         context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "enough")
 
     def busy(self, requests, context):
+        collections.deque(requests, 0)
         context.set_trailing_metadata((("grpc-status-details-bin", RETRY_INFO),))
         context.abort(grpc.StatusCode.UNAVAILABLE, "later")
 
@@ -155,12 +159,7 @@ class RealServer(unittest.TestCase):
             self.assertLess(got["cpu"], 1.5)
 
     def test_the_pause_that_a_server_asks_for(self):
-        """A server that answers while we send may be missed as a method that it does not have (above)."""
-        for _ in range(5):
-            got = call(self.url, "Busy", "send:1", "end", deadline_ms=3000)
-            self.assertNotEqual(got["status"], 0, got)
-            if got["text"] == "later":
-                break
+        got = call(self.url, "Busy", "send:1", "end")
         self.assertEqual((got["status"], got["text"], got["after"]), (14, "later", 301.0))
 
     def test_no_answer(self):
