@@ -73,7 +73,7 @@ class Doctor(unittest.TestCase):
         with Container(Jdk(MAJOR), seccomp=["tgkill"]) as c:
             self.says(c.pid, "no", r"its seccomp filter would kill the JVM when the agent calls tgkill\(\)", "--read-seccomp")
 
-    def test_what_nobody_tells_is_not_read(self):
+    def test_an_unreadable_filter_is_unknown(self):
         with Container(Jdk(MAJOR), root="hardened") as c:
             os.unlink(c.bundle + "/config.json")
             said = self.says(c.pid, "unknown", "did not read; an attach reads it")

@@ -117,7 +117,7 @@ class Hostile(unittest.TestCase):
                 f.write("theirs")
         os.chown(path, uid, uid)
 
-    def test_who_makes_or_locks_our_directory_first_keeps_nobody_out(self):
+    def test_a_stranger_who_makes_or_locks_our_directory_keeps_nobody_out(self):
         """In a /tmp of many users anyone may. What is theirs stays as it is, also if it is empty and has our names."""
         with Container(jdk) as c:
             ours = os.path.join(c.tmp_dir(), "kindling")
@@ -280,7 +280,7 @@ class Hostile(unittest.TestCase):
 
     # ---- who is it by now -------------------------------------------------------------------------------------
 
-    def test_what_another_version_left_goes_but_not_while_it_attaches(self):
+    def test_files_of_another_version_are_removed_unless_it_is_attaching(self):
         with Container(jdk) as c:
             before = c.tree()
             for moment in (("after", SYSCALLS["renameat"]), ("after", SYSCALLS["mknodat"]), ("before", rows.SYS_SENDTO)):

@@ -109,7 +109,7 @@ class Connections(unittest.TestCase):
             daemon.cli("status")
             nobody.communicate("")
 
-    def test_who_says_nothing_is_closed(self):
+    def test_silent_connections_are_closed(self):
         with Daemon() as daemon:
             silent, half, asked = connect(daemon), connect(daemon), connect(daemon)
             half.sendall(REQUEST[:20])

@@ -283,7 +283,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(done.returncode, 3)
         self.assertIn("kindlingd", done.stderr)
 
-    def test_who_may_not_ask_is_told_so(self):
+    def test_a_user_without_rights_gets_a_reason(self):
         os.chmod(self.daemon.dir, 0o755)  # the socket is what refuses, not the folder
         done = subprocess.run([BUILD + "/bin/kindling", "--socket", self.daemon.socket, "status"], user=65534, group=65534,
                               extra_groups=[], capture_output=True, text=True)
@@ -320,7 +320,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(self.daemon.cli("config", "check", self.daemon.config).returncode, 0)
 
 
-    def test_what_is_in_force_is_shown(self):
+    def test_settings_in_force_are_shown(self):
         for args in (("config", "--help"), ("config", "check", "--help"), ("config", "reload", "-h")):
             self.assertIn("Usage: kindling config check FILE", self.daemon.cli(*args).stdout)
         out = self.daemon.cli("config", "check", self.daemon.config).stdout

@@ -181,7 +181,7 @@ class Cluster:
             if "namespace," in query and "cpu_s" in query:
                 self.assertAlmostEqual(float(rows[0][1]), weight, delta=0.01)
 
-    def test_what_changed(self):
+    def test_changes_between_two_spans(self):
         with tempfile.TemporaryDirectory() as d:
             self.source("report", *HISTORY.range(), "--node", "node-b", "-o", d + "/b.json")
             same = json.loads(self.source("report", *HISTORY.range(), "--node", "node-a", "--baseline", d + "/b.json", "-f", "json", "-o", "-").stdout)
@@ -197,7 +197,7 @@ class Cluster:
         self.assertNotIn("pid=", merged)
         self.assertIn("[KnownShares pid=", self.report("--all"))
 
-    def test_what_is_wrong_is_said_in_the_servers_words(self):
+    def test_errors_have_the_servers_words(self):
         done = kindling("report", "--source", "clickhouse://127.0.0.1:%d/nowhere" % self.server.port, "--all", "-o", "-", check=False)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("nowhere", done.stderr)
@@ -277,7 +277,7 @@ class Replicas(Cluster, unittest.TestCase):
 
 class Delivered(unittest.TestCase):
     """By kindlingd's own sink, which created the tables."""
-    def test_what_is_there_is_what_the_ledger_says(self):
+    def test_rows_agree_with_the_ledger(self):
         server, sink = HISTORY.delivered, HISTORY.sink
         self.assertEqual(sink["taken"], sink["delivered"] + sink["spooled"] + sink["unconfirmed"] + sum(sink["dropped"].values()))
         self.assertEqual(sink["dropped"], {}, HISTORY.log)

@@ -230,7 +230,7 @@ class Doctor(unittest.TestCase):
             self.assertRegex(out, r"^%d KnownShares: cannot be profiled at present\n  ok       process " % option.pid)
             self.assertRegex(out, r"\n  no       owner    .*. What to do: start the JVM without")
 
-    def test_what_root_alone_may_see_is_said_to_be_unknown(self):
+    def test_facts_that_need_root_are_unknown_to_others(self):
         with Jvm(MAJOR) as jvm:
             found, done = self.doctor(None, str(jvm.pid), user=65534, group=65534, extra_groups=[])
             self.assertEqual(done.returncode, 1)
@@ -240,7 +240,7 @@ class Doctor(unittest.TestCase):
                 self.assertEqual((checks[name]["verdict"], checks[name]["change"]), ("unknown", "run this command as root"))
             self.assertEqual(checks["signal"]["verdict"], "ok")
 
-    def test_who_is_no_jvm_is_told_so(self):
+    def test_a_process_that_is_no_jvm_is_named_so(self):
         found, done = self.doctor(None, str(os.getpid()))
         self.assertEqual(done.returncode, 1)
         self.assertIn("not a JVM", self.checks(found[os.getpid()])["runtime"]["finding"])
@@ -395,7 +395,7 @@ class Versions(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             self.sent_away(directory + "/kindling/tmp")
 
-    def test_nor_does_it_get_a_second_agent_while_another_version_reads(self):
+    def test_no_second_agent_while_another_version_reads(self):
         """A receiver may outlive its daemon, and two versions of kindlingd may run on a host by mistake."""
         with Jvm(MAJOR) as jvm, starts:
             reader = self.leave_agent(jvm, "/tmp", "0.0.9")
@@ -416,7 +416,7 @@ class Versions(unittest.TestCase):
                     daemon.wait_state(jvm.pid, "streaming")
                     wait_for("one agent's thread", lambda: thread_names(jvm.pid).count("kindling") == 1)
 
-    def test_who_sends_an_agent_away_says_so(self):
+    def test_the_log_names_an_agent_that_was_detached(self):
         """Two daemons on one machine: the one that may not profile a JVM takes out the agent that the other's death left in it."""
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
@@ -519,7 +519,7 @@ exec setpriv --reuid 1234 --regid 1234 --clear-groups "$@" """
 
 
 class TmpOfMany(unittest.TestCase):
-    def test_who_makes_our_directory_first_keeps_nobody_out(self):
+    def test_a_stranger_who_makes_our_directory_keeps_nobody_out(self):
         with Daemon() as daemon, Crowded() as jvm:
             theirs = {"/kindling": ("0o40755", 4000, 4000), "/kindling/theirs": ("0o100644", 4000, 4000)}
             self.assertIn("can be placed in the JVM's /tmp", daemon.cli("doctor", str(jvm.pid), check=False).stdout)

@@ -180,7 +180,7 @@ class Formats(unittest.TestCase):
             self.assertAlmostEqual(float(percent), 100 * total[name] / self.json["view"]["weight_ns"], delta=0.6, msg=name)
         self.assertGreater(len(rows), 3)
 
-    def test_what_is_converted_there_and_back_is_the_same(self):
+    def test_converting_there_and_back_changes_nothing(self):
         # frames that differ in nothing that the file says are one from then on
         self.convert(self.path("x.json"), self.path("y.json"))
         self.convert(self.path("y.json"), self.path("yy.json"))
@@ -205,7 +205,7 @@ class Formats(unittest.TestCase):
         self.convert(self.path("both.pb.gz"), self.path("b.json"), "--type", "cpu")
         self.assertEqual(json.loads(self.read("b.json"))["view"], self.json["view"])
 
-    def test_what_cannot_be_converted_is_said(self):
+    def test_conversions_that_cannot_work_say_why(self):
         refused = self.convert(self.path("x.json"), self.path("y.flame"), code=2).stderr
         for word in WORDS:
             self.assertIn("." + (word if word != "speedscope" else "speedscope.json"), refused)

@@ -56,7 +56,7 @@ class Asked(unittest.TestCase):
                 process.kill()
                 process.communicate()
 
-    def test_what_a_jvm_says_cannot_steer_the_terminal(self):
+    def test_answers_of_a_jvm_cannot_control_the_terminal(self):
         with Jvm(MAJOR, options=("-Xmx64m", "-Dodd=\x1b]0;owned\x07\u009b31m\u00e4")) as jvm:
             said = inject(jvm.pid, "jcmd", "VM.command_line").stdout
             self.assertIn("-Dodd=\\x1b]0;owned\\x07\\xc2\\x9b31m\u00e4\n", said.replace(" \n", "\n"))
@@ -86,7 +86,7 @@ class Asked(unittest.TestCase):
                 self.assertIn(says, done.stderr)
             self.assertFalse(os.path.exists("/tmp/.java_pid%d" % jvm.pid))
 
-    def test_who_is_no_jvm_gets_no_signal(self):
+    def test_a_process_that_is_no_jvm_gets_no_signal(self):
         with subprocess.Popen(["sleep", "100"]) as sleep:
             done = inject(sleep.pid, "threaddump")
             self.assertEqual(done.returncode, 1)
@@ -111,7 +111,7 @@ class Asked(unittest.TestCase):
         os.chown(self.socket_name(jvm), uid, uid)
         return listener
 
-    def test_what_a_dead_jvm_of_another_user_left_goes(self):
+    def test_the_socket_of_a_dead_jvm_of_another_user_is_removed(self):
         """Numbers of processes are used again, and in a sticky /tmp nobody replaces another user's file."""
         with Jvm(MAJOR, uid=1234) as jvm:
             self.strangers_socket(jvm).close()
@@ -119,7 +119,7 @@ class Asked(unittest.TestCase):
             self.assertEqual(os.stat(self.socket_name(jvm)).st_uid, 1234)
             self.assertEqual(jvm.end(), ("END\n", ""))
 
-    def test_who_has_the_name_of_its_socket_is_named(self):
+    def test_the_owner_of_a_taken_socket_name_is_named(self):
         with Jvm(MAJOR, uid=1234) as jvm:
             name = self.socket_name(jvm)
             with self.strangers_socket(jvm) as listener:

@@ -156,7 +156,7 @@ class Silly(http.server.BaseHTTPRequestHandler):
 
 
 class Targets(unittest.TestCase):
-    def test_what_jvms_call_themselves_is_not_for_a_shell(self):
+    def test_names_of_jvms_are_quoted_for_the_shell(self):
         with tempfile.TemporaryDirectory() as directory, socketserver.UnixStreamServer(directory + "/sock", Silly) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             self.assertEqual(run("kindling", "--socket", directory + "/sock", "help", "--targets"), "7\tshop.Main\n8\t\n9\t\n10\t\n")

@@ -260,7 +260,7 @@ sinks:
         found = [x for path in paths for x in check_otlp(path) if x["resource"]["service.name"] == "KnownShares"]
         self.assertEqual(sum(x["total"] for x in found if x["type"] == "cpu"), cpu_ns, {x["type"] for x in found})
 
-    def test_what_cannot_work_is_said(self):
+    def test_sinks_that_cannot_work_say_why(self):
         with Places() as p:
             os.mkdir(p.dir + "/mine", 0o700)
             settings = """

@@ -48,7 +48,7 @@ class Timeline(unittest.TestCase):
         events = self.daemon.target(self.story.pid)
         return {kind: (events[key]["delivered"], events[key]["delivered_ns"]) for kind, key in (("cpu", "samples"), ("lock", "lock"))}
 
-    def test_what_it_shows_is_what_the_accounts_say(self):
+    def test_the_timeline_agrees_with_the_accounts(self):
         def quiet():  # nothing came between two looks
             before, answer, after = self.delivered(), self.ask("--last", "5m"), self.delivered()
             return (answer, before) if before == after else None

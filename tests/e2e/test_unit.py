@@ -100,7 +100,7 @@ class Unit(unittest.TestCase):
             self.assertEqual(unit.get(name), value, name)
         self.assertIn("CPUWeight", unit)
 
-    def test_who_reads_filters_has_none(self):
+    def test_the_reader_of_filters_has_no_filter(self):
         unit = settings(READER)
         self.assertEqual([name for name in unit if FILTERS.match(name)], [])
         self.assertEqual(unit["NoNewPrivileges"], "yes")
@@ -155,7 +155,7 @@ class Unit(unittest.TestCase):
                     finally:
                         reader.kill()
 
-    def test_who_reads_filters_is_not_waited_for_for_ever(self):
+    def test_the_wait_for_the_reader_of_filters_ends(self):
         with tempfile.TemporaryDirectory() as directory, Jvm(MAJOR) as jvm, self.filtered(directory + "/filters.sock") as daemon:
             begin = time.monotonic()
             daemon.wait_state(jvm.pid, "streaming")

@@ -290,7 +290,7 @@ def read_some(fd):
 
 
 class Leavings(Case):
-    def test_what_a_newer_version_left_is_borne(self):
+    def test_files_of_a_newer_version_are_accepted(self):
         with services(1) as (jvm,), Daemon(SETTINGS + TARGETS) as daemon:
             all_sampled(daemon, [jvm])
             # files of an attach that was killed, of a version that nobody knows any more

@@ -233,7 +233,7 @@ class Uploads(unittest.TestCase):
                     self.assertNotRegex(json.dumps(up.status) + up.read_log(), "Bearer|AKID")
                 seen.clear()
 
-    def test_what_is_too_large_for_a_server_is_split(self):
+    def test_bodies_too_large_for_a_server_are_split(self):
         """As large as behind a proxy that takes 30 kB; nothing is lost, nothing comes twice, and what follows fits at once."""
         refused, bodies = [], []
 
@@ -331,7 +331,7 @@ class Uploads(unittest.TestCase):
         self.assertEqual(server.rows("SELECT uniqExact(pid), count() FROM kindling.processes FINAL"),
                          [["20", str(20 * (up.end_s - up.begin_s) // 60)]])
 
-    def test_who_takes_nothing_is_not_asked_for_ever(self):
+    def test_a_server_that_accepts_nothing_is_given_up(self):
         with Stub(lambda h, body: (413, {}, "no")) as server:
             with Upload(["name: x, type: otlp, url: http://127.0.0.1:%d, interval: 60s" % server.port], processes=1, stacks=200) as up:
                 up.start().settle_all()

@@ -216,7 +216,7 @@ class Views(unittest.TestCase):
         self.assertEqual(json.loads(ask(self.daemon, path + "/profile", "DELETE")), {"state": "gone"})
         self.assertIn("there is no recording", json.loads(ask(self.daemon, path))["error"])
 
-    def test_what_is_not_collected_is_said(self):
+    def test_events_that_are_not_collected_are_named(self):
         pid = str(self.jvm.pid)
         for args in (("top", "--once", "-e", "alloc"), ("top", "--once", "--json", "-e", "wall", pid),
                      ("report", pid, "-e", "alloc", "-o", "-"), ("report", pid, "-e", "cpu,wall", "-o", "-", "-f", "pb.gz")):

@@ -102,7 +102,7 @@ class Warden(unittest.TestCase):
             self.assertEqual(daemon.data_pid(), daemon.process.pid)
             self.assertEqual(daemon.stop(), 0)
 
-    def test_what_cannot_be_is_said(self):
+    def test_settings_that_cannot_work_say_why(self):
         done = start_fails("user: nobody-is-called-so\nsocket: DIR/s\nstate_dir: DIR/state\n")
         self.assertEqual(done.returncode, 1)
         self.assertIn("user: there is no account named nobody-is-called-so", done.stderr)

@@ -111,7 +111,7 @@ static void a_variable_of_the_environment_is_one_whole_entry(void **state)
 	assert_false(hits("environment: TEAM=sho"));
 }
 
-static void what_could_not_be_read_matches_nothing(void **state)
+static void unreadable_facts_match_no_rule(void **state)
 {
 	struct jvm jvm = { .pid = 1 };
 	struct facts facts;
@@ -558,7 +558,7 @@ int main(void)
 		cmocka_unit_test(
 			a_command_without_pattern_signs_is_looked_for_and_with_them_is_the_whole),
 		cmocka_unit_test(a_variable_of_the_environment_is_one_whole_entry),
-		cmocka_unit_test(what_could_not_be_read_matches_nothing),
+		cmocka_unit_test(unreadable_facts_match_no_rule),
 		cmocka_unit_test(the_first_rule_that_holds_decides_and_is_named),
 		cmocka_unit_test(rules_that_only_moved_are_the_same_rules),
 		cmocka_unit_test(facts_are_read_from_proc),

@@ -40,7 +40,7 @@ static void only_a_long_word_wants_protocol_2(void **state)
 	assert_int_equal(attach_protocol_for(words), 2);
 }
 
-static void what_getversion_says_is_understood(void **state)
+static void answers_to_getversion_are_parsed(void **state)
 {
 	(void)state;
 	assert_int_equal(attach_protocol_of("0\n2"), 2);
@@ -68,7 +68,7 @@ int main(void)
 		cmocka_unit_test(protocol_1_has_a_number_and_four_words),
 		cmocka_unit_test(protocol_2_also_says_how_long_the_words_are),
 		cmocka_unit_test(only_a_long_word_wants_protocol_2),
-		cmocka_unit_test(what_getversion_says_is_understood),
+		cmocka_unit_test(answers_to_getversion_are_parsed),
 		cmocka_unit_test(a_request_never_goes_beyond_its_buffer),
 	};
 

@@ -214,7 +214,7 @@ static void another_targets_or_another_tools_is_not_touched(void **state)
 }
 
 /* The JVM looks there first. */
-static void what_lies_in_its_working_directory_is_out_of_the_way_before(void **state)
+static void an_earlier_attach_file_in_the_working_directory_is_removed(void **state)
 {
 	(void)state;
 	put("proc/cwd/.attach_pid7", "");
@@ -326,7 +326,7 @@ int main(void)
 		FILE_TEST(the_next_attach_to_the_same_process_takes_it_over_at_once),
 		FILE_TEST(one_that_is_in_use_is_waited_for),
 		FILE_TEST(another_targets_or_another_tools_is_not_touched),
-		FILE_TEST(what_lies_in_its_working_directory_is_out_of_the_way_before),
+		FILE_TEST(an_earlier_attach_file_in_the_working_directory_is_removed),
 		FILE_TEST(one_for_a_process_that_has_ended_is_in_nobodys_way),
 		FILE_TEST(a_link_or_fifo_in_its_place_is_not_opened),
 		FILE_TEST(a_device_in_its_place_is_never_opened),

@@ -25,7 +25,7 @@ static void keys_are_read(void **state)
 	assert_string_equal(keys.session_token, "");
 }
 
-static void what_is_no_key_is_none(void **state)
+static void invalid_keys_are_refused(void **state)
 {
 	static const char *const texts[] = {
 		"", "[]", "{}", "{\"AccessKeyId\":\"A\"}",
@@ -59,7 +59,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_are_read),
-		cmocka_unit_test(what_is_no_key_is_none),
+		cmocka_unit_test(invalid_keys_are_refused),
 		cmocka_unit_test(a_token_is_told_to_services_of_this_host_alone),
 	};
 

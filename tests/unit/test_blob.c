@@ -150,7 +150,7 @@ static void fill(size_t returns)
 	stack[returns] = CALLER;
 }
 
-static void what_aligning_the_stack_uncovers_is_no_return_address(void **state)
+static void aligning_the_stack_makes_no_return_address(void **state)
 {
 	(void)state;
 	fill(SENDER - 1);
@@ -251,7 +251,7 @@ int main(void)
 		cmocka_unit_test(a_safepoint_is_left_by_its_frame_pointer_while_it_saves_registers),
 		cmocka_unit_test(a_stub_that_jumps_to_what_it_resolved_has_no_frame_any_more),
 		cmocka_unit_test(room_for_registers_holds_what_was_there_before),
-		cmocka_unit_test(what_aligning_the_stack_uncovers_is_no_return_address),
+		cmocka_unit_test(aligning_the_stack_makes_no_return_address),
 		cmocka_unit_test(once_pushed_again_it_is_on_top),
 		cmocka_unit_test(
 			room_for_arguments_of_interpreted_code_holds_what_was_there_before),

@@ -134,7 +134,7 @@ static void samples_that_cost_too_much_come_as_rarely_as_they_must(void **state)
 			    "take 2.5 % of the application's CPU time: max_cpu is 1 %");
 }
 
-static void what_the_start_costs_does_not_count(void **state)
+static void the_cost_of_the_start_does_not_count(void **state)
 {
 	(void)state;
 	samples(4, 900, 20);
@@ -333,7 +333,7 @@ int main(void)
 		cmocka_unit_test_setup(within_the_budget_nothing_changes, begin),
 		cmocka_unit_test_setup(samples_that_cost_too_much_come_as_rarely_as_they_must,
 				       begin),
-		cmocka_unit_test_setup(what_the_start_costs_does_not_count, begin),
+		cmocka_unit_test_setup(the_cost_of_the_start_does_not_count, begin),
 		cmocka_unit_test_setup(costs_that_no_interval_changes_make_it_no_longer, begin),
 		cmocka_unit_test_setup(interval_comes_back_as_soon_as_it_fits, begin),
 		cmocka_unit_test_setup(rare_samples_may_cost_more, begin),

@@ -54,7 +54,7 @@ static void fargate_ids_are_known(void **state)
 			    "0123456789abcdef0123456789abcdef-3012345678");
 }
 
-static void what_a_user_called_so_is_no_container(void **state)
+static void a_user_slice_with_such_a_name_is_no_container(void **state)
 {
 	static const char *const paths[] = {
 		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/docker-" ID ".scope",
@@ -96,7 +96,7 @@ static void below_a_group_that_is_not_roots_nothing_is_believed(void **state)
 	assert_string_equal(id, ID);
 }
 
-static void what_is_no_id_gives_none(void **state)
+static void invalid_ids_are_no_containers(void **state)
 {
 	static const char *const paths[] = {
 		"",
@@ -127,9 +127,9 @@ int main(void)
 		cmocka_unit_test(every_runtimes_path_gives_the_id),
 		cmocka_unit_test(the_innermost_of_nested_containers_wins),
 		cmocka_unit_test(fargate_ids_are_known),
-		cmocka_unit_test(what_a_user_called_so_is_no_container),
+		cmocka_unit_test(a_user_slice_with_such_a_name_is_no_container),
 		cmocka_unit_test(below_a_group_that_is_not_roots_nothing_is_believed),
-		cmocka_unit_test(what_is_no_id_gives_none),
+		cmocka_unit_test(invalid_ids_are_no_containers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ static void other_names_stay(void **state)
 	assert_string_equal(class_text("", buf), "");
 }
 
-static void what_is_no_descriptor_is_left_as_it_is(void **state)
+static void names_that_are_no_descriptors_stay(void **state)
 {
 	char longer[3000];
 
@@ -45,7 +45,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arrays_are_written_as_in_a_program),
 		cmocka_unit_test(other_names_stay),
-		cmocka_unit_test(what_is_no_descriptor_is_left_as_it_is),
+		cmocka_unit_test(names_that_are_no_descriptors_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,7 +234,7 @@ static void virtual_threads_are_part_of_the_graph(void **state)
 		"    virtual #7: enter of L@1 for 2s\n");
 }
 
-static void what_is_empty_says_why(void **state)
+static void an_empty_answer_says_why(void **state)
 {
 	(void)state;
 	assert_string_equal(printed(print_locks, "{\"targets\":[]}"),
@@ -371,7 +371,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_page_has_all_of_it_while_nobody_waits, forget),
 		cmocka_unit_test_teardown(threads_are_told_by_what_numbers_they_have, forget),
 		cmocka_unit_test_teardown(virtual_threads_are_part_of_the_graph, forget),
-		cmocka_unit_test_teardown(what_is_empty_says_why, forget),
+		cmocka_unit_test_teardown(an_empty_answer_says_why, forget),
 		cmocka_unit_test_teardown(the_graph_is_a_tree, forget),
 		cmocka_unit_test_teardown(a_drawing_has_no_markup_from_outside, forget),
 		cmocka_unit_test_teardown(more_than_fits_is_counted, forget),

@@ -20,7 +20,7 @@ static void good_text_stays_as_it_is(void **state)
 	assert_int_equal(columns, 0);
 }
 
-static void what_a_terminal_obeys_is_escaped(void **state)
+static void control_characters_are_escaped(void **state)
 {
 	(void)state;
 	assert_string_equal(clean("a\x1b[31m\n\x7f", SIZE_MAX), "a\\x1b[31m\\x0a\\x7f");
@@ -29,7 +29,7 @@ static void what_a_terminal_obeys_is_escaped(void **state)
 	assert_string_equal(clean("\xc2\xa0", SIZE_MAX), "\xc2\xa0");
 }
 
-static void what_is_not_utf8_is_escaped(void **state)
+static void invalid_utf8_is_escaped(void **state)
 {
 	(void)state;
 	assert_string_equal(clean("\xff", SIZE_MAX), "\\xff");
@@ -38,7 +38,7 @@ static void what_is_not_utf8_is_escaped(void **state)
 	assert_string_equal(clean("x\xe2\x82", SIZE_MAX), "x\\xe2\\x82"); /* cut */
 }
 
-static void what_is_too_wide_ends_in_an_ellipsis(void **state)
+static void wide_text_ends_in_an_ellipsis(void **state)
 {
 	(void)state;
 	assert_string_equal(clean("abcdef", 6), "abcdef");
@@ -425,9 +425,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_text_stays_as_it_is),
-		cmocka_unit_test(what_a_terminal_obeys_is_escaped),
-		cmocka_unit_test(what_is_not_utf8_is_escaped),
-		cmocka_unit_test(what_is_too_wide_ends_in_an_ellipsis),
+		cmocka_unit_test(control_characters_are_escaped),
+		cmocka_unit_test(invalid_utf8_is_escaped),
+		cmocka_unit_test(wide_text_ends_in_an_ellipsis),
 		cmocka_unit_test(a_small_buffer_holds_whole_characters),
 		cmocka_unit_test(columns_are_as_wide_as_their_widest_cell),
 		cmocka_unit_test(a_table_that_is_too_wide_cuts_what_may_be_cut),

@@ -117,7 +117,7 @@ static struct profile *there_and_back(const struct profile *p, struct clickhouse
 	return back;
 }
 
-static void what_comes_back_is_what_went_out(void **state)
+static void rows_are_read_back_as_they_were_written(void **state)
 {
 	struct profile *p = example(), *back;
 	struct clickhouse_answered what;
@@ -358,7 +358,7 @@ static void stacks_without_room_are_sent_each_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_comes_back_is_what_went_out),
+		cmocka_unit_test(rows_are_read_back_as_they_were_written),
 		cmocka_unit_test(no_two_rows_have_the_same_key),
 		cmocka_unit_test(the_same_profile_is_the_same_rows),
 		cmocka_unit_test(processes_of_two_nodes_are_two),

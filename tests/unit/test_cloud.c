@@ -140,7 +140,7 @@ static void refuse(const char *reason)
 	assert_string_equal(labels.text, "");
 }
 
-static void who_is_no_metadata_service_gives_no_labels(void **state)
+static void another_server_at_the_address_gives_no_labels(void **state)
 {
 	static char large[100001];
 
@@ -160,7 +160,7 @@ static void who_is_no_metadata_service_gives_no_labels(void **state)
 	assert_int_equal(cloud_ask(NULL, "file:///etc", &labels, why, sizeof(why)), -ENODATA);
 }
 
-static void who_does_not_answer_is_not_waited_for(void **state)
+static void a_silent_metadata_service_is_given_up(void **state)
 {
 	uint64_t begin = clock_mono_ns();
 
@@ -186,8 +186,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(an_instance_says_where_it_is),
 		TEST(a_task_is_asked_first_and_fargate_has_no_instance),
-		TEST(who_is_no_metadata_service_gives_no_labels),
-		TEST(who_does_not_answer_is_not_waited_for),
+		TEST(another_server_at_the_address_gives_no_labels),
+		TEST(a_silent_metadata_service_is_given_up),
 		TEST(hostile_texts_are_cleaned),
 	};
 

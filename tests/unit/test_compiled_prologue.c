@@ -93,7 +93,7 @@ static bool is_left(const uint8_t *code, enum blob_kind kind, size_t at, size_t 
 	       h.at.sp == (uint64_t)(uintptr_t)&stack[FRAME_END + 1];
 }
 
-static void what_lies_in_a_frame_just_made_is_no_return_address(void **state)
+static void a_word_in_a_new_frame_is_no_return_address(void **state)
 {
 	(void)state;
 	assert_true(is_left(hashing, BLOB_NATIVE_NMETHOD, 0, 0));
@@ -337,7 +337,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(instructions_tell_that_the_frame_is_gone_also_where_memory_ends),
-		cmocka_unit_test(what_lies_in_a_frame_just_made_is_no_return_address),
+		cmocka_unit_test(a_word_in_a_new_frame_is_no_return_address),
 		cmocka_unit_test(a_method_that_must_not_be_entered_any_more_has_the_same_frame),
 		cmocka_unit_test(the_frame_of_a_method_that_locks_is_gone_behind_its_pop),
 		cmocka_unit_test(a_question_of_another_register_is_none),

@@ -91,7 +91,7 @@ static void notes_and_labels_say_which_service_it_is(void **state)
 	assert_string_equal(jvm.noted_service, "we?b");
 }
 
-static void what_is_no_digest_is_none(void **state)
+static void invalid_digests_are_ignored(void **state)
 {
 	static const char *const texts[] = { "sha256:1", "sha256:" ID "0", "SHA256:" ID,
 					     "reg/shop:1", "sha256:\\u0000" ID };
@@ -257,7 +257,7 @@ int main(void)
 		TEST(containerd_names_pod_and_container),
 		TEST(the_digest_is_taken_from_the_runtimes_files),
 		TEST(notes_and_labels_say_which_service_it_is),
-		TEST(what_is_no_digest_is_none),
+		TEST(invalid_digests_are_ignored),
 		TEST(crio_names_pod_and_container),
 		TEST(docker_names_the_container),
 		TEST(docker_under_kubernetes_names_the_pod),

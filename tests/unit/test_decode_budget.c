@@ -22,7 +22,7 @@ static void all_get_what_they_ask_for_while_there_is_enough(void **state)
 	assert_int_equal(decode_level(asked, 3, UINT64_MAX), UINT64_MAX);
 }
 
-static void who_asks_for_little_gets_it_beside_who_asks_for_much(void **state)
+static void a_small_demand_is_met_beside_a_large_one(void **state)
 {
 	const uint64_t asked[] = { 1000000, 10, 500, 20, 1000000 };
 
@@ -53,7 +53,7 @@ static void no_level_gives_more_than_there_is(void **state)
 	}
 }
 
-static void who_is_new_spends_of_what_is_shared(void **state)
+static void newcomers_spend_from_the_reserve(void **state)
 {
 	int64_t own = 0, shared = 100;
 
@@ -124,9 +124,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_get_what_they_ask_for_while_there_is_enough),
-		cmocka_unit_test(who_asks_for_little_gets_it_beside_who_asks_for_much),
+		cmocka_unit_test(a_small_demand_is_met_beside_a_large_one),
 		cmocka_unit_test(no_level_gives_more_than_there_is),
-		cmocka_unit_test(who_is_new_spends_of_what_is_shared),
+		cmocka_unit_test(newcomers_spend_from_the_reserve),
 		cmocka_unit_test(no_debt_is_paid_off_for_ever),
 		cmocka_unit_test(more_than_may_be_kept_stays_but_does_not_grow),
 		cmocka_unit_test(work_for_all_is_paid_by_the_bytes_of_each),

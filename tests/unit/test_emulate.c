@@ -52,7 +52,7 @@ static void a_return_finds_its_address_on_top(void **state)
 	assert_int_equal(word_of(&f, GPR_RSP), 13);
 }
 
-static void what_was_pushed_on_the_way_is_popped_again(void **state)
+static void pushes_on_the_path_are_popped(void **state)
 {
 	struct emulation f;
 
@@ -245,7 +245,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_return_finds_its_address_on_top),
-		cmocka_unit_test(what_was_pushed_on_the_way_is_popped_again),
+		cmocka_unit_test(pushes_on_the_path_are_popped),
 		cmocka_unit_test(a_saved_frame_pointer_comes_from_the_stack),
 		cmocka_unit_test(an_exception_stub_leaves_with_the_pc_in_rdx),
 		cmocka_unit_test(a_way_that_ends_nowhere_is_gone_back_from),

@@ -334,7 +334,7 @@ static void silent_life(void)
 	burn(20 * MS);
 }
 
-static void what_no_sample_makes_up_for_has_no_stack(void **state)
+static void time_that_no_sample_covers_has_no_stack(void **state)
 {
 	uint64_t silent_ns = 0, cpu_ns = 0;
 
@@ -571,7 +571,7 @@ static void a_signal_that_is_still_pending_does_not_kill_at_the_end(void **state
 	assert_int_equal(engine.signo, 0);
 }
 
-static void what_another_put_in_our_place_stays(void **state)
+static void a_handler_installed_over_ours_stays(void **state)
 {
 	int signo;
 
@@ -619,7 +619,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(threads_shorter_than_an_interval_are_right_in_sum,
 						setup, teardown),
-		cmocka_unit_test_setup_teardown(what_no_sample_makes_up_for_has_no_stack, setup,
+		cmocka_unit_test_setup_teardown(time_that_no_sample_covers_has_no_stack, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_signal_after_a_long_silence_is_no_witness, setup,
 						teardown),
@@ -635,7 +635,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_engine_after_the_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_signal_that_is_still_pending_does_not_kill_at_the_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_another_put_in_our_place_stays, setup,
+		cmocka_unit_test_setup_teardown(a_handler_installed_over_ours_stays, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(after_the_host_the_handler_stays, setup, teardown),
 	};

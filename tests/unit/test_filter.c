@@ -59,7 +59,7 @@ static void rules_for_arguments_hold_for_those_alone(void **state)
 	assert_int_equal(of_bundle(text), FILTER_DEADLY);
 }
 
-static void what_is_not_sure_is_not_known(void **state)
+static void filters_that_are_not_certain_are_unknown(void **state)
 {
 	(void)state;
 	assert_int_equal(of_bundle("null"), FILTER_UNKNOWN);
@@ -144,7 +144,7 @@ int main(void)
 		cmocka_unit_test(a_profile_that_allows_or_fails_calls_is_harmless),
 		cmocka_unit_test(the_call_that_ends_the_process_is_named),
 		cmocka_unit_test(rules_for_arguments_hold_for_those_alone),
-		cmocka_unit_test(what_is_not_sure_is_not_known),
+		cmocka_unit_test(filters_that_are_not_certain_are_unknown),
 		cmocka_unit_test(a_unit_that_lists_all_calls_is_harmless),
 		cmocka_unit_test(a_unit_that_ends_one_is_deadly),
 		cmocka_unit_test(a_unit_without_a_filter_says_nothing),

@@ -90,7 +90,7 @@ static void a_process_that_lives_is_told_of_once(void **state)
 }
 
 /* A gap that was counted by a daemon which did not live to write it is counted by the next. */
-static void what_is_owed_goes_along(void **state)
+static void an_owed_gap_is_kept_with_its_process(void **state)
 {
 	struct gaps_last last = last_of(getpid(), start_time, 77, NS_PER_S), ret;
 	struct gaps *g = NULL;
@@ -119,7 +119,7 @@ static void what_is_owed_goes_along(void **state)
 	clear();
 }
 
-static void who_is_not_sampled_yet_is_kept_for_the_daemon_after_the_next(void **state)
+static void a_process_not_sampled_yet_stays_in_the_file(void **state)
 {
 	struct gaps_last last = last_of(getpid(), start_time, 77, NS_PER_S), ret;
 	struct gaps *g = NULL;
@@ -153,7 +153,7 @@ static void a_daemon_that_was_switched_off_for_long_is_no_gap(void **state)
 
 /* Lines of the write before are left behind those of one that was cut short: the first one counts.
  */
-static void what_is_no_line_is_skipped(void **state)
+static void invalid_lines_are_skipped(void **state)
 {
 	struct gaps_last last = last_of(getpid(), start_time, 77, NS_PER_S), ret;
 	char line[200] = "", boot[40];
@@ -200,10 +200,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_that_lives_is_told_of_once),
-		cmocka_unit_test(what_is_owed_goes_along),
-		cmocka_unit_test(who_is_not_sampled_yet_is_kept_for_the_daemon_after_the_next),
+		cmocka_unit_test(an_owed_gap_is_kept_with_its_process),
+		cmocka_unit_test(a_process_not_sampled_yet_stays_in_the_file),
 		cmocka_unit_test(a_daemon_that_was_switched_off_for_long_is_no_gap),
-		cmocka_unit_test(what_is_no_line_is_skipped),
+		cmocka_unit_test(invalid_lines_are_skipped),
 		cmocka_unit_test(without_a_directory_nothing_is_kept),
 	};
 

@@ -119,7 +119,7 @@ static void behind_a_handler_that_came_later_nothing_faults(void **state)
 	end();
 }
 
-static void what_stands_in_front_at_the_end_stays_there(void **state)
+static void a_handler_in_front_at_the_end_stays(void **state)
 {
 	struct sigaction ours;
 
@@ -147,7 +147,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fault_of_a_guarded_load_is_ours_and_no_other),
 		cmocka_unit_test(behind_a_handler_that_came_later_nothing_faults),
-		cmocka_unit_test(what_stands_in_front_at_the_end_stays_there),
+		cmocka_unit_test(a_handler_in_front_at_the_end_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -268,7 +268,7 @@ static void a_process_whose_handler_is_another_gets_none(void **state)
 	host_engine_free(e);
 }
 
-static void what_no_agent_says_is_refused(void **state)
+static void impossible_reports_are_refused(void **state)
 {
 	static const struct host_engine_target bad[] = {
 		{ 0, NS_PER_MS, SIGPROF },	 { 1, NS_PER_MS, SIGPROF },
@@ -308,7 +308,8 @@ static void a_thread_that_blocks_the_signal_has_none_pending(void **state)
 	(void)state;
 	wait_for_handler(0);
 	assert_int_equal(set(e, pid, 0, NS_PER_MS), 0);
-	/* a clock ticks less often than asked where the machine is loaded: three seconds of CPU time */
+	/* a clock ticks less often than asked where the machine is loaded: three seconds of CPU
+	 * time */
 	for (int i = 0; i < 30; i++) {
 		wait_for_cpu(0, 100 * NS_PER_MS);
 		host_engine_counts(e, &c);
@@ -557,7 +558,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_target_gets_a_signal_per_interval_of_its_cpu),
 		cmocka_unit_test(each_of_two_targets_has_its_own_interval),
 		cmocka_unit_test(a_process_whose_handler_is_another_gets_none),
-		cmocka_unit_test(what_no_agent_says_is_refused),
+		cmocka_unit_test(impossible_reports_are_refused),
 		cmocka_unit_test(more_targets_than_there_is_room_for_are_refused),
 		cmocka_unit_test(a_thread_that_blocks_the_signal_has_none_pending),
 		cmocka_unit_test(a_signal_that_is_put_off_cuts_no_system_call_short),

@@ -59,7 +59,7 @@ static void frames_without_a_method_do_not_decide(void **state)
 	assert_false(IDLE("start_thread", "pthread_cond_wait"));
 }
 
-static void who_enters_a_monitor_is_never_idle(void **state)
+static void a_thread_that_enters_a_monitor_is_never_idle(void **state)
 {
 	struct stream_ops ops = { 0 };
 	struct stream_lock wait = { .wait = WIRE_WAIT_ENTER };
@@ -105,7 +105,7 @@ int main(void)
 		cmocka_unit_test(a_task_that_waits_inside_of_its_worker_is_not),
 		cmocka_unit_test(workers_that_fight_for_the_lock_of_their_queue_are_not),
 		cmocka_unit_test(frames_without_a_method_do_not_decide),
-		cmocka_unit_test(who_enters_a_monitor_is_never_idle),
+		cmocka_unit_test(a_thread_that_enters_a_monitor_is_never_idle),
 		cmocka_unit_test(threads_of_the_jvm_that_wait_to_be_asked_are_idle),
 		cmocka_unit_test(a_frame_alone_says_yes_no_or_go_on),
 	};

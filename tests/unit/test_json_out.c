@@ -102,7 +102,7 @@ static void strings_are_escaped_and_keys_too(void **state)
 	       "\"none\":null,\"blank\":\"\"}");
 }
 
-static void what_was_cut_inside_a_character_is_json_all_the_same(void **state)
+static void text_cut_inside_a_character_is_valid_json(void **state)
 {
 	struct text_out t = { 0 };
 
@@ -177,7 +177,7 @@ int main(void)
 		cmocka_unit_test(each_value_can_have_its_line),
 		cmocka_unit_test(lines_of_json_have_no_comma_between_them),
 		cmocka_unit_test(strings_are_escaped_and_keys_too),
-		cmocka_unit_test(what_was_cut_inside_a_character_is_json_all_the_same),
+		cmocka_unit_test(text_cut_inside_a_character_is_valid_json),
 		cmocka_unit_test(whole_numbers_are_exact),
 		cmocka_unit_test(fractions_look_as_cjson_prints_them),
 	};

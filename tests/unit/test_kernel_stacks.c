@@ -86,7 +86,7 @@ static void a_sample_shares_its_weight_among_its_newest_ticks(void **state)
 	assert_int_equal(counts.unmatched, 3);
 }
 
-static void what_does_not_fit_is_counted_and_there_is_room_again(void **state)
+static void overflow_is_counted_and_room_comes_back(void **state)
 {
 	uint64_t first;
 
@@ -135,7 +135,7 @@ int main(void)
 		TEST(a_tick_of_the_time_before_the_last_sample_is_nobodys),
 		TEST(a_thread_number_in_the_same_bucket_is_another_thread),
 		TEST(a_sample_shares_its_weight_among_its_newest_ticks),
-		TEST(what_does_not_fit_is_counted_and_there_is_room_again),
+		TEST(overflow_is_counted_and_room_comes_back),
 		TEST(old_ones_and_their_threads_are_given_up),
 		TEST(a_stack_that_is_too_deep_is_cut_at_its_root),
 	};

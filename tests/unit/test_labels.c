@@ -46,7 +46,7 @@ static void a_value_cannot_pretend_to_be_two_labels(void **state)
 	assert_int_equal(labels_set(&labels, "9", "x"), -EINVAL);
 }
 
-static void what_is_too_long_is_cut_and_what_finds_no_room_is_counted(void **state)
+static void long_values_are_cut_and_overflow_is_counted(void **state)
 {
 	char key[LABEL_KEY_SIZE + 1], text[400];
 
@@ -142,7 +142,7 @@ static void a_rule_is_for_those_that_fit_alone(void **state)
 			    "namespace=prod\n");
 }
 
-static void what_grows_without_end_is_cut(void **state)
+static void endless_values_are_cut(void **state)
 {
 	char rule[300];
 
@@ -233,12 +233,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_label_is_found_again_whatever_the_order, set_up),
 		cmocka_unit_test_setup(a_value_cannot_pretend_to_be_two_labels, set_up),
-		cmocka_unit_test_setup(what_is_too_long_is_cut_and_what_finds_no_room_is_counted,
-				       set_up),
+		cmocka_unit_test_setup(long_values_are_cut_and_overflow_is_counted, set_up),
 		cmocka_unit_test(text_of_somebody_else_is_read_without_harm),
 		cmocka_unit_test(each_kind_of_rule_does_what_it_says),
 		cmocka_unit_test(a_rule_is_for_those_that_fit_alone),
-		cmocka_unit_test(what_grows_without_end_is_cut),
+		cmocka_unit_test(endless_values_are_cut),
 		cmocka_unit_test(a_wrong_setting_is_named_with_its_line),
 		cmocka_unit_test(rules_are_written_as_they_are_read),
 	};

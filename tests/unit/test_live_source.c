@@ -1,7 +1,7 @@
 #include "tests/unit/live_end.h"
 #include <stdio.h>
 
-static void what_was_dropped_is_booked_also_where_nothing_came(void **state)
+static void drops_are_counted_in_a_window_without_samples(void **state)
 {
 	const struct profile_accounts all = { .of = { { 7, 70, 0, 0, 7, 70, 0 } } };
 	struct setup u = opened();
@@ -148,7 +148,7 @@ static void stacks_of_the_kernel_stand_above_the_leaf_and_share_the_weight(void 
 	closed(&u);
 }
 
-static void what_was_waited_for_or_allocated_stands_on_the_stack(void **state)
+static void the_lock_or_class_is_the_leaf_of_the_stack(void **state)
 {
 	const struct profile_filter alloc = { .events = 1u << WIRE_EVENT_ALLOC };
 	struct setup u = opened();
@@ -280,9 +280,9 @@ static void a_source_s_stacks_find_room_beside_another_s(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_waited_for_or_allocated_stands_on_the_stack),
+		cmocka_unit_test(the_lock_or_class_is_the_leaf_of_the_stack),
 		cmocka_unit_test(cpu_time_is_spread_over_the_seconds_that_it_took),
-		cmocka_unit_test(what_was_dropped_is_booked_also_where_nothing_came),
+		cmocka_unit_test(drops_are_counted_in_a_window_without_samples),
 		cmocka_unit_test(ids_mean_what_they_meant_when_the_sample_came),
 		cmocka_unit_test(a_stack_beyond_all_reason_is_cut_and_says_so),
 		cmocka_unit_test(stacks_of_the_kernel_stand_above_the_leaf_and_share_the_weight),

@@ -27,7 +27,7 @@ static void the_longest_waited_for_lock_comes_first(void **state)
 	locks_rows_free(&r);
 }
 
-static void what_is_older_than_asked_for_is_left_out(void **state)
+static void waits_before_the_span_are_left_out(void **state)
 {
 	struct locks_rows r;
 
@@ -142,7 +142,7 @@ static void a_lock_whose_class_comes_later_is_one_row(void **state)
 	locks_rows_free(&r);
 }
 
-static void what_is_only_counted_is_of_the_span(void **state)
+static void counted_waits_belong_to_the_span(void **state)
 {
 	struct locks_counts c = { .shorter = 100, .shorter_ns = 10 * MS, .idle = 7, .lost = 1 };
 	struct locks_rows r;
@@ -208,13 +208,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_longest_waited_for_lock_comes_first),
-		TEST(what_is_older_than_asked_for_is_left_out),
+		TEST(waits_before_the_span_are_left_out),
 		TEST(the_same_class_with_another_identity_is_another_lock),
 		TEST(idle_waits_show_when_asked_for),
 		TEST(a_sum_of_idle_waits_counts_as_many_and_is_none_of_the_longest),
 		TEST(a_session_that_ended_leaves_what_it_needs_and_another_adds_to_it),
 		TEST(a_lock_whose_class_comes_later_is_one_row),
-		TEST(what_is_only_counted_is_of_the_span),
+		TEST(counted_waits_belong_to_the_span),
 		TEST(idle_waits_of_an_agent_that_does_not_count_them_are_those_it_told),
 		TEST(nodes_of_an_epoch_that_is_over_are_no_stacks),
 	};

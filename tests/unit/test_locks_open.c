@@ -86,7 +86,7 @@ static void open_waits_are_bounded(void **state)
 	assert_int_equal(lost.open, 10);
 }
 
-static void who_got_the_lock_since_is_its_owner(void **state)
+static void the_latest_owner_is_shown(void **state)
 {
 	struct stream_lock w = entered(5, "A", 1, t0, 10 * MS),
 			   other = entered(6, "A", 1, t0 - S, 500 * MS);
@@ -118,7 +118,7 @@ int main(void)
 		TEST(waits_of_threads_without_a_number_end_one_by_one),
 		TEST(the_end_of_a_thread_or_session_ends_its_waits),
 		TEST(open_waits_are_bounded),
-		TEST(who_got_the_lock_since_is_its_owner),
+		TEST(the_latest_owner_is_shown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static void only_journald_gets_priorities(void **state)
 	close(fds[1]);
 }
 
-static void what_a_line_says_of_a_jvm_becomes_fields(void **state)
+static void facts_about_a_jvm_become_fields(void **state)
 {
 	static const char line[] =
 		"target.state pid=7 from=found to=failed name=\"a \\\"b\\\"=c\" container=\"\" odd=\"x=1\" reason=\"no pid=8\"";
@@ -129,7 +129,7 @@ static unsigned lines_of(int fd)
 	return lines;
 }
 
-static void who_has_said_much_is_held_back_and_that_is_said(void **state)
+static void a_noisy_source_is_limited_and_its_lost_lines_are_counted(void **state)
 {
 	struct log_limit limit = { .burst = 10, .per_s = 1 };
 	int old = dup(STDERR_FILENO), fds[2];
@@ -154,9 +154,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_journald_gets_priorities),
-		cmocka_unit_test(what_a_line_says_of_a_jvm_becomes_fields),
+		cmocka_unit_test(facts_about_a_jvm_become_fields),
 		cmocka_unit_test(journald_gets_fields_and_stderr_nothing),
-		cmocka_unit_test(who_has_said_much_is_held_back_and_that_is_said),
+		cmocka_unit_test(a_noisy_source_is_limited_and_its_lost_lines_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

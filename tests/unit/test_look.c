@@ -154,7 +154,7 @@ static void a_descriptor_goes_there_and_comes_back(void **state)
 	close(x.fd);
 }
 
-static void who_does_not_care_any_more_is_not_called(void **state)
+static void a_cancelled_question_gets_no_answer(void **state)
 {
 	struct asked asked, queued, other, last;
 
@@ -391,7 +391,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LOOK_TEST(many_questions_are_all_answered),
 		LOOK_TEST(a_descriptor_goes_there_and_comes_back),
-		LOOK_TEST(who_does_not_care_any_more_is_not_called),
+		LOOK_TEST(a_cancelled_question_gets_no_answer),
 		LOOK_TEST(a_tenant_with_slow_answers_waits_for_itself),
 		LOOK_TEST(a_scan_asks_about_some_at_a_time_and_does_not_wait_for_slow_ones),
 		LOOK_TEST(one_tenants_questions_leave_room_for_anothers),

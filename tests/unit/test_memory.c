@@ -3,7 +3,7 @@
 
 #define LIMIT 1000
 
-static void who_takes_little_is_left_alone(void **state)
+static void a_small_target_is_never_evicted(void **state)
 {
 	const struct memory_use uses[] = { { 1, 250 }, { 2, 100 }, { 1, 100 } };
 
@@ -46,7 +46,7 @@ static void of_all_the_tenant_that_takes_most_gives_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_takes_little_is_left_alone),
+		cmocka_unit_test(a_small_target_is_never_evicted),
 		cmocka_unit_test(one_takes_a_quarter_at_most),
 		cmocka_unit_test(a_tenant_takes_half_at_most_beside_others),
 		cmocka_unit_test(of_all_the_tenant_that_takes_most_gives_up),

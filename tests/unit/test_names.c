@@ -153,7 +153,7 @@ static int result_of(unsigned type, unsigned flags, uint32_t stream, const void 
 	return read_frames(&m, m.len, body, &len);
 }
 
-static void what_is_no_answer_is_an_error(void **state)
+static void invalid_answers_are_errors(void **state)
 {
 	uint8_t body[64];
 	size_t len;
@@ -662,7 +662,7 @@ int main(void)
 		cmocka_unit_test(the_question_is_whole_frames_and_ends_the_stream),
 		cmocka_unit_test(an_answer_may_come_in_any_pieces),
 		cmocka_unit_test(padding_is_left_out),
-		cmocka_unit_test(what_is_no_answer_is_an_error),
+		cmocka_unit_test(invalid_answers_are_errors),
 		cmocka_unit_test(a_container_is_read),
 		cmocka_unit_test(a_pod_is_read_and_an_unknown_one_is_none),
 		cmocka_unit_test(files_have_precedence_and_the_stricter_limit_counts),

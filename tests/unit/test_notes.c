@@ -170,7 +170,7 @@ static void said_twice_the_stricter_counts(void **state)
 	assert_int_equal(allowed.interval_ns, 50000000);
 }
 
-static void what_means_nothing_is_remembered(void **state)
+static void invalid_values_are_kept_for_the_user(void **state)
 {
 	(void)state;
 	allowed_set_value(&allowed, "events", "cpu,lokc", "e: ");
@@ -266,7 +266,7 @@ int main(void)
 		T(many_notes_stay_short_and_the_owners_words_count),
 		T(anything_but_a_yes_is_a_no),
 		T(said_twice_the_stricter_counts),
-		T(what_means_nothing_is_remembered),
+		T(invalid_values_are_kept_for_the_user),
 		T(the_environments_first_entry_counts),
 		T(the_kubelets_files_have_labels_of_the_pod),
 		T(crios_sandbox_has_what_the_container_has_not),

@@ -549,7 +549,7 @@ static void waits_have_a_class_a_length_and_a_signal(void **state)
 	engines_free();
 }
 
-static void who_waits_for_a_cpu_is_in_the_run_queue(void **state)
+static void waiting_for_a_cpu_is_the_run_queue(void **state)
 {
 	struct offcpu_times a, b;
 	unsigned queued = 0;
@@ -1008,7 +1008,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_have_a_class_a_length_and_a_signal),
-		cmocka_unit_test(who_waits_for_a_cpu_is_in_the_run_queue),
+		cmocka_unit_test(waiting_for_a_cpu_is_the_run_queue),
 		cmocka_unit_test(a_used_up_quota_is_told_from_the_run_queue),
 		cmocka_unit_test(a_process_with_another_handler_gets_no_signal),
 		cmocka_unit_test(a_process_that_is_no_target_has_no_record),

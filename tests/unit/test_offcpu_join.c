@@ -199,7 +199,7 @@ static void a_silent_agent_is_waited_for_and_a_late_one_not_counted_twice(void *
 	assert_int_equal(events, 2);
 }
 
-static void what_has_no_signal_waits_for_nobody(void **state)
+static void a_record_without_a_signal_waits_for_no_sample(void **state)
 {
 	(void)state;
 	kernel(7, 10 * S, 3 * MS, 0, false, OFFCPU_RUNQUEUE);
@@ -309,8 +309,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_silent_agent_is_waited_for_and_a_late_one_not_counted_twice, setup,
 			teardown),
-		cmocka_unit_test_setup_teardown(what_has_no_signal_waits_for_nobody, setup,
-						teardown),
+		cmocka_unit_test_setup_teardown(a_record_without_a_signal_waits_for_no_sample,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(an_agent_without_the_kernel_has_its_own_words,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_wait_for_a_lock_is_one_event_with_both_parts,

@@ -48,7 +48,7 @@ static void variables_are_read_in_the_order_of_the_jvm(void **state)
 	assert_false(o.xrs);
 }
 
-static void what_the_application_is_told_does_not_count(void **state)
+static void arguments_of_the_application_do_not_count(void **state)
 {
 	struct options o;
 
@@ -74,7 +74,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_last_flag_wins_and_longer_names_do_not_count),
 		cmocka_unit_test(variables_are_read_in_the_order_of_the_jvm),
-		cmocka_unit_test(what_the_application_is_told_does_not_count),
+		cmocka_unit_test(arguments_of_the_application_do_not_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static void a_thread_that_stood_still_with_all_is_told_why(void **state)
 	assert_int_equal(pauses_during(&pauses, T0 + 1 * MS, T0 + 16 * MS), PAUSES_NONE);
 }
 
-static void what_nobody_saw_is_not_denied(void **state)
+static void unseen_pauses_leave_the_reason_open(void **state)
 {
 	(void)state;
 	assert_int_equal(pauses_during(&pauses, T0 - MS, T0 + MS), PAUSES_UNKNOWN);
@@ -92,7 +92,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_thread_that_stood_still_with_all_is_told_why, begin),
-		cmocka_unit_test_setup(what_nobody_saw_is_not_denied, begin),
+		cmocka_unit_test_setup(unseen_pauses_leave_the_reason_open, begin),
 		cmocka_unit_test_setup(nonsense_is_left_out, begin),
 		cmocka_unit_test_setup(the_oldest_go, begin),
 	};

@@ -85,7 +85,7 @@ static void close_all(struct placement *p)
 	p->control_fd = fd_close(p->control_fd);
 }
 
-static void what_was_placed_is_there_and_goes_again(void **state)
+static void placed_files_exist_and_are_removed(void **state)
 {
 	struct placement p = PLACEMENT_NULL;
 	char path[256];
@@ -214,7 +214,7 @@ static void place_in_private(void)
 	close_all(&p);
 }
 
-static void who_locks_the_directory_keeps_nobody_out(void **state)
+static void a_lock_on_the_directory_keeps_nobody_out(void **state)
 {
 	int dfd = make_version_dir();
 
@@ -477,7 +477,7 @@ a_private_directory_of_a_killed_attempt_is_taken_away_and_a_strangers_is_not(voi
 	fd_close(p.outer_dfd);
 }
 
-static void what_a_killed_attempt_left_is_taken_away(void **state)
+static void files_of_a_killed_attempt_are_removed(void **state)
 {
 	struct placement p = PLACEMENT_NULL, q = PLACEMENT_NULL;
 	struct inject other = in;
@@ -845,11 +845,11 @@ static void links_from_tmp_are_followed_inside_the_root_and_none_below_it(void *
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PLACE_TEST(what_was_placed_is_there_and_goes_again),
+		PLACE_TEST(placed_files_exist_and_are_removed),
 		PLACE_TEST(the_switch_for_a_loud_attach_is_in_the_name),
 		PLACE_TEST(a_device_in_the_place_of_the_library_is_never_opened),
 		PLACE_TEST(a_device_in_the_place_of_a_fifo_is_never_opened),
-		PLACE_TEST(who_locks_the_directory_keeps_nobody_out),
+		PLACE_TEST(a_lock_on_the_directory_keeps_nobody_out),
 		PLACE_TEST(a_tmp_that_is_not_sticky_gets_no_private_directory),
 		PLACE_TEST(the_last_of_two_attempts_takes_the_library_away),
 		PLACE_TEST(other_content_under_the_librarys_name_is_replaced),
@@ -861,7 +861,7 @@ int main(void)
 		PLACE_TEST(only_names_of_private_directories_are_taken_for_one),
 		PLACE_TEST(
 			a_private_directory_of_a_killed_attempt_is_taken_away_and_a_strangers_is_not),
-		PLACE_TEST(what_a_killed_attempt_left_is_taken_away),
+		PLACE_TEST(files_of_a_killed_attempt_are_removed),
 		PLACE_TEST(in_a_noexec_tmp_the_library_lies_on_a_mount_of_its_own),
 		PLACE_TEST(a_mount_can_be_in_a_private_directory),
 		PLACE_TEST(names_of_others_do_not_hide_what_a_killed_attempt_left),

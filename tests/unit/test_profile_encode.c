@@ -21,7 +21,7 @@ static void bytes_give_the_same_profile_back(void **state)
 	profile_free(p);
 }
 
-static void what_was_decoded_is_found_by_who_looks_for_it(void **state)
+static void decoded_entries_are_found_again(void **state)
 {
 	struct profile *p = example(7), *q;
 	uint8_t *bytes;
@@ -212,7 +212,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_give_the_same_profile_back),
-		cmocka_unit_test(what_was_decoded_is_found_by_who_looks_for_it),
+		cmocka_unit_test(decoded_entries_are_found_again),
 		cmocka_unit_test(a_table_at_its_own_limit_can_be_read_back),
 		cmocka_unit_test(cpu_time_and_note_of_a_process_are_kept),
 		cmocka_unit_test(labels_of_a_process_are_kept),

@@ -169,7 +169,7 @@ static void a_profile_without_ids_is_what_earlier_daemons_read(void **state)
 }
 
 /* A stack is worth more than its ids. */
-static void what_has_no_room_with_ids_is_added_without(void **state)
+static void samples_without_room_for_ids_are_added_without_them(void **state)
 {
 	struct profile *p;
 	char trace[40];
@@ -333,7 +333,7 @@ int main(void)
 		cmocka_unit_test(a_part_has_the_ids_of_its_process),
 		cmocka_unit_test(bytes_have_the_ids),
 		cmocka_unit_test(a_profile_without_ids_is_what_earlier_daemons_read),
-		cmocka_unit_test(what_has_no_room_with_ids_is_added_without),
+		cmocka_unit_test(samples_without_room_for_ids_are_added_without_them),
 		cmocka_unit_test(merging_counts_what_loses_its_ids),
 		cmocka_unit_test(windows_have_ids_only_if_they_are_to_be_kept),
 		cmocka_unit_test(more_spans_than_a_window_takes_are_counted),

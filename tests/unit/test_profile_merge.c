@@ -110,7 +110,7 @@ static void a_filter_by_event_takes_its_accounts_alone(void **state)
 	profile_free(p);
 }
 
-static void what_other_threads_did_is_counted_beside_it(void **state)
+static void left_out_threads_are_counted(void **state)
 {
 	const uint32_t pid = 7;
 	const struct profile_filter one = { .thread = "one", .no_idle = true },
@@ -145,7 +145,7 @@ int main(void)
 		cmocka_unit_test(merging_keeps_every_weight_and_filters_by_process),
 		cmocka_unit_test(losses_go_with_their_process),
 		cmocka_unit_test(a_filter_by_event_takes_its_accounts_alone),
-		cmocka_unit_test(what_other_threads_did_is_counted_beside_it),
+		cmocka_unit_test(left_out_threads_are_counted),
 		cmocka_unit_test(a_very_deep_stack_is_merged_whole),
 	};
 

@@ -65,7 +65,7 @@ static void native_frames_get_names_of_their_own_process(void **state)
 	profile_free(p);
 }
 
-static void what_clone_calls_in_its_own_library_is_start_thread(void **state)
+static void the_function_that_clone_calls_is_start_thread(void **state)
 {
 	struct profile_frame f = { .kind = WIRE_KIND_NATIVE, .line = -1, .offset = 16 };
 	uint32_t clone, root, start, again, other;
@@ -126,7 +126,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(native_frames_get_names),
 		cmocka_unit_test(native_frames_get_names_of_their_own_process),
-		cmocka_unit_test(what_clone_calls_in_its_own_library_is_start_thread),
+		cmocka_unit_test(the_function_that_clone_calls_is_start_thread),
 		cmocka_unit_test(a_frame_that_had_its_name_and_one_that_gets_it_become_one),
 	};
 

@@ -61,7 +61,7 @@ static struct profile *full_profile(size_t limit, int stacks)
 	return p;
 }
 
-static void what_does_not_fit_is_said_and_its_weight_is_kept(void **state)
+static void overflow_is_named_and_keeps_its_weight(void **state)
 {
 	struct profile *p = full_profile(1 << 20, 50000), *sum, *q;
 	const uint32_t pid = 2;
@@ -211,7 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_things_have_one_id),
 		cmocka_unit_test(many_entries_stay_apart),
-		cmocka_unit_test(what_does_not_fit_is_said_and_its_weight_is_kept),
+		cmocka_unit_test(overflow_is_named_and_keeps_its_weight),
 		cmocka_unit_test(no_tenant_takes_the_room_of_another),
 		cmocka_unit_test(a_text_that_one_tenant_cannot_pay_is_paid_by_another),
 		cmocka_unit_test(a_string_is_cut_between_characters),

@@ -73,7 +73,7 @@ static void links_out_of_the_container_are_not_followed(void **state)
 	assert_string_equal(read_jdk("/jdk2/../../secret/libjvm.so"), "");
 }
 
-static void what_is_no_file_is_not_waited_for(void **state)
+static void only_regular_files_are_waited_for(void **state)
 {
 	char path[128];
 
@@ -155,7 +155,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(links_out_of_the_container_are_not_followed, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(what_is_no_file_is_not_waited_for, set_up,
+		cmocka_unit_test_setup_teardown(only_regular_files_are_waited_for, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_file_system_that_may_not_answer_is_left_alone,
 						set_up, tear_down),

@@ -29,9 +29,7 @@ static int teardown(void **state)
 	return rmdir(dir);
 }
 
-static const struct replace file = {
-	.name = "file", .temp = "temp", .mode = 0600, .sync = true
-};
+static const struct replace file = { .name = "file", .temp = "temp", .mode = 0600, .sync = true };
 
 static struct replace in_dir(void)
 {
@@ -73,7 +71,7 @@ static void parts_become_one_file(void **state)
 	assert_content("file", "3");
 }
 
-static void what_a_killed_process_left_is_taken_over_unless_exclusive(void **state)
+static void the_file_of_a_killed_process_is_replaced_unless_exclusive(void **state)
 {
 	struct replace r = in_dir();
 
@@ -139,7 +137,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts_become_one_file),
-		cmocka_unit_test(what_a_killed_process_left_is_taken_over_unless_exclusive),
+		cmocka_unit_test(the_file_of_a_killed_process_is_replaced_unless_exclusive),
 		cmocka_unit_test(a_failure_leaves_the_old_file_and_no_temporary_one),
 		cmocka_unit_test(a_link_under_the_temporary_name_is_not_followed),
 		cmocka_unit_test(a_disk_that_is_full_is_reported),

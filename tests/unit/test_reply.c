@@ -22,21 +22,26 @@ static void a_failure_that_begins_with_0_is_a_failure(void **state)
 	struct fault f;
 
 	(void)state;
-	assert_true(check("0\n/tmp/a.so was not loaded.\n/tmp/a.so: failed to map segment from shared object\n", &f) < 0);
+	assert_true(
+		check("0\n/tmp/a.so was not loaded.\n/tmp/a.so: failed to map segment from shared object\n",
+		      &f) < 0);
 	assert_string_equal(f.what, "/tmp in the JVM's container is mounted noexec");
 	assert_true(check("0\nreturn code: 7\n", &f) < 0);
 	assert_true(check("", &f) < 0);
 	assert_true(check("-1\n", &f) < 0);
 }
 
-static void what_passes_and_what_never_does_are_told_apart(void **state)
+static void temporary_and_lasting_failures_differ(void **state)
 {
 	struct fault f;
 
 	(void)state;
-	assert_int_equal(check("0\nDynamic agent loading is only permitted in the live phase\n", &f), -EAGAIN);
+	assert_int_equal(
+		check("0\nDynamic agent loading is only permitted in the live phase\n", &f),
+		-EAGAIN);
 	assert_int_equal(f.flags, FAULT_RETRY_SOON);
-	assert_int_equal(check("0\nDynamic agent loading is not enabled. Use -XX...\n", &f), -EPERM);
+	assert_int_equal(check("0\nDynamic agent loading is not enabled. Use -XX...\n", &f),
+			 -EPERM);
 	assert_int_equal(f.flags, FAULT_PERMANENT);
 }
 
@@ -54,7 +59,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(success_of_every_version_is_known),
 		cmocka_unit_test(a_failure_that_begins_with_0_is_a_failure),
-		cmocka_unit_test(what_passes_and_what_never_does_are_told_apart),
+		cmocka_unit_test(temporary_and_lasting_failures_differ),
 		cmocka_unit_test(control_characters_do_not_reach_the_terminal),
 	};
 

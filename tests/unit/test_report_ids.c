@@ -198,7 +198,7 @@ static void otlp_samples_link_to_their_spans(void **state)
 	profile_free(p);
 }
 
-static void what_has_lost_its_ids_is_said(void **state)
+static void samples_that_lost_their_ids_are_counted(void **state)
 {
 	struct profile *p = example();
 	size_t len;
@@ -220,7 +220,7 @@ int main(void)
 		cmocka_unit_test(pprof_and_json_give_the_ids_back),
 		cmocka_unit_test(without_labels_pprof_has_span_ids_of_16_digits_alone),
 		cmocka_unit_test(otlp_samples_link_to_their_spans),
-		cmocka_unit_test(what_has_lost_its_ids_is_said),
+		cmocka_unit_test(samples_that_lost_their_ids_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

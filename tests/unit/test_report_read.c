@@ -250,7 +250,7 @@ static void is_refused(enum report_format format, const char *bytes, size_t len,
 	assert_string_equal(r.why, why);
 }
 
-static void what_is_wrong_is_said_with_its_place(void **state)
+static void errors_name_their_position(void **state)
 {
 	static const struct {
 		enum report_format format;
@@ -314,7 +314,7 @@ int main(void)
 		cmocka_unit_test(json_to_pprof_to_json_is_the_same),
 		cmocka_unit_test(collapsed_stacks_are_read_with_threads_and_kinds),
 		cmocka_unit_test(collapsed_numbers_can_be_counts),
-		cmocka_unit_test(what_is_wrong_is_said_with_its_place),
+		cmocka_unit_test(errors_name_their_position),
 		cmocka_unit_test(json_cut_anywhere_is_refused),
 	};
 

@@ -27,7 +27,7 @@ static void fill_frames(void)
 		frames[i] = (struct walk_frame){ .where = 1000 + i, .bci = (int32_t)i };
 }
 
-static void what_goes_in_comes_out_in_order_over_many_rounds(void **state)
+static void order_is_kept_over_many_rounds(void **state)
 {
 	struct ring r = { 0 };
 
@@ -192,7 +192,7 @@ static void writers_in_many_threads_never_tear_a_record(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_goes_in_comes_out_in_order_over_many_rounds),
+		cmocka_unit_test(order_is_kept_over_many_rounds),
 		cmocka_unit_test(full_ring_refuses_and_loses_nothing),
 		cmocka_unit_test(record_longer_than_the_ring_is_refused),
 		cmocka_unit_test(reader_stops_at_the_position_it_was_given),

@@ -37,7 +37,7 @@ static void one_sample_speaks_for_two_frames(void **state)
 	assert_int_equal(got[1].bci, -1);
 }
 
-static void what_all_have_in_common_stays(void **state)
+static void common_frames_stay(void **state)
 {
 	struct walk_frame got[ROOTS_DEPTH];
 
@@ -86,7 +86,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_sample_speaks_for_two_frames),
-		cmocka_unit_test(what_all_have_in_common_stays),
+		cmocka_unit_test(common_frames_stay),
 		cmocka_unit_test(a_rare_root_or_a_stack_that_is_on_its_way_changes_nothing),
 		cmocka_unit_test(handles_are_forgotten_with_the_ids),
 	};

@@ -58,7 +58,7 @@ static void the_end_of_the_process_keeps_its_last_events(void **state)
 	assert_true(t->gone_mono_ns > 0);
 }
 
-static void what_only_the_owner_can_change_is_not_tried_again(void **state)
+static void lasting_refusals_are_not_retried(void **state)
 {
 	struct target *t;
 
@@ -163,7 +163,7 @@ static void an_agent_that_complains_much_does_not_fill_the_log(void **state)
 	close(fds[1]);
 }
 
-static void what_the_process_cannot_have_used_is_not_believed(void **state)
+static void impossible_cpu_time_is_not_believed(void **state)
 {
 	struct target *t = add("greedy");
 	struct stream_counts c;
@@ -177,7 +177,7 @@ static void what_the_process_cannot_have_used_is_not_believed(void **state)
 }
 
 /* Its receiver answers, and is not taken for one that waits; its pipe is full. */
-static void who_says_too_much_is_held_back(void **state)
+static void a_target_over_its_budget_is_held_back(void **state)
 {
 	uint64_t begin_ns, held_ns, total;
 	struct target *t;
@@ -505,14 +505,14 @@ int main(int argc, char **argv)
 		LIFE_TEST(a_target_streams_and_leaves_when_told),
 		LIFE_TEST(the_same_process_is_taken_in_once_and_another_never),
 		LIFE_TEST(the_end_of_the_process_keeps_its_last_events),
-		LIFE_TEST(what_only_the_owner_can_change_is_not_tried_again),
+		LIFE_TEST(lasting_refusals_are_not_retried),
 		LIFE_TEST(an_injector_that_dies_is_a_reason_and_its_leftovers_go),
 		LIFE_TEST(an_injector_that_hangs_is_killed),
 		LIFE_TEST(detach_during_an_attempt_waits_for_its_end),
 		LIFE_TEST(bytes_that_are_no_frames_end_the_session_only),
 		LIFE_TEST(an_agent_that_complains_much_does_not_fill_the_log),
-		LIFE_TEST(what_the_process_cannot_have_used_is_not_believed),
-		LIFE_TEST(who_says_too_much_is_held_back),
+		LIFE_TEST(impossible_cpu_time_is_not_believed),
+		LIFE_TEST(a_target_over_its_budget_is_held_back),
 		LIFE_TEST(signals_that_the_kernel_sent_earn_decoding),
 		LIFE_TEST(an_agent_that_closes_its_pipe_is_missed),
 		LIFE_TEST(an_agent_that_says_nothing_is_given_up),

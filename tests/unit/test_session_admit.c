@@ -33,7 +33,7 @@ static void keep_one_out(uint64_t daemon_began_s)
 	assert_int_equal(add("talk")->state, TARGET_EXCLUDED);
 }
 
-static void what_a_former_daemon_left_in_one_that_is_kept_out_goes(void **state)
+static void leftovers_in_an_excluded_jvm_are_removed(void **state)
 {
 	(void)state;
 	keep_one_out(UINT32_MAX);
@@ -161,7 +161,7 @@ static void an_owner_who_allows_nothing_that_is_collected_keeps_us_out(void **st
 		"its owner allows none of the events that the settings collect: a: wall");
 }
 
-static void who_was_detached_stays_so_until_attach_and_over_a_restart(void **state)
+static void a_detached_jvm_stays_detached_over_a_restart(void **state)
 {
 	static const struct targets_ops none;
 	struct fault why = { 0 };
@@ -323,7 +323,7 @@ static void the_rate_makes_the_second_one_wait(void **state)
 }
 
 /* After a restart all JVMs of the host are without an agent: they are attached to at once. */
-static void who_was_attached_to_by_a_daemon_before_does_not_wait(void **state)
+static void a_jvm_that_has_an_agent_does_not_wait_for_a_turn(void **state)
 {
 	struct target *first, *second;
 	uint8_t bytes[WIRE_SECRET_BYTES];
@@ -387,7 +387,7 @@ static void a_status_that_comes_after_the_end_counts_too(void **state)
 	assert_string_equal(t->fault.what, "the process was ended by SIGABRT");
 }
 
-static void who_ended_makes_room_in_a_full_table(void **state)
+static void an_ended_target_makes_room_in_a_full_table(void **state)
 {
 	struct target *t;
 	struct jvm jvm;
@@ -413,14 +413,14 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		LIFE_TEST(a_rule_keeps_out_before_anything_is_started),
-		LIFE_TEST(what_a_former_daemon_left_in_one_that_is_kept_out_goes),
+		LIFE_TEST(leftovers_in_an_excluded_jvm_are_removed),
 		LIFE_TEST(one_that_began_after_the_daemon_needs_no_cleaning),
 		LIFE_TEST(opt_in_takes_in_by_hand_alone),
 		LIFE_TEST(an_owner_asks_where_it_is_opt_in_and_takes_it_back),
 		LIFE_TEST(names_that_come_late_change_labels_and_what_the_owner_allows),
 		LIFE_TEST(an_owners_interval_is_the_shortest),
 		LIFE_TEST(an_owner_who_allows_nothing_that_is_collected_keeps_us_out),
-		LIFE_TEST(who_was_detached_stays_so_until_attach_and_over_a_restart),
+		LIFE_TEST(a_detached_jvm_stays_detached_over_a_restart),
 		LIFE_TEST(an_attach_that_is_refused_leaves_an_earlier_detach),
 		LIFE_TEST(other_settings_take_in_and_out_and_ask_for_other_things),
 		LIFE_TEST(settings_that_change_during_an_attempt_are_asked_for_after_it),
@@ -428,10 +428,10 @@ int main(int argc, char **argv)
 		LIFE_TEST(a_place_that_gets_free_is_taken_unless_the_daemon_stops),
 		LIFE_TEST(a_daemon_that_stops_takes_nobody_in),
 		LIFE_TEST(the_rate_makes_the_second_one_wait),
-		LIFE_TEST(who_was_attached_to_by_a_daemon_before_does_not_wait),
+		LIFE_TEST(a_jvm_that_has_an_agent_does_not_wait_for_a_turn),
 		LIFE_TEST(a_crash_takes_agents_out_of_jvms_alike),
 		LIFE_TEST(a_status_that_comes_after_the_end_counts_too),
-		LIFE_TEST(who_ended_makes_room_in_a_full_table),
+		LIFE_TEST(an_ended_target_makes_room_in_a_full_table),
 	};
 
 	if (is_injector(argc, argv))

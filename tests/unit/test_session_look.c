@@ -81,7 +81,7 @@ static void run_ns(uint64_t ns)
 	UNTIL(clock_mono_ns() > end);
 }
 
-static void who_does_not_answer_fails_with_that_reason_and_nobody_waits_for_it(void **state)
+static void a_question_without_answer_fails_and_delays_nobody(void **state)
 {
 	struct target *t, *honest;
 
@@ -102,7 +102,7 @@ static void who_does_not_answer_fails_with_that_reason_and_nobody_waits_for_it(v
 	end_other();
 }
 
-static void who_is_detached_while_it_is_looked_at_is_not_attached_to(void **state)
+static void a_detach_during_the_look_prevents_the_attach(void **state)
 {
 	struct target *t;
 
@@ -172,7 +172,7 @@ static void settings_leave_a_stream_alone_that_cannot_be_looked_at(void **state)
 	assert_int_equal(targets_stuck(table, &total), 0);
 }
 
-static void who_ends_while_it_is_looked_at_is_gone(void **state)
+static void a_process_that_ends_during_the_look_is_gone(void **state)
 {
 	struct look_counts c;
 	struct target *t;
@@ -189,7 +189,7 @@ static void who_ends_while_it_is_looked_at_is_gone(void **state)
 	assert_int_equal(c.given_up, 0);
 }
 
-static void who_is_looked_at_takes_no_place_of_targets_max(void **state)
+static void a_process_being_looked_at_does_not_count_for_targets_max(void **state)
 {
 	struct target *first, *second;
 
@@ -230,13 +230,13 @@ static void the_file_of_a_crash_is_found_when_nobody_tells_its_signal(void **sta
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		LOOK_TEST(who_does_not_answer_fails_with_that_reason_and_nobody_waits_for_it),
-		LOOK_TEST(who_is_detached_while_it_is_looked_at_is_not_attached_to),
+		LOOK_TEST(a_question_without_answer_fails_and_delays_nobody),
+		LOOK_TEST(a_detach_during_the_look_prevents_the_attach),
 		LOOK_TEST(a_detach_while_it_is_looked_at_can_be_taken_back),
 		LOOK_TEST(rules_that_change_meanwhile_are_asked_about_again),
 		LOOK_TEST(settings_leave_a_stream_alone_that_cannot_be_looked_at),
-		LOOK_TEST(who_ends_while_it_is_looked_at_is_gone),
-		LOOK_TEST(who_is_looked_at_takes_no_place_of_targets_max),
+		LOOK_TEST(a_process_that_ends_during_the_look_is_gone),
+		LOOK_TEST(a_process_being_looked_at_does_not_count_for_targets_max),
 		LOOK_TEST(the_file_of_a_crash_is_found_when_nobody_tells_its_signal),
 	};
 

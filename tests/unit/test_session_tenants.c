@@ -159,7 +159,7 @@ static void one_that_streams_is_detached_before_it_makes_room(void **state)
 	assert_int_equal(count("evil", TARGET_STREAMING), 1);
 }
 
-static void who_left_for_want_of_room_comes_back_when_there_is_some(void **state)
+static void an_evicted_target_comes_back_when_there_is_room(void **state)
 {
 	(void)state;
 	table->bound = 2;
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
 		TENANTS_TEST(those_whose_attempts_failed_wait_for_their_turn_too),
 		TENANTS_TEST(in_a_full_table_who_has_the_most_makes_room),
 		TENANTS_TEST(one_that_streams_is_detached_before_it_makes_room),
-		TENANTS_TEST(who_left_for_want_of_room_comes_back_when_there_is_some),
+		TENANTS_TEST(an_evicted_target_comes_back_when_there_is_room),
 	};
 
 	if (is_injector(argc, argv))

@@ -573,7 +573,7 @@ static void a_disk_that_is_really_full_drops_windows_until_there_is_room(void **
 	assert_int_equal(umount(dir), 0);
 }
 
-static void what_is_no_segment_is_not_touched(void **state)
+static void other_files_are_not_touched(void **state)
 {
 	static const char *const names[] = { "seg",
 					     ".seg",
@@ -630,8 +630,7 @@ int main(void)
 			tear_down),
 		cmocka_unit_test_setup_teardown(a_query_has_room_for_all_tenants, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(what_is_no_segment_is_not_touched, set_up,
-						tear_down),
+		cmocka_unit_test_setup_teardown(other_files_are_not_touched, set_up, tear_down),
 		/* last: it goes into a mount namespace of its own */
 		cmocka_unit_test_setup_teardown(
 			a_disk_that_is_really_full_drops_windows_until_there_is_room, set_up,

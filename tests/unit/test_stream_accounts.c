@@ -66,7 +66,7 @@ static void say_full(struct stream *s, uint64_t ring, uint64_t pipe)
 	assert_int_equal(feed(s, &w, &f), 0);
 }
 
-static void what_an_agent_drops_while_it_is_held_back_is_its_quota(void **state)
+static void drops_of_a_held_back_agent_count_as_quota(void **state)
 {
 	struct wire_hello h = { .protocol = WIRE_PROTOCOL };
 	struct stream *s = greeted_stream();
@@ -175,7 +175,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_accounts_hold_before_and_after_every_ledger),
-		cmocka_unit_test(what_an_agent_drops_while_it_is_held_back_is_its_quota),
+		cmocka_unit_test(drops_of_a_held_back_agent_count_as_quota),
 		cmocka_unit_test(samples_lost_on_the_wire_are_found),
 		cmocka_unit_test(accounts_that_do_not_add_up_end_the_stream),
 		cmocka_unit_test(a_counter_that_goes_backwards_ends_the_stream),

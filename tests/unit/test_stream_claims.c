@@ -72,7 +72,7 @@ static void no_more_cpu_time_is_believed_than_the_process_used(void **state)
 	stream_free(s);
 }
 
-static void what_was_not_believed_stays_in_the_accounts(void **state)
+static void implausible_samples_stay_in_the_accounts(void **state)
 {
 	struct stream *s = doubting_stream();
 	struct wire_ledger l = { 0 };
@@ -151,7 +151,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_cpu_time_is_believed_than_the_process_used),
-		cmocka_unit_test(what_was_not_believed_stays_in_the_accounts),
+		cmocka_unit_test(implausible_samples_stay_in_the_accounts),
 		cmocka_unit_test(no_wait_is_longer_than_the_life_of_the_process),
 		cmocka_unit_test(accounts_beyond_all_reason_end_the_stream),
 		cmocka_unit_test(clocks_are_read_once_for_what_is_fed_together),

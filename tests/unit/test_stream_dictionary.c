@@ -31,7 +31,7 @@ static void a_stack_can_be_walked_to_its_root(void **state)
 	stream_free(s);
 }
 
-static void what_is_not_defined_cannot_be_used(void **state)
+static void undefined_ids_are_refused(void **state)
 {
 	struct stream *s = greeted_stream();
 	struct fault f = { 0 };
@@ -220,7 +220,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stack_can_be_walked_to_its_root),
-		cmocka_unit_test(what_is_not_defined_cannot_be_used),
+		cmocka_unit_test(undefined_ids_are_refused),
 		cmocka_unit_test(a_stream_has_a_memory_bound),
 		cmocka_unit_test(names_of_threads_have_a_memory_bound_and_the_last_one_is_known),
 		cmocka_unit_test(ids_far_apart_cost_their_sender_and_not_the_daemon),

@@ -95,7 +95,7 @@ static void lines_that_are_wrong_are_ignored(void **state)
 	assert_int_equal(subuids_owner(7), 7);
 }
 
-static void what_is_loaded_again_replaces_the_former_ranges(void **state)
+static void loading_again_replaces_the_ranges(void **state)
 {
 	(void)state;
 	assert_int_equal(load("ann:100000:65536\n", USERS), 1);
@@ -140,7 +140,7 @@ int main(void)
 		cmocka_unit_test(a_delegated_uid_belongs_to_its_user),
 		cmocka_unit_test(delegated_uids_and_their_user_are_one_tenant),
 		cmocka_unit_test(lines_that_are_wrong_are_ignored),
-		cmocka_unit_test(what_is_loaded_again_replaces_the_former_ranges),
+		cmocka_unit_test(loading_again_replaces_the_ranges),
 		cmocka_unit_test(a_long_file_is_cut),
 	};
 

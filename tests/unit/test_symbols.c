@@ -322,7 +322,7 @@ int __wrap_loop_timer_add(struct loop *l, uint64_t first_ns, uint64_t interval_n
 				     userdata, ret);
 }
 
-static void who_cannot_be_killed_is_not_waited_for(void **state)
+static void a_child_that_cannot_be_killed_is_not_waited_for(void **state)
 {
 	const struct symbols_process hostile = { getpid(), 1, "uid-1" },
 				     honest = { getpid(), 2, "uid-2" };
@@ -407,7 +407,7 @@ int main(void)
 		cmocka_unit_test(one_target_s_mappings_are_its_own_trouble),
 		cmocka_unit_test(a_build_id_is_not_believed),
 		cmocka_unit_test(a_table_that_is_pruned_is_unmapped),
-		cmocka_unit_test(who_cannot_be_killed_is_not_waited_for),
+		cmocka_unit_test(a_child_that_cannot_be_killed_is_not_waited_for),
 		cmocka_unit_test(the_environment_names_no_program),
 	};
 

@@ -56,7 +56,7 @@ static int open_fds(void)
 }
 
 /* One question a tenant: who has a thousand that are not answered keeps nobody else's. */
-static void who_does_not_answer_is_waited_for_alone(void **state)
+static void a_slow_tenant_delays_only_itself(void **state)
 {
 	const struct symbols_process hostile = { getpid(), 1, "uid-1" },
 				     honest = { getpid(), 2, "uid-2" };
@@ -199,7 +199,7 @@ static void an_end_cancels_what_was_asked(void **state)
 	close_room(&r);
 }
 
-static void what_was_not_opened_is_wanted_again(void **state)
+static void files_that_were_not_opened_are_wanted_again(void **state)
 {
 	const struct symbols_process p = { getpid(), 1, "uid-1" };
 	struct symbols_counts counts;
@@ -275,12 +275,12 @@ static void a_tenant_s_cpu_time_is_given_back_slowly(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_does_not_answer_is_waited_for_alone),
+		cmocka_unit_test(a_slow_tenant_delays_only_itself),
 		cmocka_unit_test(places_that_are_taken_are_free_after_an_answer),
 		cmocka_unit_test(a_process_without_files_keeps_its_tenant),
 		cmocka_unit_test(after_a_slow_answer_a_tenant_rests),
 		cmocka_unit_test(an_end_cancels_what_was_asked),
-		cmocka_unit_test(what_was_not_opened_is_wanted_again),
+		cmocka_unit_test(files_that_were_not_opened_are_wanted_again),
 		cmocka_unit_test(a_new_mapping_is_asked_for_anew),
 		cmocka_unit_test(a_tenant_s_cpu_time_is_given_back_slowly),
 	};

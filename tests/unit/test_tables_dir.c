@@ -59,7 +59,7 @@ static bool is_mapped(void *userdata, const char *name)
 	return strcmp(name, userdata) == 0;
 }
 
-static void who_has_the_most_tables_loses_them(void **state)
+static void the_tenant_with_most_tables_loses_some(void **state)
 {
 	char dir[] = "/tmp/kindling-tables-XXXXXX", name[32], command[64];
 	const struct tables_use use = { is_mapped, NULL, (void *)(uintptr_t) "many_1.sym" };
@@ -90,7 +90,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_longest_unused_table_goes_first),
-		cmocka_unit_test(who_has_the_most_tables_loses_them),
+		cmocka_unit_test(the_tenant_with_most_tables_loses_some),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,7 +87,7 @@ static void one_that_is_only_remembered_is_known_to_who_asks_for_it(void **state
 	assert_int_equal(targets_named(table, "old", true, named), 1);
 }
 
-static void what_an_agent_costs_is_that_of_the_last_minute(void **state)
+static void the_cost_of_an_agent_is_that_of_the_last_minute(void **state)
 {
 	struct target_recent r = { 0 };
 	uint64_t s, ms = NS_PER_MS;
@@ -114,7 +114,7 @@ int main(void)
 		cmocka_unit_test(attempts_back_off_and_end_where_only_the_owner_can_help),
 		cmocka_unit_test(exact_names_and_the_living_come_first),
 		cmocka_unit_test(one_that_is_only_remembered_is_known_to_who_asks_for_it),
-		cmocka_unit_test(what_an_agent_costs_is_that_of_the_last_minute),
+		cmocka_unit_test(the_cost_of_an_agent_is_that_of_the_last_minute),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,7 +160,7 @@ static void a_wait_that_goes_on_explains_too(void **state)
 	assert_int_equal(r.off_ns[LOCK], 30 * S);
 }
 
-static void what_nobody_measured_is_not_seen(void **state)
+static void unmeasured_time_is_unseen(void **state)
 {
 	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
 	struct time_row r;
@@ -231,7 +231,7 @@ static void no_time_counts_twice_when_totals_overlap(void **state)
 	assert_int_equal(r.unseen_ns, 0);
 }
 
-static void what_is_old_leaves(void **state)
+static void old_slices_are_freed(void **state)
 {
 	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
 	struct time_row r;
@@ -281,7 +281,7 @@ static struct time_off *off_at(uint64_t now_ns, uint32_t *ret_n)
 	return off;
 }
 
-static void what_has_not_ended_is_listed(void **state)
+static void open_times_are_listed(void **state)
 {
 	struct time_totals sleeps = { .tid = 11,
 				      .from_ns = t0,
@@ -340,13 +340,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_wait_counts_once_however_it_is_told_of, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_wait_that_goes_on_explains_too, begin, end),
-		cmocka_unit_test_setup_teardown(what_nobody_measured_is_not_seen, begin, end),
+		cmocka_unit_test_setup_teardown(unmeasured_time_is_unseen, begin, end),
 		cmocka_unit_test_setup_teardown(time_that_was_counted_too_early_moves, begin, end),
 		cmocka_unit_test_setup_teardown(no_time_counts_twice_when_totals_overlap, begin,
 						end),
-		cmocka_unit_test_setup_teardown(what_is_old_leaves, begin, end),
+		cmocka_unit_test_setup_teardown(old_slices_are_freed, begin, end),
 		cmocka_unit_test_setup_teardown(nonsense_still_adds_up, begin, end),
-		cmocka_unit_test_setup_teardown(what_has_not_ended_is_listed, begin, end),
+		cmocka_unit_test_setup_teardown(open_times_are_listed, begin, end),
 		cmocka_unit_test_setup_teardown(threads_without_room_are_counted, begin, end),
 	};
 

@@ -66,7 +66,7 @@ static const char *name_of(const struct timeline_answer *a, uint32_t thread)
 	return thread ? a->threads[thread - 1].name : "";
 }
 
-static void what_was_added_is_in_the_answer(void **state)
+static void added_events_are_in_the_answer(void **state)
 {
 	struct timeline_event w = wait_of(11, "waiter", t0, 300 * MS);
 	struct timeline_answer a;
@@ -137,7 +137,7 @@ static void moments_on_the_edge_belong_to_one_span_only(void **state)
 	timeline_answer_free(&after);
 }
 
-static void what_was_not_asked_for_is_counted(void **state)
+static void events_outside_the_question_are_counted(void **state)
 {
 	const struct timeline_question q = { .from_ns = t0, .to_ns = t0 + S, .trace = "t1" };
 	struct timeline_event w = wait_of(12, "other", t0, MS);
@@ -221,7 +221,7 @@ static void times_of_a_liar_stay_in_range(void **state)
 	timeline_answer_free(&a);
 }
 
-static void what_is_too_old_goes_and_that_is_said(void **state)
+static void old_chunks_are_freed_and_the_answer_says_so(void **state)
 {
 	struct timeline_answer a;
 
@@ -376,7 +376,7 @@ static void a_stack_is_what_it_was_when_the_event_came(void **state)
 	timeline_answer_free(&a);
 }
 
-static void who_does_not_ask_for_stacks_gets_none(void **state)
+static void stacks_come_only_when_asked_for(void **state)
 {
 	struct stream *s = greeted_stream();
 	struct timeline_answer a;
@@ -424,25 +424,27 @@ static void one_that_forgets_all_the_time_keeps_within_its_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_was_added_is_in_the_answer, begin, end),
+		cmocka_unit_test_setup_teardown(added_events_are_in_the_answer, begin, end),
 		cmocka_unit_test_setup_teardown(
 			an_interval_that_reaches_into_the_span_counts_with_its_part, begin, end),
 		cmocka_unit_test_setup_teardown(moments_on_the_edge_belong_to_one_span_only, begin,
 						end),
-		cmocka_unit_test_setup_teardown(what_was_not_asked_for_is_counted, begin, end),
+		cmocka_unit_test_setup_teardown(events_outside_the_question_are_counted, begin,
+						end),
 		cmocka_unit_test_setup_teardown(around_a_trace_is_all_that_its_threads_did, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_thread_keeps_one_row_when_its_name_comes_late,
 						begin, end),
 		cmocka_unit_test_setup_teardown(times_of_a_liar_stay_in_range, begin, end),
-		cmocka_unit_test_setup_teardown(what_is_too_old_goes_and_that_is_said, begin, end),
+		cmocka_unit_test_setup_teardown(old_chunks_are_freed_and_the_answer_says_so, begin,
+						end),
 		cmocka_unit_test_setup_teardown(
 			one_target_takes_half_of_the_room_and_what_it_says_beyond_is_counted, begin,
 			end),
 		cmocka_unit_test_setup_teardown(the_tenant_that_has_most_gives, begin, end),
 		cmocka_unit_test_setup_teardown(a_stack_is_what_it_was_when_the_event_came, begin,
 						end),
-		cmocka_unit_test_setup_teardown(who_does_not_ask_for_stacks_gets_none, begin, end),
+		cmocka_unit_test_setup_teardown(stacks_come_only_when_asked_for, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_forgets_all_the_time_keeps_within_its_room,
 						begin, end),
 	};

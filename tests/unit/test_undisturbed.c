@@ -168,7 +168,7 @@ static void both_disturb_nothing(void **state)
 	check(false, true, NS_PER_MS, "both");
 }
 
-static void nor_does_rseq(void **state)
+static void rseq_is_not_disturbed(void **state)
 {
 	(void)state;
 	check(true, true, 60 * NS_PER_S, "offcpu by rseq");
@@ -180,7 +180,7 @@ int main(void)
 		cmocka_unit_test(signals_of_times_off_the_cpu_disturb_nothing),
 		cmocka_unit_test(signals_of_cpu_time_disturb_nothing),
 		cmocka_unit_test(both_disturb_nothing),
-		cmocka_unit_test(nor_does_rseq),
+		cmocka_unit_test(rseq_is_not_disturbed),
 	};
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,

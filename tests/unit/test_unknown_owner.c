@@ -259,7 +259,7 @@ static void owner_is_looked_for_as_long_as_somebody_waits(void **state)
 	assert_int_equal(tick(), UINT64_MAX);
 }
 
-static void who_comes_later_has_the_answer_at_once(void **state)
+static void a_later_waiter_has_the_answer_at_once(void **state)
 {
 	uint32_t mark = unknown_owner_seek(5);
 
@@ -358,7 +358,7 @@ int main(void)
 		TEST(number_of_a_thread_is_no_mark),
 		TEST(owner_that_let_go_is_not_found_any_more),
 		TEST(owner_is_looked_for_as_long_as_somebody_waits),
-		TEST(who_comes_later_has_the_answer_at_once),
+		TEST(a_later_waiter_has_the_answer_at_once),
 		TEST(mark_that_ended_says_nothing),
 		TEST(more_than_there_is_room_for_stay_unknown),
 		TEST(looks_at_all_keep_to_their_share),

@@ -58,7 +58,7 @@ static void options_are_read_in_all_forms(void **state)
 	assert_false(w.flag);
 }
 
-static void what_is_wrong_and_what_asks_for_help_is_told_apart(void **state)
+static void errors_and_requests_for_help_differ(void **state)
 {
 	struct words w;
 
@@ -173,7 +173,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(options_are_read_in_all_forms),
-		cmocka_unit_test(what_is_wrong_and_what_asks_for_help_is_told_apart),
+		cmocka_unit_test(errors_and_requests_for_help_differ),
 		cmocka_unit_test(help_has_every_row_and_keeps_to_the_width),
 		cmocka_unit_test(every_option_of_every_table_is_accepted_once_and_explained),
 	};

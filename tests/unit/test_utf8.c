@@ -20,7 +20,7 @@ static void good_text_stays_as_it_is(void **state)
 	assert_string_equal(clean(text, strlen(text)), text);
 }
 
-static void what_is_not_utf8_becomes_question_marks(void **state)
+static void invalid_utf8_becomes_question_marks(void **state)
 {
 	(void)state;
 	assert_string_equal(clean("a\xff"
@@ -80,7 +80,7 @@ static char *mended(const char *text)
 	return buf;
 }
 
-static void what_is_left_of_a_character_goes(void **state)
+static void half_a_character_at_the_end_is_cut(void **state)
 {
 	(void)state;
 	assert_string_equal(mended("gr\xc3\xbc\xc3\x9f\n"), "gr\xc3\xbc\xc3\x9f\n");
@@ -95,11 +95,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_text_stays_as_it_is),
-		cmocka_unit_test(what_is_not_utf8_becomes_question_marks),
+		cmocka_unit_test(invalid_utf8_becomes_question_marks),
 		cmocka_unit_test(control_characters_become_question_marks),
 		cmocka_unit_test(a_copy_is_never_cut_inside_a_character),
 		cmocka_unit_test(text_of_a_jvm_becomes_utf8_of_any_length),
-		cmocka_unit_test(what_is_left_of_a_character_goes),
+		cmocka_unit_test(half_a_character_at_the_end_is_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

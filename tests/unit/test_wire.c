@@ -583,7 +583,7 @@ static void states_that_cannot_be_are_refused(void **state)
 	assert_int_equal(wire_next_virtual(&r, &group), -EBADMSG);
 }
 
-static void what_a_newer_agent_adds_is_skipped(void **state)
+static void keys_of_a_newer_agent_are_skipped(void **state)
 {
 	static const uint8_t hello[] = {
 		99, 3, 'n', 'e', 'w', 1, 1, 7
@@ -677,7 +677,7 @@ int main(void)
 		cmocka_unit_test(states_of_threads_come_back),
 		cmocka_unit_test(pauses_come_back),
 		cmocka_unit_test(states_that_cannot_be_are_refused),
-		cmocka_unit_test(what_a_newer_agent_adds_is_skipped),
+		cmocka_unit_test(keys_of_a_newer_agent_are_skipped),
 		cmocka_unit_test(bytes_that_are_no_frame_are_refused),
 		cmocka_unit_test(a_body_is_range_checked),
 	};

@@ -10,7 +10,7 @@ static const struct jvm shop = {
 	.pod = "prod/shop-7d9f",
 };
 
-static void what_it_is_called_names_it_exactly(void **state)
+static void an_exact_name_names_it(void **state)
 {
 	static const char *const words[] = { "4711", "org.shop.Main",  "0123456789ab",
 					     "web",  "prod/shop-7d9f", "shop-7d9f" };
@@ -21,7 +21,7 @@ static void what_it_is_called_names_it_exactly(void **state)
 	assert_int_equal(word_names(&shop, "shop.Main"), WORD_PART);
 }
 
-static void what_it_is_not_called_does_not(void **state)
+static void another_name_does_not_name_it(void **state)
 {
 	static const char *const words[] = {
 		"471", "47110", "we", "webs", "0123456789a", "prod", ""
@@ -49,8 +49,8 @@ static void a_typing_error_resembles_and_another_name_does_not(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_it_is_called_names_it_exactly),
-		cmocka_unit_test(what_it_is_not_called_does_not),
+		cmocka_unit_test(an_exact_name_names_it),
+		cmocka_unit_test(another_name_does_not_name_it),
 		cmocka_unit_test(a_typing_error_resembles_and_another_name_does_not),
 	};
 

@@ -507,7 +507,7 @@ static void a_repeated_sample_loses_a_context_whose_id_means_another(void **stat
 	assert_false(writer_context_is_current(again.context, generation));
 }
 
-static void what_is_no_context_gets_no_id(void **state)
+static void an_empty_context_gets_no_id(void **state)
 {
 	char text[RING_CONTEXT_BYTES + 1];
 
@@ -701,7 +701,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(
 			a_repeated_sample_loses_a_context_whose_id_means_another, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_no_context_gets_no_id, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_empty_context_gets_no_id, setup, teardown),
 		cmocka_unit_test_setup_teardown(name_that_comes_through_the_ring_is_in_no_accounts,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
