@@ -38,7 +38,7 @@ struct daemon {
 	struct notify *notify;
 	const struct options *options;
 	struct config *config; /* settings in force */
-	const char *filters; /* the socket of who reads seccomp filters; NULL = not waited for */
+	const char *filters; /* socket of the process that reads seccomp filters; NULL = none */
 	pid_t warden; /* 0 = there is none */
 	bool on_terminal;
 	bool stopping;
@@ -284,8 +284,9 @@ static int watch_signals(struct daemon *d)
 	return r < 0 ? r : loop_signal(d->loop, SIGHUP, on_hangup, d);
 }
 
-/* Under a filter, an attach goes on without having read the JVM's filter: the user has to know. The
- * socket of who reads it, if that is a service of its own which may be about to start, or NULL. */
+/* A daemon under a seccomp filter cannot read the filters of JVMs, and attaches without knowing
+ * them: the user is told. Returns the socket of the process that reads filters instead, which may
+ * be about to start; NULL = there is none. */
 static const char *find_filters(void)
 {
 	const char *path = getenv(FILTERS_SOCKET_ENV);

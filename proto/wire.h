@@ -452,8 +452,8 @@ struct wire_virtual {
 };
 
 /*
- * PAUSE: one whole safepoint, as the JVM records it. The JVM numbers safepoints, so a missing number
- * is a safepoint that was not seen. Not an event, and not in the accounts.
+ * PAUSE: one whole safepoint, as the JVM records it. The JVM numbers safepoints, so a missing
+ * number is a safepoint that was not seen. Not an event, and not in the accounts.
  */
 struct wire_pause {
 	uint64_t begin_ns; /* CLOCK_MONOTONIC: the JVM asked the threads to stop */
@@ -473,7 +473,7 @@ struct wire_fault {
 #define WIRE_START_NO_BUDGET  1u /* do not lengthen the interval to keep max_cpu */
 #define WIRE_START_HOST	      2u /* no timers: the daemon's host engine sends the signals */
 #define WIRE_START_DETAILS    4u /* LEDGER with memory by part and times in the handler */
-#define WIRE_START_IDLE_APART 16u /* waits for want of work are told in sums: WIRE_LOCK_SUM */
+#define WIRE_START_IDLE_APART 16u /* idle waits are reported in sums: WIRE_LOCK_SUM */
 #define WIRE_START_THREADS    8u /* STATE and VIRTUAL now and every 5 s; each START begins anew */
 
 #define WIRE_TRACE_OTEL	      1u

@@ -4,7 +4,8 @@
 #include "agent/base/clock.h"
 
 #define CHECK_NS (10 * NS_PER_MS)
-#define AFTER_NS (2 * NS_PER_S) /* the agent's thread checks for so long after one was missed */
+/* The agent's thread checks for this time after it missed a safepoint. */
+#define AFTER_NS (2 * NS_PER_S)
 
 static struct {
 	uint64_t skipped; /* number of missed safepoints at the last check */

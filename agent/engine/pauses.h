@@ -18,7 +18,7 @@ bool pauses_are_on(void);
 /* Checks. Call it again at pauses_next_ns(), CLOCK_MONOTONIC (UINT64_MAX = no need). */
 void pauses_tick(uint64_t now_ns);
 uint64_t pauses_next_ns(void);
-/* Have so many been recorded that they should be taken now? */
+/* Is the buffer of recorded safepoints nearly full, so that they should be taken now? */
 bool pauses_are_many(void);
 /* Takes the oldest recorded safepoint; false = there is none. */
 bool pauses_take(struct safepoint *ret);

@@ -65,14 +65,14 @@ struct wait {
 	struct wait_lock lock;
 	uint32_t number; /* on the wire, of a virtual thread; 0 = the kernel's tid */
 	uint8_t how, flags;
-	uint8_t reported; /* the agent's own thread alone: enum of open.c */
+	uint8_t reported; /* only the agent's thread uses it: enum of open.c */
 	uint8_t was_in_progress; /* a park that waits_add() added */
 	/* all waits in this slot that were below the threshold; the slot's holder adds */
 	uint64_t short_waits, short_ns;
 };
 _Static_assert(sizeof(struct wait) == 64, "a line");
 
-/* The agent's own thread alone: the wait in this slot that it reported as OPEN. */
+/* Only the agent's thread uses it: the wait in this slot that it reported as OPEN. */
 struct wait_reported {
 	uint64_t ns; /* its begin */
 	uint32_t number, identity;

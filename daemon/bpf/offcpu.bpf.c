@@ -39,12 +39,12 @@
 
 #define WINDOW_SHIFT	27 /* 134 ms */
 #define RECORDS_PER_SIG 8 /* records per window, as a multiple of its signals */
-/* Times off the CPU of so many minimums are long: a part of all signals is for them alone, so that
- * short ones, of which there can be very many, do not use up what tells of the long ones. */
+/* A time off the CPU is long from this multiple of the minimum on. A part of all signals is
+ * reserved for long times, so that a great number of short ones does not use up all signals. */
 #define LONG_MINIMUMS 16
 #define LONG_PART     4 /* a quarter */
 
-#define COST_EVERY 64 /* one run in so many is timed */
+#define COST_EVERY 64 /* one run in COST_EVERY is timed */
 #define RUN_NS_MAX 20000 /* cap of a timed run: in longer ones a hypervisor took the CPU */
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

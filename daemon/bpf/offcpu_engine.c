@@ -22,14 +22,14 @@
 
 #define MIN_NS_MAX  (NS_PER_S) /* a minimum is not doubled beyond this */
 #define BURST_PART  8 /* up to an eighth of a second's signals over the budget are a burst */
-#define QUIET_TICKS 5 /* after so many ticks with few signals the minimum is halved */
+#define QUIET_TICKS 5 /* ticks with few signals after which the minimum is halved */
 
 /* estimated cost of calling a program that finds nothing to do */
 #define CALL_NS 50
 /* above this share of all CPUs' time wakers are no longer recorded ... */
 #define COST_PPM_NO_WAKERS 5000
 #define COST_PPM_MAX	   10000 /* ... and above this the engine pauses ... */
-#define COST_TICKS	   3 /* ... if it lasts for so many ticks (seconds) */
+#define COST_TICKS	   3 /* ... if it lasts for this many ticks (seconds) */
 #define REST_TICKS	   60
 
 /* The daemon's own data of a target; the mapped table has the rest at the same index. */

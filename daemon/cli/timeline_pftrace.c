@@ -133,7 +133,7 @@ static uint64_t describe(struct tracing *t, unsigned thread, enum track which, u
 		of.pid = (int)json_number_of(t->answer, "pid");
 		of.tid = tid > 0 ? (int)tid : (1 << 30) + (int)thread;
 		of.thread_name = (char *)(uintptr_t)(json ? json_text_of(json, "thread")
-							  : "[threads that are not known]");
+							  : "[unknown threads]");
 		track.thread = &of;
 	} else {
 		track.has_parent_uuid = 1;

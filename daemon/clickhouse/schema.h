@@ -23,7 +23,7 @@ struct clickhouse_schema {
 	const char *database;
 	const char *cluster; /* Distributed tables over its servers; NULL = a single server */
 	bool replicated; /* Replicated tables, which need ZooKeeper or Keeper */
-	unsigned ttl_days; /* rows are deleted after so many days; 0 = never */
+	unsigned ttl_days; /* rows are deleted after this many days; 0 = never */
 };
 
 /* Does @name consist of letters, digits and _ and begin with no digit, so that statements need not

@@ -1,5 +1,5 @@
 /*
- * Limits the log lines that others can cause: to a burst, and then to so many a second. Lines over
+ * Limits the log lines that others can cause: to a burst, and then to a rate. Lines over
  * the limit are left out and counted; one line reports their number when lines are allowed again.
  */
 #pragma once

@@ -32,7 +32,7 @@
 #define SLOW_NS	    (500 * NS_PER_MS)
 #define AGAIN_NS    (10 * NS_PER_S) /* delay before on_jvm() is called again, doubled */
 #define AGAIN_TIMES 5 /* up to this many times */
-/* At most so many scans between two looks at a process that was not found to be a JVM. */
+/* A process that was found to be no JVM is checked again after at most this many scans. */
 #define SKIP_SCANS_MAX 8
 
 struct discovery {

@@ -28,8 +28,8 @@ struct host {
 	struct store *store; /* NULL = nothing is kept */
 	struct gaps *gaps; /* NULL = nothing is kept */
 	bool gaps_failed; /* the last write failed */
-	bool owes; /* a gap was counted that is not in the history yet, */
-	unsigned hurries; /* and the file was written so often since */
+	bool owes; /* a gap was counted that is not in the history yet */
+	unsigned hurries; /* how often the file was written since then */
 	struct symbols *symbols;
 	struct host_question *questions; /* of symbols, which look has not answered yet */
 	struct host_sampling *sampling;

@@ -6,7 +6,7 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 
-/* the default interval is so many times the cost of a tick, which then takes 0.2 % of a CPU */
+/* the default interval, as a multiple of the cost of a tick: ticks then take 0.2 % of a CPU */
 #define PRICE_TIMES 500
 
 struct host_sampling {

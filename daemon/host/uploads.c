@@ -18,7 +18,7 @@
 
 #define AGAIN_FIRST_NS NS_PER_S
 #define AGAIN_MAX_NS   (30 * NS_PER_S)
-#define LIVED_NS       NS_PER_S /* a program that ran so long did not fail at its start */
+#define LIVED_NS       NS_PER_S /* a program that ran for this time did not fail at its start */
 #define END_NS	       (5 * NS_PER_S) /* the time that it has to end by itself */
 #define TESTS_MAX      8
 

@@ -1,7 +1,8 @@
 /*
  * Waits for work: a pool's thread at an empty queue, a timer between two ticks, an event loop with
  * nothing to do. They would make up most of all waiting time, and nobody wants to shorten them; so
- * reports leave them out unless asked. The stack alone tells them, by the rules of proto/idle.h.
+ * reports leave them out unless asked. They are recognised by their stack, by the rules of
+ * proto/idle.h.
  */
 #pragma once
 

@@ -13,7 +13,7 @@
 #define KERNEL_STACKS_THREADS  4096
 #define KERNEL_STACKS_AGE_NS   5000000000ull
 #define KERNEL_STACKS_FRAMES   64
-#define KERNEL_STACKS_A_SAMPLE 16 /* the newest so many share the sample's weight */
+#define KERNEL_STACKS_A_SAMPLE 16 /* this many of the newest share the sample's weight */
 
 struct kernel_stack {
 	struct kernel_stack *next;

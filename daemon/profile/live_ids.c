@@ -9,8 +9,8 @@
 #include <string.h>
 #include "daemon/ground/clock.h"
 
-/* So many nodes of one source are looked up in one second; the stacks of further ones are
- * "[profile full]". No JVM has so many new nodes, and looking them up takes some 50 ms. */
+/* New nodes of one source that are looked up in one second; the stacks of further ones become
+ * "[profile full]". No real JVM has this many, and looking them up takes some 50 ms. */
 #define NEW_NODES_MAX (1u << 17)
 /* Texts with larger numbers are looked up each time: an agent may skip numbers. */
 #define TEXTS_MAX (1u << 16)
@@ -91,7 +91,7 @@ static uint32_t add_new(struct live_ids *c, struct profile *p, const struct stre
 	return full ? UINT32_MAX : profile_intern_frame(p, &to);
 }
 
-/* Names are looked up for the first frame of a method alone. */
+/* Names are looked up only for the first frame of a method. */
 static uint32_t add_frame(struct live_ids *c, struct profile *p, const struct stream *stream,
 			  uint32_t node)
 {

@@ -67,7 +67,7 @@ struct profile_process {
 			  * not encoded */
 	struct profile_accounts
 		accounts; /* its part of the profile's, see profile_add_accounts() */
-	uint64_t cpu_ns; /* that it used in the span, as the kernel says; see profile_add_cpu() */
+	uint64_t cpu_ns; /* CPU time in the span, by the kernel's clock; see profile_add_cpu() */
 };
 
 struct profile_thread {

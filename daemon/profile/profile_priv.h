@@ -39,13 +39,14 @@ struct profile_index {
 	size_t paid, bytes_max;
 	struct profile_account *accounts; /* [0] is that of no tenant */
 	uint32_t n_accounts, payer;
-	uint32_t tenants; /* so many are expected at least */
+	uint32_t tenants; /* expected number of tenants, at least */
 	bool find_only; /* for now nothing is added */
 	bool spare; /* for now only the tables' own limits apply */
 	bool as_is; /* entries are appended without a lookup */
 	bool distinct; /* likewise strings, frames, nodes and rows: they come from one profile,
 			  each once */
-	bool borrows; /* strings are not copied: who gives them keeps them as long as the profile */
+	bool borrows; /* strings are not copied; the caller keeps them valid as long as the profile
+		       */
 	char *text; /* all strings of a decoded profile */
 	size_t text_len, text_max;
 	uint32_t full_name, full_node; /* ids of "[profile full]"; 0 = not made yet */
@@ -123,7 +124,7 @@ void profile_map_head(struct profile *dst, const struct profile *src, uint32_t p
 /* The number of @tenant's account, for profile_index.payer. */
 uint32_t profile_account(struct profile *p, uint64_t tenant);
 
-/* Like profile_string(), but tells a string without room from the empty one. */
+/* Like profile_string(), but distinguishes a string without room from the empty one. */
 static inline uint32_t profile_text(struct profile *p, const char *s, bool *full)
 {
 	uint32_t id = profile_string(p, s);

@@ -1,7 +1,7 @@
 /*
  * The metadata event of a JFR file: every type that is used, with its fields in the order in which
- * they are written. The JDK's own events have their fields in the order that readers expect which
- * ignore metadata, such as async-profiler's converter.
+ * they are written. The JDK's own events have their fields in the order that is expected by
+ * readers that ignore metadata, such as async-profiler's converter.
  */
 #include "daemon/report/jfr_priv.h"
 

@@ -246,7 +246,7 @@ static int pprof_columns(struct pprof_reader *x)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* The kind of a frame, told by its system name: "java.lang.Thread.run()V [c2]" for the name
+/* The kind of a frame, derived from its system name: "java.lang.Thread.run()V [c2]" for the name
  * "java.lang.Thread.run". What is between the two goes to @signature. -1: kindling did not write
  * it. */
 static int pprof_kind(const char *name, const char *system, char *signature, size_t size)

@@ -14,7 +14,7 @@
 #include "daemon/ground/clock.h"
 
 #define ACCEPTS_MAX 64 /* in one call */
-#define REFUSED_NS  NS_PER_S /* a refused client may take so long to read our answer */
+#define REFUSED_NS  NS_PER_S /* time for a refused client to read our answer */
 #define NO_FDS_NS   (100 * NS_PER_MS) /* pause when descriptors or memory run out */
 
 struct client {

@@ -253,14 +253,14 @@ static void put_names(struct metric_text *m, const struct names *names)
 	metrics_put_one(m, METRIC_COUNTER, "kindling_names_known", NULL,
 			"JVMs whose container the container runtime knew.", s.named);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_names_unknown", NULL,
-			"JVMs whose container it did not know.", s.unknown);
+			"JVMs whose container the runtime did not know.", s.unknown);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_names_unanswered", NULL,
-			"JVMs that went on without its answer.", s.unanswered);
+			"JVMs that went on without the runtime's answer.", s.unanswered);
 	metrics_put_one(m, METRIC_GAUGE, "kindling_names_asking_again", NULL,
-			"Containers that it has not answered for and is asked about again.",
+			"Containers that the runtime has not answered for yet; it is asked again.",
 			s.asking_again);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_names_answered_later", NULL,
-			"Containers that it has answered for when it was asked again.",
+			"Containers that the runtime answered for when it was asked again.",
 			s.answered_later);
 }
 

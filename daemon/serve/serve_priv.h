@@ -91,8 +91,8 @@ bool parse_duration(const char *s, uint64_t *ret_ns);
 
 /*
  * apart.c. answer_apart() has the request answered in a child: there the function that handles @r
- * is called again and is_apart() is true. Its changes to memory are lost. Only so many children of
- * each kind run at a time; other requests wait.
+ * is called again and is_apart() is true. Its changes to memory are lost. The number of
+ * children of each kind is limited; other requests wait.
  */
 enum apart_kind { APART_LIVE, APART_HISTORY, APART_KIND_COUNT };
 static inline bool is_apart(const struct request *r)

@@ -167,9 +167,9 @@ static void status_put_agent(struct text_out *to, const struct target *t,
 	/* the share of the JVM's own CPU time, as in max_cpu; it may be large in a nearly idle
 	 * JVM */
 	json_add_double(to, "cpu_share", status_share(cpu_ns, l[WIRE_COUNTER_PROCESS_CPU_NS]));
-	/* of one CPU, since the agent's HELLO */
+	/* as a share of one CPU, since the agent's HELLO */
 	json_add_double(to, "cpus", status_share(cpu_ns, l[WIRE_COUNTER_SESSION_NS]));
-	/* and in the last minute: what it costs now */
+	/* the same for the last minute, which shows what the agent costs now */
 	json_add_double(to, "cpus_last_minute", target_recent_cpus(t));
 	json_add_u64(to, "handler_ns", l[WIRE_COUNTER_HANDLER_NS]);
 	json_add_u64(to, "pipe_bytes", l[WIRE_COUNTER_PIPE_BYTES]);

@@ -1,6 +1,6 @@
 /*
- * The segment of the present ten minutes has no index in a file. Who reads it again and again,
- * for each JVM of each interval of each sink, keeps what a scan has found, and scans only what was
+ * The segment of the present ten minutes has no index in a file. A program that reads it repeatedly
+ * (once for each JVM, interval and sink) keeps what a scan has found, and scans only what was
  * appended since. The segment is the same if its file is, and if the last record that was found is
  * still there: a segment is only appended to, except that a failed write is cut off its end.
  */

@@ -15,7 +15,7 @@
 struct slice {
 	uint64_t tenant;
 	uint32_t segment; /* its position in shares.segments */
-	uint64_t bytes, go; /* bytes of its records; how many of them, the oldest, are to go */
+	uint64_t bytes, go; /* bytes of its records; how many bytes of the oldest are removed */
 };
 
 struct share { /* what one tenant has */

@@ -1,7 +1,8 @@
 /*
  * Names the function at the root of every native thread, glibc's clone3, which has no exported
- * name. Its code tells it: it makes the system call clone3, calls a function pointer, and exits.
- * x86-64 only. The function that it calls is start_thread, which profile_symbolize() names.
+ * name. It is recognised by its code: it makes the system call clone3, calls a function pointer,
+ * and exits. x86-64 only. The function that it calls is start_thread, which profile_symbolize()
+ * names.
  */
 #pragma once
 

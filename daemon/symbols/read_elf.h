@@ -8,7 +8,7 @@
 /*
  * Reads the first of these that has functions: the file's own symbols; or its exported ones
  * together with those of its debug file (@places; NULL = not searched), or else with those of its
- * .gnu_debugdata. glibc's clone3, which its code tells, is named in any case.
+ * .gnu_debugdata. glibc's clone3 is recognised by its code and always named.
  *
  * @ret: the table, malloc'ed. 0, -ENOEXEC if it is not an ELF file, or -errno.
  */

@@ -33,8 +33,8 @@ static bool symbols_is_idle(const struct tenant *t, uint64_t now)
 	       t->open_from_mono_ns <= now;
 }
 
-/* Frees tenants without processes once their budget is full. Earlier, a tenant that came back
- * would begin with a full budget. */
+/* Frees tenants without processes, but not before their budget is full: a tenant that comes back
+ * begins with a full one. */
 static void sweep_tenants(struct symbols *s, uint64_t now)
 {
 	struct tenant **at = &s->tenants;

@@ -12,7 +12,7 @@ struct tables_use {
 	void *userdata;
 };
 
-/* Every table counts for at least so many bytes, which bounds the number of small ones, too. */
+/* Every table counts for at least this many bytes, which bounds the number of small ones, too. */
 #define TABLES_DIR_BYTES_MIN (16u << 10)
 
 /* Removes incomplete files, left behind by children of an earlier daemon. */

@@ -2,7 +2,7 @@
 #include "daemon/target/decode_budget.h"
 
 #define DEBT_MAX_NS 2000000000ll /* a single message causes at most this debt */
-#define ROUNDS_MAX  32 /* a level that is found after so many rounds is slightly too low */
+#define ROUNDS_MAX  32 /* rounds of the search for a level; then it is slightly too low */
 
 void decode_earn(int64_t *left_ns, uint64_t earned_ns, uint64_t most_ns)
 {

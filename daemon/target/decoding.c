@@ -19,8 +19,8 @@
 #define KEPT_S	      1
 #define KEPT_TARGETS  10
 #define KEPT_EARNED_S 2
-/* Decoding the rest of the pipe may cost so much beyond the budget: at a detach, when LEDGER and
- * BYE come behind much other data, */
+/* Decoding the rest of the pipe may exceed the budget by these amounts: at a detach, when LEDGER
+ * and BYE come behind much other data, */
 #define DETACH_NS  (300 * NS_PER_MS)
 #define END_NS	   (20 * NS_PER_MS) /* and at the end of a process, for its last samples. */
 #define MESSAGE_NS 10000 /* estimated cost of the receiver and of epoll for a message */
@@ -187,7 +187,7 @@ void decoding_detach(struct target *t)
 		decoding_allow(t, decoding_affordable(d));
 }
 
-/* Sets the limit before the receiver drains the pipe, because then it reads no messages. */
+/* Sets the limit before the receiver drains the pipe: while it drains, it reads no messages. */
 void decoding_drain(struct target *t)
 {
 	struct target_decoding *d = &t->priv->decoding;

@@ -2,8 +2,8 @@
  * limits.decode_cpu: how much CPU time the daemon may spend on decoding what each target sends.
  * Each second a target earns some: a little, a part of the CPU time that its own process uses by
  * the kernel's clock, and some for each signal that the kernel sent it. It pays for each message. A
- * target in debt is held back: its receiver may pass on only so many bytes, its pipe fills up, and
- * its agent drops and counts. docs/decisions/0015.
+ * target in debt is held back: its receiver may pass on a limited number of bytes, its pipe fills
+ * up, and its agent drops and counts. docs/decisions/0015.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct target_decoding {
 	bool cut; /* it got less than it asked for, because of the bound for all */
 	uint64_t spent_ns, bytes; /* recent sums, which tell the cost of a byte */
 	uint64_t uncharged; /* bytes since the last targets_charge() */
-	/* the receiver may pass on only so many bytes: */
+	/* true = the receiver may pass on only `allowed` bytes */
 	bool bounded;
 	uint32_t allowed; /* bytes, as last set */
 	uint64_t came; /* bytes that came since */

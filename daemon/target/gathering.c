@@ -8,12 +8,12 @@
  * the daemon's CPU time, and 300 ms half of the time of the receivers. */
 #define GATHER_MS      150
 #define GATHER_LONG_MS 300
-/* A JVM with so many messages in a second is busy. If an agent always has samples its receiver
- * sends ten, or seven or three while receivers gather. */
+/* A JVM that sends this many messages in a second, or more, is busy. If an agent always has samples
+ * its receiver sends ten a second, or seven or three while receivers gather. */
 #define BUSY_MESSAGES	   3
 #define BUSY_MESSAGES_LONG 2
-/* Gathering begins with so many busy JVMs, and ends when there are fewer than BUSY_FEW; from
- * BUSY_LOTS on, until there are fewer than BUSY_LOTS_FEW, it takes longer. */
+/* Gathering begins with BUSY_MANY busy JVMs and ends when there are fewer than BUSY_FEW. With
+ * BUSY_LOTS of them, and until there are fewer than BUSY_LOTS_FEW, it takes longer. */
 #define BUSY_MANY     10
 #define BUSY_FEW      8
 #define BUSY_LOTS     40

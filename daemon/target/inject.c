@@ -12,7 +12,7 @@
 
 #define STOPPING_NS (20 * NS_PER_MS)
 #define CLEANING_NS (15 * NS_PER_S)
-#define KILL_NS	    (5 * NS_PER_S) /* the injector is killed so long after its own deadline */
+#define KILL_NS	    (5 * NS_PER_S) /* the injector is killed this time after its own deadline */
 
 /*
  * The target process has ended. Its injector notices that as well, and removes the files that it

@@ -10,8 +10,9 @@
 #include <fcntl.h>
 #include "daemon/ground/proc.h"
 
-#define SWAPS_MAX  5 /* JVMs that are replaced in one review */
-#define MORE_TICKS 10 /* and a newcomer must use at least so many clock ticks more */
+#define SWAPS_MAX 5 /* JVMs that are replaced in one review */
+/* A newcomer must use at least this many clock ticks more than the JVM it replaces. */
+#define MORE_TICKS 10
 
 /* Does the target count for targets.max? */
 static bool limit_counts(const struct target *t)

@@ -10,8 +10,8 @@
 #include "daemon/ground/clock.h"
 #include "daemon/target/target_priv.h"
 
-#define QUIET_S	 2 /* a receiver that has sent nothing for so long is asked whether it lives */
-#define ANSWER_S 5 /* it has so long to answer; only seconds in which the daemon ran count */
+#define QUIET_S	 2 /* after this time without a message a receiver is asked whether it lives */
+#define ANSWER_S 5 /* time for its answer; only seconds in which the daemon ran count */
 
 /* ---- receivers that were given up ----------------------------------------------------------- */
 

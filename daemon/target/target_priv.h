@@ -45,9 +45,9 @@
 #define STEADY_NS	  (60 * 1000000000ull) /* a session of this length resets the back-off */
 /* From the pipe's end to the fault: a JVM that ends closes the pipe before its pidfd reports it. */
 #define CLOSED_GRACE_NS (1000 * 1000000ull)
-#define GONE_KEEP_NS	(120 * 1000000000ull) /* a GONE target keeps its data for so long, */
-#define GONE_KEEP_MAX	32 /* and at most so many do; */
-#define REMEMBER_NS	(3600 * 1000000000ull) /* its row in `status --all` stays for so long */
+#define GONE_KEEP_NS	(120 * 1000000000ull) /* a GONE target keeps its data for this time, */
+#define GONE_KEEP_MAX	32 /* and at most this many targets do; */
+#define REMEMBER_NS	(3600 * 1000000000ull) /* its row in `status --all` stays for this time */
 #define REMEMBER_MAX	64
 
 /* Why a target is EXCLUDED or DETACHED, in the order in which admit.c asks. */

@@ -11,7 +11,7 @@
 #define FINE	  14u
 #define COARSE	  12u
 #define COARSE_NS 60000000000ull
-/* A slice has explanations for so many of the kernel's reasons; further ones stay unexplained. */
+/* The number of the kernel's reasons that are explained in a slice; others stay unexplained. */
 #define SOURCES 3u
 /* Kinds of waits of a slice that the application's locks tell of. */
 #define WAITED 3u

@@ -26,7 +26,7 @@ struct timeline_interval {
 /* The stacks of chunks whose nodes the stream has forgotten. */
 struct timeline_stacks {
 	struct profile *profile;
-	uint32_t chunks; /* so many refer to it; the last one frees it */
+	uint32_t chunks; /* number of chunks that refer to it; the last one frees it */
 };
 
 /* The events that arrived in one span of time, with the names of their threads, locks and traces.

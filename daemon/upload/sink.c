@@ -22,8 +22,8 @@
 #define BACKOFF_FIRST_NS (2 * NS_PER_S)
 #define BACKOFF_MAX_NS	 (60 * NS_PER_S)
 #define RETRY_AFTER_MAX	 (3600 * NS_PER_S)
-/* Resets may have another cause than the size: a body that cannot be divided gets so many
- * attempts. */
+/* Resets may have another cause than the size: a body that cannot be divided is sent up
+ * to this many times. */
 #define RESETS_GIVE_UP 10
 #define SPLIT_MIN      (16u << 10) /* bytes; a server that takes less than this accepts nothing */
 

@@ -17,9 +17,9 @@
 #include "daemon/upload/upload_message.h"
 
 #define RUNS_MAX     512 /* ended ones included */
-#define BUSY_NS	     (60 * NS_PER_S) /* another user's recording is waited for so long */
+#define BUSY_NS	     (60 * NS_PER_S) /* longest wait for another user's recording */
 #define LATE_NS	     (60 * NS_PER_S) /* longest wait for an answer after the end */
-#define TELL_NS	     (1200 * NS_PER_S) /* reports are repeated so long if the OAP does not answer */
+#define TELL_NS	     (1200 * NS_PER_S) /* how long reports are repeated without an answer */
 #define REMEMBER_NS  (3600 * NS_PER_S) /* how long ended tasks are remembered */
 #define TELL_WAIT_NS (60 * NS_PER_S) /* the longest pause between two attempts */
 #define COLLECT	     "/skywalking.v10.AsyncProfilerTask/collect"
