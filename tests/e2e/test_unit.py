@@ -126,7 +126,8 @@ class Unit(unittest.TestCase):
                 self.assertRegex(f.read(), r"KnownShares\.\w+")
             wait_for("a window on the disk", lambda: daemon.status()["store"]["windows"] > 0)
             # its libraries were read through its own mounts
-            self.assertTrue([name for name in os.listdir(daemon.dir + "/state/symbols") if name.startswith("uid-")])
+            wait_for("tables of its libraries", lambda: [
+                name for name in os.listdir(daemon.dir + "/state/symbols") if name.startswith("uid-")])
             daemon.cli("detach", str(jvm.pid))
             daemon.wait_state(jvm.pid, "detached")
             self.assertEqual(list(self.left(jvm.pid)), [])
