@@ -2,10 +2,12 @@
 #include "proto/idle.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* The methods in which a class waits for work; NULL = any of its methods. */
+/* The methods in which a class waits for work; NULL = any of its methods. A copy of the class in
+ * another package, such as io.grpc.netty.shaded.io.netty..., is the same class. */
 static const struct {
 	const char *class_name, *method;
 } marks[] = {
@@ -24,12 +26,17 @@ static const struct {
 	{ "java.lang.ref.Reference", "tryHandlePending" },
 	{ "java.lang.ref.Reference$ReferenceHandler", "run" },
 	{ "java.lang.VirtualThread$DelayedTaskSchedulers", NULL },
+	{ "java.lang.VirtualThread",
+	  "sleepNanos" }, /* pinned, it parks its carrier: a sleep waits for no lock */
 	{ "sun.misc.GC$Daemon", "run" },
 	{ "sun.rmi.transport.GC$Daemon", "run" },
 	{ "jdk.jfr.internal.PlatformRecorder", "takeNap" },
 	{ "jdk.jfr.internal.PlatformRecorder", "periodicTask" },
 	{ "sun.awt.AWTAutoShutdown", "run" },
 	{ "java.awt.EventQueue", "getNextEvent" },
+	{ "sun.nio.fs.AbstractWatchService", "take" },
+	{ "sun.nio.fs.AbstractWatchService", "poll" },
+	{ "com.sun.jmx.remote.internal.ServerCommunicatorAdmin$Timeout", "run" },
 	/* selectors, and loops that accept */
 	{ "sun.nio.ch.SelectorImpl", "select" },
 	{ "sun.nio.ch.SelectorImpl", "lockAndDoSelect" },
@@ -37,6 +44,7 @@ static const struct {
 	{ "sun.nio.ch.EPollPoller", "poll" },
 	{ "sun.nio.ch.Poller", "pollLoop" },
 	{ "sun.nio.ch.Poller", "pollerLoop" },
+	{ "sun.nio.ch.Poller", "updateLoop" }, /* JDK 21 */
 	{ "sun.nio.ch.Poller", "subPollerLoop" },
 	{ "sun.nio.ch.EPollPort$EventHandlerTask", "poll" },
 	{ "sun.nio.ch.ServerSocketChannelImpl", "accept" },
@@ -70,6 +78,22 @@ static const struct {
 	{ "org.jboss.threads.EnhancedQueueExecutor$PoolThreadNode", "waitForTask" },
 	{ "org.jboss.threads.EnhancedQueueExecutor$ThreadBody", "run" },
 	{ "org.jboss.threads.EnhancedQueueExecutor$SchedulerThread", "run" },
+	{ "com.arjuna.ats.internal.arjuna.recovery.PeriodicRecovery", "doPeriodicWait" },
+	{ "com.arjuna.ats.internal.arjuna.recovery.ExpiredEntryMonitor", "run" },
+	{ "com.arjuna.ats.internal.arjuna.coordinator.ReaperThread", "run" },
+	{ "com.arjuna.ats.internal.arjuna.coordinator.ReaperWorkerThread", "run" },
+	{ "org.jboss.jca.core.connectionmanager.pool.idle.IdleRemover$IdleRemoverRunner", "run" },
+	{ "org.jboss.jca.core.connectionmanager.pool.validator.ConnectionValidator$ConnectionValidatorRunner",
+	  "run" },
+	/* OSGi */
+	{ "org.apache.felix.framework.EventDispatcher", "run" },
+	{ "org.apache.felix.framework.FrameworkStartLevelImpl", "run" },
+	{ "org.apache.felix.framework.FrameworkWiringImpl", "run" },
+	{ "org.apache.felix.framework.util.ThreadGate", "await" },
+	{ "org.apache.felix.cm.impl.UpdateThread", "run" },
+	{ "org.apache.felix.fileinstall.internal.DirectoryWatcher", "run" },
+	{ "org.apache.felix.configurator.impl.WorkerQueue", "run" },
+	{ "org.apache.felix.eventadmin.impl.tasks.AsyncDeliverTasks$TaskExecuter", "run" },
 	/* loops of brokers, clients, pools, loggers, schedulers */
 	{ "kafka.network.RequestChannel", "receiveRequest" },
 	{ "kafka.utils.timer.SystemTimer", "advanceClock" },
@@ -78,7 +102,45 @@ static const struct {
 	{ "org.apache.zookeeper.ClientCnxn$EventThread", "run" },
 	{ "org.apache.cassandra.concurrent.SEPWorker", "doWaitSpin" },
 	{ "org.apache.cassandra.concurrent.SEPWorker", "run" },
+	{ "org.apache.zookeeper.server.PrepRequestProcessor", "run" },
+	{ "org.apache.zookeeper.server.SyncRequestProcessor", "run" },
+	{ "org.apache.zookeeper.server.RequestThrottler", "run" },
+	{ "org.apache.zookeeper.server.SessionTrackerImpl", "run" },
+	{ "org.apache.zookeeper.server.quorum.CommitProcessor", "run" },
+	{ "org.apache.cassandra.db.commitlog.AbstractCommitLogSegmentManager$AllocatorRunnable",
+	  "run" },
+	{ "org.apache.cassandra.utils.memory.MemtableCleanerThread$Clean", "run" },
+	{ "org.apache.spark.util.EventLoop$$anon$1", "run" },
+	{ "org.apache.spark.rpc.netty.MessageLoop",
+	  "org$apache$spark$rpc$netty$MessageLoop$$receiveLoop" },
+	{ "org.apache.spark.scheduler.AsyncEventQueue", "$anonfun$dispatch$1" },
+	{ "org.apache.flink.streaming.runtime.tasks.mailbox.TaskMailboxImpl", "take" },
+	{ "org.apache.ignite.internal.util.StripedExecutor$StripeConcurrentQueue", "take" },
+	{ "org.apache.ignite.internal.processors.timeout.GridTimeoutProcessor$TimeoutWorker",
+	  "body" },
+	{ "com.hazelcast.internal.util.concurrent.MPSCQueue", "take" },
+	{ "com.hazelcast.spi.impl.operationexecutor.impl.OperationQueueImpl", "take" },
+	{ "org.jgroups.util.TimeScheduler3", "run" },
+	{ "org.jctools.queues.MpscBlockingConsumerArrayQueue", "take" },
+	{ "org.apache.pulsar.common.util.collections.GrowableArrayBlockingQueue", "take" },
+	{ "org.apache.rocketmq.common.ServiceThread", "waitForRunning" },
+	{ "org.apache.rocketmq.client.impl.consumer.PullMessageService", "run" },
+	{ "com.alibaba.nacos.common.notify.DefaultPublisher", "openEventHandler" },
+	{ "com.alibaba.druid.pool.DruidDataSource$CreateConnectionThread", "run" },
+	{ "com.xxl.job.core.thread.JobThread", "run" },
+	{ "com.xxl.job.core.thread.TriggerCallbackThread$1", "run" },
+	{ "com.mongodb.internal.connection.DefaultServerMonitor$ServerMonitorRunnable",
+	  "waitForNext" },
+	{ "com.mongodb.internal.connection.BaseCluster$WaitQueueHandler", "run" },
+	{ "org.postgresql.util.LazyCleaner$1", "run" },
+	{ "io.opentelemetry.sdk.trace.export.BatchSpanProcessor$Worker", "run" },
+	{ "io.opentelemetry.sdk.logs.export.BatchLogRecordProcessor$Worker", "run" },
+	{ "zipkin2.reporter.AsyncReporter$Flusher", "run" },
+	{ "zipkin2.reporter.AsyncReporter$BoundedAsyncReporter", "flush" },
 	{ "org.apache.activemq.thread.PooledTaskRunner", "run" },
+	{ "org.apache.activemq.thread.DedicatedTaskRunner", "runTask" },
+	{ "org.apache.activemq.transport.tcp.TcpTransportServer$1", "run" },
+	{ "org.apache.activemq.store.kahadb.disk.journal.DataFileAppender", "processQueue" },
 	{ "org.apache.http.impl.conn.IdleConnectionEvictor$1", "run" },
 	{ "com.mysql.cj.jdbc.AbandonedConnectionCleanupThread", "run" },
 	{ "com.mchange.v2.async.ThreadPoolAsynchronousRunner$PoolThread", "run" },
@@ -87,6 +149,7 @@ static const struct {
 	{ "com.lmax.disruptor.TimeoutBlockingWaitStrategy", "waitFor" },
 	{ "com.lmax.disruptor.SleepingWaitStrategy", "waitFor" },
 	{ "com.lmax.disruptor.YieldingWaitStrategy", "waitFor" },
+	{ "org.apache.log4j.AsyncAppender$Dispatcher", "run" },
 	{ "org.apache.logging.log4j.core.async.AsyncAppenderEventDispatcher", "run" },
 	{ "org.apache.logging.log4j.core.async.AsyncAppenderEventDispatcher", "dispatchAll" },
 	{ "ch.qos.logback.core.AsyncAppenderBase$Worker", "run" },
@@ -147,6 +210,18 @@ static bool proto_idle_is(const char *s, const char *text)
 	return rest && !*rest;
 }
 
+/* Is @class_name that class, or a copy of it whose package has another one in front? */
+static bool proto_idle_is_class(const char *class_name, size_t len, const char *mark)
+{
+	size_t n = strlen(mark);
+
+	if (n > len)
+		return false;
+	if (n < len && proto_idle_dotted(class_name[len - n - 1]) != '.')
+		return false;
+	return proto_idle_is(class_name + len - n, mark);
+}
+
 static bool begins_with_one(const char *s, const char *const *prefixes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -157,10 +232,12 @@ static bool begins_with_one(const char *s, const char *const *prefixes, size_t n
 
 enum idle_sight idle_frame(const char *class_name, const char *method)
 {
+	size_t len = strlen(class_name);
+
 	if (begins_with_one(class_name, contended, COUNT(contended)))
 		return IDLE_NO;
 	for (size_t i = 0; i < COUNT(marks); i++)
-		if (proto_idle_is(class_name, marks[i].class_name) &&
+		if (proto_idle_is_class(class_name, len, marks[i].class_name) &&
 		    (!marks[i].method || proto_idle_is(method, marks[i].method)))
 			return IDLE_YES;
 	return begins_with_one(class_name, plumbing, COUNT(plumbing)) ? IDLE_UNDECIDED : IDLE_NO;

@@ -62,8 +62,13 @@ const struct method_copy *class_copy_sig(uint64_t klass);
 /* A class in an event is the address of its copy; 0 = unknown. This bit means that the object is
  * the class itself rather than an instance, as with a static synchronized method. */
 #define CLASS_ITSELF 1u
+/* This one: an empty int[]. HotSpot locks one for each class while it links or initialises the
+ * class (InstanceKlass::_init_lock, until JDK 23); programs hardly ever lock one. */
+#define CLASS_INIT_LOCK 2u
+#define CLASS_BITS	(CLASS_ITSELF | CLASS_INIT_LOCK)
 /* Is it java.lang.Class? Then the object is itself a class. */
 bool class_is_mirror_sig(uint64_t handle);
+bool class_is_int_array_sig(uint64_t handle);
 /* The class, in that form, of the object at @object, whose Klass is @klass; valid only if the
  * object did not move meanwhile. */
 uint64_t class_of_object_sig(uint64_t object, uint64_t klass);

@@ -354,17 +354,28 @@ const struct method_copy *class_copy_sig(uint64_t klass)
 	return c;
 }
 
-bool class_is_mirror_sig(uint64_t handle)
+static bool class_is_sig(uint64_t handle, const char *name, size_t n)
 {
-	static const char name[] = "java/lang/Class";
 	const struct method_copy *c = (const struct method_copy *)(uintptr_t)handle;
 
-	if (!c || c->class_len != sizeof(name) - 1)
+	if (!c || c->class_len != n)
 		return false;
-	for (size_t i = 0; i < sizeof(name) - 1; i++)
+	for (size_t i = 0; i < n; i++)
 		if (c->text[i] != name[i])
 			return false;
 	return true;
+}
+
+bool class_is_mirror_sig(uint64_t handle)
+{
+	static const char name[] = "java/lang/Class";
+
+	return class_is_sig(handle, name, sizeof(name) - 1);
+}
+
+bool class_is_int_array_sig(uint64_t handle)
+{
+	return class_is_sig(handle, "[I", 2);
 }
 
 uint64_t class_of_object_sig(uint64_t object, uint64_t klass)
@@ -374,5 +385,8 @@ uint64_t class_of_object_sig(uint64_t object, uint64_t klass)
 	if (class_is_mirror_sig(handle) && vm_sig.mirror_klass >= 0)
 		itself = (uint64_t)(uintptr_t)class_copy_sig(
 			load64_sig(object + (uint32_t)vm_sig.mirror_klass));
+	else if (class_is_int_array_sig(handle) && continuation_sig.array_length > 0 &&
+		 !load32_sig(object + (uint32_t)continuation_sig.array_length))
+		return handle | CLASS_INIT_LOCK;
 	return itself ? itself | CLASS_ITSELF : handle;
 }

@@ -109,6 +109,8 @@ uint64_t walker_class_of_sig(void *jobject_ref)
 	klass = (*env)->GetObjectClass(env, jobject_ref);
 	handle = walker_class_sig(klass);
 	(*env)->DeleteLocalRef(env, klass);
+	if (class_is_int_array_sig(handle) && !(*env)->GetArrayLength(env, jobject_ref))
+		return handle | CLASS_INIT_LOCK;
 	itself = class_is_mirror_sig(handle) ? walker_class_sig(jobject_ref) : 0;
 	return itself ? itself | CLASS_ITSELF : handle;
 }

@@ -187,11 +187,13 @@ int32_t walker_resolve_line(uint64_t where, int32_t bci)
 const char *walker_resolve_class(uint64_t class_handle)
 {
 	static char itself[WIRE_STRING_MAX + 32];
-	uint64_t copy = class_handle & ~(uint64_t)CLASS_ITSELF;
+	uint64_t copy = class_handle & ~(uint64_t)CLASS_BITS;
 	const char *name = copy ? class_resolve((const struct method_copy *)(uintptr_t)copy) : NULL;
 
 	if (!name || copy == class_handle)
 		return name;
+	if (class_handle & CLASS_INIT_LOCK)
+		return "class initialization";
 	snprintf(itself, sizeof(itself), "java/lang/Class for %s", name);
 	return itself;
 }
@@ -200,7 +202,7 @@ bool walker_class_is(uint64_t class_handle, const char *name)
 {
 	const struct method_copy *copy = (const struct method_copy *)(uintptr_t)class_handle;
 
-	return copy && !(class_handle & CLASS_ITSELF) && strcmp(copy->text, name) == 0;
+	return copy && !(class_handle & CLASS_BITS) && strcmp(copy->text, name) == 0;
 }
 
 bool walker_resolve_pc(uint64_t pc, struct walk_mapping *ret)

@@ -98,6 +98,38 @@ static void a_frame_alone_says_yes_no_or_go_on(void **state)
 	assert_int_equal(idle_frame("sun.nio.ch.Poller", "poll"), IDLE_UNDECIDED); /* for I/O */
 }
 
+static void a_relocated_class_is_the_same(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		idle_frame(
+			"io/grpc/netty/shaded/io/netty/util/concurrent/SingleThreadEventExecutor",
+			"takeTask"),
+		IDLE_YES);
+	assert_int_equal(
+		idle_frame("io/netty/util/concurrent/SingleThreadEventExecutor", "takeTask"),
+		IDLE_YES);
+	assert_int_equal(
+		idle_frame("studio.netty.util.concurrent.SingleThreadEventExecutor", "takeTask"),
+		IDLE_NO);
+}
+
+static void what_virtual_threads_have_their_carriers_do_is_idle(void **state)
+{
+	(void)state;
+	assert_true(IDLE("jdk/internal/misc/InnocuousThread.run", "java/lang/Thread.run",
+			 "sun/nio/ch/Poller$$Lambda.run", "sun/nio/ch/Poller.updateLoop",
+			 "java/util/concurrent/LinkedTransferQueue.take",
+			 "java/util/concurrent/LinkedTransferQueue.xfer", PARK));
+	assert_true(IDLE("org/shop/Order.call", "java/lang/Thread.sleep",
+			 "java/lang/VirtualThread.sleepNanos", "java/lang/VirtualThread.parkNanos",
+			 "java/lang/VirtualThread.parkOnCarrierThread",
+			 "jdk/internal/misc/Unsafe.park"));
+	assert_false(IDLE("org/shop/Order.call", "java/util/concurrent/CountDownLatch.await",
+			  "java/lang/VirtualThread.parkOnCarrierThread",
+			  "jdk/internal/misc/Unsafe.park"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -108,6 +140,8 @@ int main(void)
 		cmocka_unit_test(a_thread_that_enters_a_monitor_is_never_idle),
 		cmocka_unit_test(threads_of_the_jvm_that_wait_to_be_asked_are_idle),
 		cmocka_unit_test(a_frame_alone_says_yes_no_or_go_on),
+		cmocka_unit_test(a_relocated_class_is_the_same),
+		cmocka_unit_test(what_virtual_threads_have_their_carriers_do_is_idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

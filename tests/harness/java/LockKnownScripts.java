@@ -31,7 +31,11 @@ class LockKnownScripts {
     /** Entering a monitor. */
     static class Enter extends LockKnown.Script {
         Enter(String name) {
-            super("enter", name, new Monitor(), "LockKnownScripts$Monitor");
+            this(name, new Monitor(), "LockKnownScripts$Monitor");
+        }
+
+        Enter(String name, Object lock, String lockClass) {
+            super("enter", name, lock, lockClass);
             owned = true;
         }
 
@@ -524,6 +528,9 @@ class LockKnownScripts {
         scripts.add(new EnterFresh("enter-fresh"));
         scripts.add(new EnterUnmounted("enter-unmounted"));
         scripts.add(new EnterStatic("enter-static"));
+        scripts.add(new Enter("enter-array", new int[1], "[I"));
+        // HotSpot locks such an array itself while it links or initialises a class
+        scripts.add(new Enter("enter-init", new int[0], "class initialization"));
         scripts.add(new Wait("wait", 0));
         scripts.add(new Wait("wait-limited", 10_000));
         scripts.add(new WaitTimed("wait-timed"));
