@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "agent/base/dict.h"
 #include "agent/base/events.h"
+#include "agent/base/tasks.h"
 #include "agent/engine/cpu_timer.h"
 #include "agent/engine/wall.h"
 #include "agent/hotspot/jni_names.h"
@@ -327,6 +328,13 @@ void threads_name_all(void)
 }
 
 /* Runs a pass for new threads at once if passes are cheap, later if they are not. */
+static void threads_on_task(uint32_t tid, void *context)
+{
+	(void)context;
+	if (!threads_known(tid))
+		threads_seen(tid, "");
+}
+
 void threads_refresh(bool force)
 {
 	static uint64_t next_ns;
@@ -338,6 +346,9 @@ void threads_refresh(bool force)
 	last_pass++;
 	begin_ns = thread_cpu_ns(0);
 	threads_name_all();
+	/* the JVM's own threads, and those that other libraries have made */
+	if (events_on(WIRE_EVENT_OFFCPU))
+		tasks_each(threads_on_task, NULL);
 	pause_ns = (thread_cpu_ns(0) - begin_ns) * PASS_SHARE;
 	next_ns = mono_ns() + (pause_ns < PASS_PAUSE_MAX_NS ? pause_ns : PASS_PAUSE_MAX_NS);
 }

@@ -7,7 +7,7 @@
 /* Between two readings of the kernel's times; requests in between get the last one. */
 #define LEAST_NS (50 * NS_PER_MS)
 
-_Static_assert((int)TIME_LEDGER_REASONS >= (int)OFFCPU_REASON_COUNT, "each reason has a place");
+_Static_assert((int)TIME_LEDGER_REASONS > (int)OFFCPU_REASON_COUNT, "each has a place, and idle");
 
 /* The reason of each of the kernel's classes, unless an event gives a better one. A futex may
  * serve any wait. */

@@ -11,6 +11,7 @@
 #include "daemon/host/host_priv.h"
 #include "daemon/host/ledgers.h"
 #include "daemon/host/moments.h"
+#include "daemon/profile/idle.h"
 
 #define AGENT_THREAD "kindling"
 #define TURN_NS	     (100 * NS_PER_MS) /* between two rounds over the ring and the joins */
@@ -41,10 +42,13 @@ static enum offcpu_reason offcpu_by_pauses(const struct host_entry *entry,
 static void offcpu_explain(void *userdata, struct offcpu_event *e)
 {
 	const struct target *t = userdata;
+	const char *thread = stream_thread_name(t->stream, e->tid);
 
-	offcpu_event_explain(e, t->stream, stream_thread_name(t->stream, e->tid));
-	if (e->reason == OFFCPU_REASON_SAFEPOINT || e->reason == OFFCPU_REASON_GC)
-		e->reason = offcpu_by_pauses(t->userdata, e);
+	offcpu_event_explain(e, t->stream, thread);
+	if (e->reason != OFFCPU_REASON_SAFEPOINT && e->reason != OFFCPU_REASON_GC)
+		return;
+	e->reason = offcpu_by_pauses(t->userdata, e);
+	e->idle |= e->reason == OFFCPU_REASON_OTHER && idle_vm_thread(thread);
 }
 
 static void offcpu_to_profile(struct host *h, const struct host_entry *entry,

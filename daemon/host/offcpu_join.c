@@ -153,10 +153,16 @@ struct offcpu_join *offcpu_join_free(struct offcpu_join *j)
 	return NULL;
 }
 
+/* A park, whatever it is for: the agent reports it as a wait. */
+static bool join_parks(const struct offcpu_event *e)
+{
+	return e->reason == OFFCPU_REASON_PARK || e->status == WIRE_OFFCPU_PARK;
+}
+
 /* Can the record of a lock follow? Not for waits for work, which are reported only in sums. */
 static bool join_expects_lock(const struct offcpu_event *e)
 {
-	return !e->idle && (e->reason == OFFCPU_REASON_LOCK || e->reason == OFFCPU_REASON_PARK ||
+	return !e->idle && (e->reason == OFFCPU_REASON_LOCK || join_parks(e) ||
 			    e->reason == OFFCPU_REASON_WAIT);
 }
 
@@ -329,7 +335,8 @@ static bool join_is_locks(const struct join_item *i, const struct stream_lock *w
 	if (i->state != JOIN_FOR_LOCK || begin_ns >= end_ns || both_begin_ns >= both_end_ns)
 		return false;
 	/* the JVM's status contradicts this wait */
-	if (i->e.status > WIRE_OFFCPU_RUNNABLE && i->e.reason != join_reason_of(w))
+	if (i->e.status > WIRE_OFFCPU_RUNNABLE && i->e.reason != join_reason_of(w) &&
+	    !(w->wait == WIRE_WAIT_PARK && join_parks(&i->e)))
 		return false;
 	return begin_ns + LOCK_SLACK_NS >= w->begin_ns && end_ns <= w_end_ns + LOCK_SLACK_NS &&
 	       both_end_ns - both_begin_ns >= i->e.duration_ns / 2;
@@ -340,7 +347,8 @@ static void join_with_lock(struct offcpu_join *j, struct join_item *i, const str
 	struct offcpu_event *e = &i->e;
 
 	e->lock = w;
-	e->reason = join_reason_of(w);
+	if (w->wait != WIRE_WAIT_PARK || !join_parks(e)) /* else its reason says more */
+		e->reason = join_reason_of(w);
 	if (!e->has_stack && w->node) { /* the agent did not report the interval, but its wait */
 		e->node = w->node;
 		e->has_stack = true;
@@ -349,18 +357,22 @@ static void join_with_lock(struct offcpu_join *j, struct join_item *i, const str
 	join_emit(j, i);
 }
 
-/* Makes an event for a virtual thread that waited unmounted: no platform thread was off the CPU. */
+/* Makes an event for a virtual thread that waited unmounted: no platform thread was off the CPU. Or
+ * its carrier was, and had no signal. */
 static void join_lock_alone(struct offcpu_join *j, const struct stream_lock *w, bool idle)
 {
+	static const uint8_t statuses[WIRE_WAIT_COUNT] = {
+		[WIRE_WAIT_ENTER] = WIRE_OFFCPU_LOCK,
+		[WIRE_WAIT_WAIT] = WIRE_OFFCPU_WAIT,
+		[WIRE_WAIT_PARK] = WIRE_OFFCPU_PARK,
+	};
 	struct offcpu_event e = {
 		.end_ns = w->begin_ns + w->duration_ns,
 		.duration_ns = w->duration_ns,
 		.tid = w->tid,
 		.virtual_tid = w->tid,
-		.reason = join_reason_of(w),
 		.kernel_class = OFFCPU_NO_CLASS,
-		.status = WIRE_OFFCPU_NONE,
-		.idle = idle,
+		.status = statuses[w->wait],
 		.has_stack = true,
 		.syscall_nr = -1,
 		.node = w->node,
@@ -368,6 +380,8 @@ static void join_lock_alone(struct offcpu_join *j, const struct stream_lock *w, 
 		.trace = w->trace,
 	};
 
+	j->explain(j->userdata, &e);
+	e.idle = idle;
 	j->counts.locks++;
 	j->emit(j->userdata, &e);
 }
@@ -393,7 +407,8 @@ void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool i
 {
 	struct join_item *next;
 
-	if (w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED | WIRE_LOCK_SUM))
+	if (w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED | WIRE_LOCK_SUM) ||
+	    w->wait >= WIRE_WAIT_COUNT)
 		return;
 	if (w->tid >= WIRE_VIRTUAL_TID) {
 		if (!join_lock_virtual(j, w))

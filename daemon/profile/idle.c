@@ -7,11 +7,88 @@
 #define MARK_NO	 1
 #define MARK_YES 2
 
+#define COMM_MAX   15 /* bytes of a thread's name in the kernel */
+#define SHORT_HEAD 7 /* JDK 28 cuts longer names in the middle: "VM Peri..Thread" */
+
 /* Threads of the JVM itself that wait for requests. */
 static const char *const services[] = {
 	"Signal Dispatcher", "Attach Listener",		 "Notification Thread",
 	"Service Thread",    "Monitor Deflation Thread",
 };
+
+/* Threads that HotSpot makes for itself. Where there are several, a number follows. */
+static const char *const vm_threads[] = {
+	"VM Thread",
+	"VM Periodic Task Thread",
+	"C1 CompilerThread",
+	"C2 CompilerThread",
+	"JVMCI CompilerThread",
+	"JVMCI-native CompilerThread",
+	"Sweeper thread",
+	"GC Thread#",
+	"GC task thread#",
+	"ParGC Thread#",
+	"Gang worker#",
+	"G1 Main Marker",
+	"G1 Main Concurrent Mark GC Thread",
+	"G1 Conc#",
+	"G1 Refine#",
+	"G1 Service",
+	"G1 Young RemSet Sampling",
+	"G1 Concurrent Refinement Thread#",
+	"G1 Parallel Marking Threads",
+	"Concurrent Mark-Sweep GC Thread",
+	"CMS Main Thread",
+	"CMS Thread#",
+	"Surrogate Locker Thread",
+	"Safepoint Cleanup Thread#",
+	"StrDedup",
+	"StringDedupProcessor",
+	"RuntimeWorker#",
+	"ZDirector",
+	"ZDriver",
+	"ZDriverMinor",
+	"ZDriverMajor",
+	"ZServiceability",
+	"ZStat",
+	"ZUncommitter",
+	"ZUncommitter#",
+	"ZUnmapper",
+	"ZWorker#",
+	"ZWorkerYoung#",
+	"ZWorkerOld#",
+	"XDirector",
+	"XDriver",
+	"XStat",
+	"XUncommitter",
+	"XUnmapper",
+	"XWorker#",
+	"Shenandoah Control Thread",
+	"Shenandoah Generational Control Thread",
+	"Shenandoah Regulator Thread",
+	"Shenandoah Uncommit",
+	"Shenandoah Uncommit Thread",
+	"Shenandoah GC Threads#",
+	"Safepoint-cleanup-thread#",
+	"AsyncLog Thread",
+	"JFR Sampler Thread",
+	"JFR Thread Sampler",
+	"java", /* the launcher, which waits for the main thread; in JDK 8 all of them */
+};
+
+/* Is it @full with a number or without, as a name or as much of it as the kernel keeps? */
+static bool idle_is_cut(const char *name, const char *full)
+{
+	size_t same = 0, len = strlen(name);
+
+	while (full[same] && name[same] == full[same])
+		same++;
+	if (same == SHORT_HEAD && strncmp(name + same, "..", 2) == 0)
+		return len == COMM_MAX && strlen(full) >= COMM_MAX;
+	if (full[same])
+		return len == COMM_MAX && same == COMM_MAX;
+	return same + strspn(name + same, "0123456789") == len;
+}
 
 static enum idle_sight profile_idle_look(const struct stream *stream, uint32_t node)
 {
@@ -51,6 +128,17 @@ static bool has_method(const struct stream *stream, uint32_t node)
 		if (wire_kind_is_method(f.kind))
 			return true;
 	return false;
+}
+
+bool idle_vm_thread(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(vm_threads); i++)
+		if (idle_is_cut(name, vm_threads[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++)
+		if (idle_is_cut(name, services[i]))
+			return true;
+	return strcmp(name, "Reference Handler") == 0;
 }
 
 bool idle_sample(const struct stream *stream, const struct stream_sample *sample)

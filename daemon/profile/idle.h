@@ -13,6 +13,9 @@
 bool idle_stack(const struct stream *stream, uint32_t node);
 /* The same for a wait. A thread that waits for a monitor which another thread holds is not idle. */
 bool idle_wait(const struct stream *stream, const struct stream_lock *wait);
+/* Is this the name of one of the JVM's own threads, such as those of collectors and compilers, as
+ * the kernel has it? They wait in futexes, for work or for each other. */
+bool idle_vm_thread(const char *name);
 /* The same for a wall-clock sample. The JVM's own threads, which have no frames, are recognized by
  * name. */
 bool idle_sample(const struct stream *stream, const struct stream_sample *sample);

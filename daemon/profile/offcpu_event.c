@@ -9,6 +9,7 @@
 
 #define LOOK_FRAMES_MAX 24 /* frames, from the leaf, among which Java frames are searched */
 #define JAVA_FRAMES_MAX 6 /* Java frames that can tell what the JDK is doing */
+#define VIRTUAL_MAX	14 /* the same of a virtual thread, which parks by way of several more */
 
 const char *const offcpu_reason_names[OFFCPU_REASON_COUNT] = {
 #define X(id, name) [OFFCPU_REASON_##id] = name,
@@ -33,8 +34,10 @@ static const struct offcpu_place waits[] = {
 	{ "java.lang.Thread", "sleep", OFFCPU_REASON_SLEEP },
 };
 
-/* Where the JDK polls, because a socket has a time limit or waits for a connection. */
+/* Where the JDK polls, because a socket has a time limit or waits for a connection; or, of a
+ * virtual thread that cannot leave its carrier, parks that. */
 static const struct offcpu_place polls[] = {
+	{ "java.lang.VirtualThread", "sleepNanos", OFFCPU_REASON_SLEEP },
 	{ "java.net.PlainSocketImpl", "socketAccept", OFFCPU_REASON_ACCEPT },
 	{ "java.net.PlainSocketImpl", "socketConnect", OFFCPU_REASON_CONNECT },
 	{ "java.net.SocketInputStream", "socketRead", OFFCPU_REASON_SOCKET },
@@ -60,16 +63,16 @@ static bool offcpu_is_place(const struct stream_frame *f, const struct offcpu_pl
 	       strncmp(f->method, p->method, strlen(p->method)) == 0;
 }
 
-/* The reason of the first Java frame that @places has. *ret_java is the number of Java frames
- * that were seen. */
+/* The reason of the first Java frame, of @most, that @places has. *ret_java is the number of Java
+ * frames that were seen. */
 static enum offcpu_reason offcpu_look(const struct stream *stream, uint32_t node,
-				      const struct offcpu_place *places, size_t n,
+				      const struct offcpu_place *places, size_t n, unsigned most,
 				      unsigned *ret_java)
 {
 	struct stream_frame f;
 
 	*ret_java = 0;
-	for (int i = 0; i < LOOK_FRAMES_MAX && *ret_java < JAVA_FRAMES_MAX; i++) {
+	for (int i = 0; i < LOOK_FRAMES_MAX && *ret_java < most; i++) {
 		if (!stream_node(stream, node, &f, &node))
 			break;
 		if (!wire_kind_is_method(f.kind))
@@ -84,19 +87,32 @@ static enum offcpu_reason offcpu_look(const struct stream *stream, uint32_t node
 
 /* ---- reasons -------------------------------------------------------------------------------- */
 
+/* A virtual thread that cannot leave its carrier parks it, also to sleep and to wait for a socket.
+ */
+static enum offcpu_reason offcpu_by_park(const struct offcpu_event *e, const struct stream *stream)
+{
+	enum offcpu_reason reason = OFFCPU_REASON_OTHER;
+	unsigned n_java;
+
+	if (e->virtual_tid)
+		reason = offcpu_look(stream, e->node, polls, ARRAY_SIZE(polls), VIRTUAL_MAX,
+				     &n_java);
+	return reason == OFFCPU_REASON_OTHER ? OFFCPU_REASON_PARK : reason;
+}
+
 /* The kernel's futex, or none of its classes: the JVM's status tells why the thread waited. */
 static enum offcpu_reason offcpu_by_status(const struct offcpu_event *e,
 					   const struct stream *stream)
 {
 	unsigned n_java;
 	enum offcpu_reason by_frame =
-		offcpu_look(stream, e->node, waits, ARRAY_SIZE(waits), &n_java);
+		offcpu_look(stream, e->node, waits, ARRAY_SIZE(waits), JAVA_FRAMES_MAX, &n_java);
 
 	switch (e->status) {
 	case WIRE_OFFCPU_LOCK:
 		return OFFCPU_REASON_LOCK;
 	case WIRE_OFFCPU_PARK:
-		return OFFCPU_REASON_PARK;
+		return offcpu_by_park(e, stream);
 	case WIRE_OFFCPU_WAIT:
 		return OFFCPU_REASON_WAIT;
 	case WIRE_OFFCPU_SLEEP:
@@ -120,7 +136,8 @@ static enum offcpu_reason offcpu_by_class(const struct offcpu_event *e, const st
 	case OFFCPU_SLEEP:
 		return OFFCPU_REASON_SLEEP;
 	case OFFCPU_POLL:
-		by_frame = offcpu_look(stream, e->node, polls, ARRAY_SIZE(polls), &n_java);
+		by_frame = offcpu_look(stream, e->node, polls, ARRAY_SIZE(polls), JAVA_FRAMES_MAX,
+				       &n_java);
 		return by_frame == OFFCPU_REASON_OTHER ? OFFCPU_REASON_POLL : by_frame;
 	case OFFCPU_SOCKET:
 		return OFFCPU_REASON_SOCKET;
@@ -167,12 +184,12 @@ void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, c
 
 	e->reason = offcpu_by_class(e, stream);
 	e->idle = offcpu_may_be_idle(e->reason) && idle_sample(stream, &as_sample);
-	if (e->reason != OFFCPU_REASON_OTHER || !e->has_stack ||
+	if (e->reason != OFFCPU_REASON_OTHER ||
 	    (e->kernel_class != OFFCPU_FUTEX && e->kernel_class != OFFCPU_NO_CLASS))
 		return;
-	/* no Java frame: a collector's or compiler's thread that waits for work */
-	(void)offcpu_look(stream, e->node, NULL, 0, &n_java);
-	e->idle |= n_java == 0;
+	/* a collector's or compiler's thread that waits for work has no Java frame */
+	(void)offcpu_look(stream, e->node, NULL, 0, JAVA_FRAMES_MAX, &n_java);
+	e->idle |= e->has_stack ? n_java == 0 : idle_vm_thread(thread);
 }
 
 /* ---- texts ---------------------------------------------------------------------------------- */

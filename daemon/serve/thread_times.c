@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include "daemon/ground/clock.h"
+#include "daemon/profile/idle.h"
 
 const uint8_t thread_times_lock_reasons[WIRE_WAIT_COUNT] = {
 	[WIRE_WAIT_ENTER] = OFFCPU_REASON_LOCK,
@@ -41,6 +42,21 @@ static struct time_reason *open_reasons(const struct target *t, uint64_t now_ns,
 	return reasons;
 }
 
+/* For the kernel a wait of the JVM's own threads is a futex like any other. */
+static void times_find_idle(const struct target *t, struct time_rows *rows)
+{
+	const struct locks *l = host_locks(t);
+
+	for (uint32_t i = 0; l && i < rows->n; i++) {
+		uint64_t *off_ns = rows->rows[i].off_ns;
+
+		if (!idle_vm_thread(locks_thread_name(l, rows->rows[i].tid)))
+			continue;
+		off_ns[THREAD_TIMES_IDLE] += off_ns[OFFCPU_REASON_OTHER];
+		off_ns[OFFCPU_REASON_OTHER] = 0;
+	}
+}
+
 static int times_of_kernel(const struct target *t, const struct time_ledger *ledger,
 			   uint64_t last_ns, struct time_rows *ret)
 {
@@ -50,6 +66,8 @@ static int times_of_kernel(const struct target *t, const struct time_ledger *led
 	int r = time_ledger_query(ledger, now_ns, last_ns, open, n, ret);
 
 	free(open);
+	if (r == 0)
+		times_find_idle(t, ret);
 	return r;
 }
 
@@ -170,6 +188,8 @@ void thread_times_row_text(struct text_out *to, const struct time_row *r)
 	for (int i = 0; i < OFFCPU_REASON_COUNT; i++)
 		if (r->off_ns[i])
 			json_add_u64(to, offcpu_reason_names[i], r->off_ns[i]);
+	if (r->off_ns[THREAD_TIMES_IDLE])
+		json_add_u64(to, "idle", r->off_ns[THREAD_TIMES_IDLE]);
 	json_end_object(to);
 	json_add_u64(to, "unseen_ns", r->unseen_ns);
 }

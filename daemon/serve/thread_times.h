@@ -3,6 +3,9 @@
 
 #include "daemon/serve/serve_priv.h"
 
+/* In time_row.off_ns, behind the reasons: the JVM's own threads wait for work. */
+#define THREAD_TIMES_IDLE OFFCPU_REASON_COUNT
+
 struct thread_times {
 	struct time_rows rows; /* free with time_rows_free() */
 	bool by_kernel; /* from the kernel's totals, which miss nothing; else from samples and waits

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include "daemon/ground/mem.h"
 
-#define TIME_LEDGER_REASONS  18u
+#define TIME_LEDGER_REASONS  19u
 #define TIME_LEDGER_THREADS  2048u /* of one target; the time of others is not seen */
 #define TIME_LEDGER_SLICE_NS 5000000000ull
 #define TIME_LEDGER_MAX_NS   600000000000ull

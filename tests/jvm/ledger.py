@@ -12,6 +12,7 @@ from kindling import Daemon, Jvm, wait_for  # noqa: E402
 
 MAJOR = sys.argv[1]
 SECONDS = 8
+OTHER_MAX = 0.01  # of all threads' time: waits of which neither the kernel nor the JVM says what they are for
 MS = 10**6
 
 
@@ -71,7 +72,7 @@ def judge(daemon, pid):
 
 
 AT, LENGTH, REASON, FLAGS, RUNQUEUE = 1, 2, 5, 6, 12
-OPEN, SHORT = 4, 0.03  # flag; the part of a thread's time that may be off the CPU in times too short for an event
+IDLE, OPEN, SHORT = 1, 4, 0.03  # flags; the part of a thread's time that may be off the CPU in times too short for an event
 
 
 def shown(daemon, pid, begin, end):
@@ -81,6 +82,8 @@ def shown(daemon, pid, begin, end):
     sums, asleep = collections.defaultdict(collections.Counter), {}
     for row in answer["offcpu"]:
         thread, reason = answer["threads"][row[0] - 1], names[row[REASON]]
+        # the words of events have none for the JVM's own threads that wait for work
+        reason = "idle" if (reason, row[FLAGS] & IDLE) == ("other", IDLE) else reason
         sums[thread["tid"]][reason] += max(0, min(row[AT] + row[LENGTH] - row[RUNQUEUE], span) - max(row[AT], 0))
         if row[FLAGS] & OPEN and row[AT] <= 0:
             asleep[thread["tid"]] = thread["thread"], reason
@@ -117,6 +120,24 @@ def check_timeline(daemon, pid, first, second):
     print("%d threads asleep all the time, as the timeline shows, and its times are those of threads within %.0f ms" % (len(asleep), slack / MS))
 
 
+def check_idle(daemon, pid):
+    """The JVM's own threads wait for work, also those that have not run since the JVM was attached to."""
+    def asked():
+        answer = ask(daemon, pid)[2]
+        return answer if {"VM Thread", "G1 Main Marker", "Signal Dispatcher"} <= {t["name"] for t in answer["threads"]} else None
+    answer = wait_for("the names of all threads", asked)
+    for t in answer["threads"]:
+        if re.match(r"VM Thread|G1 |GC Thread#|C[12] Comp|Signal Dispatcher|Reference Handler", t["name"]):
+            off = t["wall_ns"] - t["cpu_ns"] - t["runqueue_ns"] - t["unseen_ns"]
+            idle = t["offcpu_ns"].get("idle", 0)
+            assert idle + t["offcpu_ns"].get("other", 0) == 0 or idle >= 0.9 * off, t
+    other = {t["name"]: round(t["offcpu_ns"]["other"] / 1e6) for t in answer["threads"] if "other" in t["offcpu_ns"]}
+    share = answer["times"]["offcpu_ns"].get("other", 0) / answer["times"]["wall_ns"]
+    print("other: %.3f %% of all time; ms: %s" % (100 * share, other))
+    assert share <= OTHER_MAX, other
+    assert answer["times"]["offcpu_ns"]["idle"] > 0.2 * answer["times"]["wall_ns"], answer["times"]
+
+
 def main():
     with Daemon("events: { cpu: {}, lock: { monitors: always }, offcpu: {} }\n") as daemon, Jvm(MAJOR, "LockStories", "hog") as story:
         daemon.wait_state(story.pid, "streaming")
@@ -133,6 +154,7 @@ def main():
         judged, first, second = judge(daemon, story.pid)
         assert judged >= 15, judged
         check_timeline(daemon, story.pid, first, second)
+        check_idle(daemon, story.pid)
         answer = second[2]
         rows = {t["name"]: t for t in answer["threads"]}
         for name, reason in (("story-hog", "sleep"), ("story-starved-1", "lock"), ("story-starved-2", "lock"), ("Finalizer", "wait")):

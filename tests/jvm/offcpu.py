@@ -27,10 +27,13 @@ PAUSE_MS = 200  # so that all threads together stay below the budget of signals
 REASONS = {"known-sleep": "sleep", "known-park": "park", "known-wait": "wait", "known-lock": "lock",
            "known-pipe": "pipe", "known-socket": "socket", "known-accept": "accept", "known-connect": "connect",
            "known-poll": "poll", "known-file": "file", "known-fsync": "fsync", "known-fault": "fault", "known-disk": "disk",
-           "known-other": "other", "known-vpark": "park", "known-spin": "runqueue", "known-quota": "throttled"}
+           "known-other": "other", "known-vpark": "park", "known-vsleep": "sleep", "known-vwait": "wait", "known-vlock": "lock",
+           "known-vsocket": "socket", "known-spin": "runqueue", "known-quota": "throttled"}
 BESIDE = {"runqueue", "safepoint", "gc", "fault"}  # may come to any thread
 # what a thread may also do within its wait: hand over to another one; ask for the size of the file
-OTHERWISE = {"known-socket": {"park"}, "known-pipe": {"park"}, "known-accept": {"park"}, "known-disk": {"file"}}
+OTHERWISE = {"known-socket": {"park"}, "known-pipe": {"park"}, "known-accept": {"park"}, "known-disk": {"file"},
+             **{v: {"other"} for v in ("known-vpark", "known-vsleep", "known-vwait", "known-vlock")},  # locks of the JVM
+             "known-vsocket": {"park", "other"}}
 ALSO_RIGHT = {"known-spin": {"safepoint", "gc"}}
 FOUND_MIN = 0.995  # of the waits, with the right reason
 MISSED_MAX = 0.01  # more of them may be missing where the kernel does not tell of each switch, as daemon/bpf counts
@@ -80,8 +83,9 @@ class Known:
         on_slow = [BUILD + "/tests/slow_fs", slow, str(PAUSE_MS)] if os.path.exists("/dev/fuse") else []
         self.waits = collections.defaultdict(list)
         self.process = subprocess.Popen(
-            [*on_slow, *jdks.command(home, BUILD, *([slow] if on_slow else [])), "-Xmx200m", "-cp", classes(),
-             "OffCpuKnown", str(rounds), str(PAUSE_MS), libraries + "/libundisturbed.so", directory + "/fifo", *([slow] if on_slow else [])],
+            [*on_slow, *jdks.command(home, BUILD, *([slow] if on_slow else [])), "-Xmx200m",
+             "-Djdk.virtualThreadScheduler.parallelism=8",  # several are pinned at a time
+             "-cp", classes(), "OffCpuKnown", str(rounds), str(PAUSE_MS), libraries + "/libundisturbed.so", directory + "/fifo", *([slow] if on_slow else [])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=directory)
         self.pid = self.process.pid
 
@@ -172,6 +176,9 @@ def play(home, daemon, directory, rounds):
         wait_for("the agent to collect times off the CPU", lambda: "offcpu" in daemon.target(known.pid).get("events", []))
         tail = Tail(daemon, known.pid, directory + "/tail")
         wait_for("an event", tail.events)
+        known.go_on()
+        known.until("END")
+        known.until("VIRTUAL")
         known.go_on()
         known.until("END")
         known.until("SPIN")

@@ -94,6 +94,89 @@ static void waits_for_work_are_idle(void **state)
 	assert_false(EXPLAIN(OFFCPU_FILE, NONE, "start_thread").idle);
 }
 
+static bool is_idle_without_a_stack(const char *thread)
+{
+	struct offcpu_event e = { .kernel_class = OFFCPU_FUTEX, .syscall_nr = SYS_futex };
+	const char *const none[] = { NULL };
+	struct stream *s = stacks_stream(none, &e.node);
+
+	e.node = 0;
+	offcpu_event_explain(&e, s, thread);
+	stream_free(s);
+	return e.idle;
+}
+
+static void threads_of_the_jvm_are_known_by_name(void **state)
+{
+	static const char *const own[] = { "VM Thread",	      "VM Periodic Tas",  "VM Peri..Thread",
+					   "C2 CompilerThre", "GC Thread#0",	  "GC Thread#12",
+					   "G1 Main Marker",  "G1 Conc#1",	  "G1 Young RemSet",
+					   "Shenandoah GC T", "GC task thread#",  "ZWorkerYoung#3",
+					   "Signal Dispatch", "Signal Dispatcher" };
+	static const char *const others[] = { "",	    "main",	      "GC Thread#x",
+					      "GC Threads", "VM Threads",     "Monitor",
+					      "C2",	    "ZWorker",	      "VM Periodic",
+					      "GC..Thread", "pool-1-thread-1" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (!is_idle_without_a_stack(own[i]))
+			fail_msg("\"%s\" is not idle", own[i]);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (is_idle_without_a_stack(others[i]))
+			fail_msg("\"%s\" is idle", others[i]);
+}
+
+/* On 21, from Thread.run; on 25 there is one frame more here and there. */
+#define PINNED "java/lang/VirtualThread.parkOnCarrierThread", "jdk/internal/misc/Unsafe.park"
+
+static enum offcpu_reason of_virtual(uint32_t tid, const char *const *frames)
+{
+	struct offcpu_event e = { .kernel_class = OFFCPU_FUTEX,
+				  .status = WIRE_OFFCPU_PARK,
+				  .has_stack = true,
+				  .virtual_tid = tid };
+	struct stream *s = stacks_stream(frames, &e.node);
+
+	offcpu_event_explain(&e, s, "ForkJoinPool-1-worker-1");
+	stream_free(s);
+	return e.reason;
+}
+
+static void a_virtual_thread_that_keeps_its_carrier_says_why(void **state)
+{
+	static const char *const park[] = { SHOP,
+					    "java/util/concurrent/locks/LockSupport.park",
+					    "java/lang/VirtualThreads.park",
+					    "java/lang/VirtualThread.park",
+					    PINNED,
+					    NULL };
+	static const char *const sleep[] = { SHOP,
+					     "java/lang/Thread.sleep",
+					     "java/lang/VirtualThread.sleepNanos",
+					     "java/lang/VirtualThread.parkNanos",
+					     PINNED,
+					     NULL };
+	static const char *const read[] = { SHOP,
+					    "sun/nio/ch/NioSocketImpl.read",
+					    "sun/nio/ch/NioSocketImpl.implRead",
+					    "sun/nio/ch/NioSocketImpl.park",
+					    "sun/nio/ch/Poller.poll",
+					    "sun/nio/ch/Poller.poll1",
+					    "java/util/concurrent/locks/LockSupport.park",
+					    "java/lang/VirtualThreads.park",
+					    "java/lang/System$1.parkVirtualThread",
+					    "java/lang/VirtualThread.park",
+					    PINNED,
+					    NULL };
+
+	(void)state;
+	assert_int_equal(of_virtual(31, park), OFFCPU_REASON_PARK);
+	assert_int_equal(of_virtual(31, sleep), OFFCPU_REASON_SLEEP);
+	assert_int_equal(of_virtual(31, read), OFFCPU_REASON_SOCKET);
+	assert_int_equal(of_virtual(0, read), OFFCPU_REASON_PARK);
+}
+
 static void the_text_has_the_lock_or_the_call(void **state)
 {
 	struct stream_lock lock = { .class_name = "org.shop.Cache" };
@@ -122,6 +205,8 @@ int main(void)
 		cmocka_unit_test(without_a_status_the_frames_tell),
 		cmocka_unit_test(sockets_that_poll_are_sockets),
 		cmocka_unit_test(waits_for_work_are_idle),
+		cmocka_unit_test(threads_of_the_jvm_are_known_by_name),
+		cmocka_unit_test(a_virtual_thread_that_keeps_its_carrier_says_why),
 		cmocka_unit_test(the_text_has_the_lock_or_the_call),
 	};
 

@@ -12,6 +12,7 @@
 static struct offcpu_join *join;
 static struct offcpu_event last;
 static char last_class[40], last_trace[40];
+static bool parks_to_sleep; /* as a virtual thread's stack tells */
 static unsigned events;
 static uint64_t total_ns;
 
@@ -31,6 +32,8 @@ static void explain(void *userdata, struct offcpu_event *e)
 
 	(void)userdata;
 	e->reason = reasons[e->status];
+	if (parks_to_sleep && e->status == WIRE_OFFCPU_PARK)
+		e->reason = OFFCPU_REASON_SLEEP;
 }
 
 static void on_event(void *userdata, const struct offcpu_event *e)
@@ -270,6 +273,23 @@ static void a_virtual_threads_park_is_its_carriers_or_an_event_by_itself(void **
 	assert_int_equal(events, 2);
 }
 
+static void a_park_to_sleep_is_a_sleep_and_one_event(void **state)
+{
+	(void)state;
+	parks_to_sleep = true;
+	kernel(CARRIER, 10 * S, 30 * MS, 1, true, OFFCPU_FUTEX);
+	agent(CARRIER, 10 * S, 30 * MS, WIRE_OFFCPU_PARK);
+	lock_wait(VIRTUAL, 10 * S, 30 * MS, 0);
+	assert_int_equal(events, 1);
+	assert_int_equal(last.virtual_tid, VIRTUAL);
+	assert_int_equal(last.reason, OFFCPU_REASON_SLEEP);
+	assert_non_null(last.lock);
+	lock_wait(VIRTUAL, 11 * S, 30 * MS, 0); /* its carrier had no signal */
+	parks_to_sleep = false;
+	assert_int_equal(events, 2);
+	assert_int_equal(last.reason, OFFCPU_REASON_SLEEP);
+}
+
 static void whatever_comes_memory_is_bounded_and_nothing_is_lost(void **state)
 {
 	uint64_t sum_ns = 0;
@@ -318,6 +338,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_virtual_threads_park_is_its_carriers_or_an_event_by_itself, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(a_park_to_sleep_is_a_sleep_and_one_event, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(
 			whatever_comes_memory_is_bounded_and_nothing_is_lost, setup, teardown),
 	};

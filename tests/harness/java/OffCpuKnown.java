@@ -13,8 +13,9 @@ import java.util.concurrent.locks.*;
  *   OffCpuKnown ROUNDS PAUSE_MS LIBRARY FIFO [DIRECTORY]
  *
  * LIBRARY is undisturbed_jni.c's, DIRECTORY on a file system where each access takes the pause (slow_fs.c). First
- * comes what waits; then, after SPIN, a thread that shall share its CPU; then, after QUOTA, one that shall have a part
- * of one. Each begins with a line from outside, and ends with END.
+ * comes what waits; then, after VIRTUAL, the same in virtual threads, if there are any; then, after SPIN, a thread that
+ * shall share its CPU; then, after QUOTA, one that shall have a part of one. Each begins with a line from outside, and
+ * ends with END.
  */
 public class OffCpuKnown {
     static final StringBuffer told = new StringBuffer();
@@ -177,12 +178,11 @@ public class OffCpuKnown {
         all.add(connects());
         if (args.length > 4)
             startFiles(all, args[4]);
-        if (hasVirtual())
-            all.add(startVirtual("known-vpark", i -> pinned(() -> LockSupport.parkNanos(pauseNs))));
-
         say("READY");
         begin.countDown();
         end(all);
+        say("VIRTUAL");
+        end(hasVirtual() ? startVirtuals() : new ArrayList<>());
         spin("SPIN", 2, rounds, "known-spin");
         spin("QUOTA", 30, rounds / 3, "known-quota"); /* longer than a turn of another program */
         System.in.read();
@@ -295,16 +295,89 @@ public class OffCpuKnown {
         }
     }
 
+    /* What keeps its carrier: within a native method, or, up to JDK 23, a monitor. On newer ones a wait for a monitor
+     * gives up the carrier and is told all the same. */
+    static List<Thread> startVirtuals() throws Exception {
+        List<Thread> all = new ArrayList<>();
+        nThreads = 0;
+        all.add(startVirtual("known-vpark", i -> pinned(() -> LockSupport.parkNanos(pauseNs))));
+        all.add(startVirtual("known-vsleep", i -> pinned(OffCpuKnown::nap)));
+        Object monitor = new Object();
+        all.add(startVirtual("known-vwait", i -> {
+            synchronized (monitor) {
+                monitor.wait(pauseNs / 1_000_000);
+            }
+        }));
+
+        Object held = new Object();
+        SynchronousQueue<Integer> holds = new SynchronousQueue<>();
+        Semaphore free = new Semaphore(1);
+        helper("vholder", i -> {
+            free.acquire();
+            synchronized (held) {
+                holds.put(i);
+                nap();
+            }
+        });
+        all.add(startVirtual("known-vlock", () -> {
+            for (int i = 0; i < rounds; i++) {
+                holds.take();
+                long from = System.nanoTime();
+                enter(held);
+                tell("known-vlock", from, System.nanoTime());
+                free.release();
+            }
+        }));
+
+        ServerSocket server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+        Socket a = new Socket(server.getInetAddress(), server.getLocalPort()), b = server.accept();
+        SynchronousQueue<Integer> asks = new SynchronousQueue<>();
+        helper("vsender", i -> {
+            asks.take();
+            nap();
+            a.getOutputStream().write(1);
+        });
+        InputStream in = b.getInputStream();
+        Thread first = startVirtual("first", () -> pinned(() -> read(in))); /* loads classes */
+        nap();
+        a.getOutputStream().write(1);
+        first.join();
+        all.add(startVirtual("known-vsocket", i -> {
+            asks.put(i);
+            pinned(() -> read(in));
+        }));
+        return all;
+    }
+
+    static void read(InputStream in) {
+        try {
+            in.read();
+        } catch (IOException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
     static boolean hasVirtual() {
         String version = System.getProperty("java.specification.version");
         return !version.startsWith("1.") && Integer.parseInt(version) >= 21;
     }
 
-    static Thread startVirtual(String name, Body body) throws Exception {
+    interface Story { void run() throws Exception; }
+
+    static Thread startVirtual(String name, Story story) throws Exception {
         return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, (Runnable) () -> {
             Thread.currentThread().setName(name);
-            play(name, nThreads, body);
+            try {
+                story.run();
+            } catch (Exception e) {
+                System.out.println("FAILED " + name + " " + e);
+            }
         });
+    }
+
+    static Thread startVirtual(String name, Body body) throws Exception {
+        int nth = nThreads++;
+        return startVirtual(name, () -> play(name, nth, body));
     }
 
     static void enter(Object held) {
