@@ -378,9 +378,9 @@ struct wire_sample {
 	    * record; duration is their sum, stack and class are the last one's */
 
 /*
- * LOCK: one wait. It is sent when the wait has ended, and once before, as OPEN, if it has lasted
- * long or its owner sleeps. The tid and the begin identify a wait. Only ended waits are counted in
- * the accounts; OPEN and CLOSED records are not.
+ * LOCK: one wait. It is sent when the wait has ended, and before, as OPEN, if it has lasted long or
+ * its owner sleeps: once, and again after each RESET. The tid and the begin identify a wait. Only
+ * ended waits are counted in the accounts; OPEN and CLOSED records are not.
  */
 struct wire_lock {
 	uint64_t begin_ns; /* CLOCK_MONOTONIC */

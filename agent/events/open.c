@@ -33,6 +33,7 @@ enum report {
 	REPORTED_NONE,
 	REPORTED_OPENING, /* OPEN is in the pending frame */
 	REPORTED_OPEN, /* OPEN is in the pipe */
+	REPORTED_AGAIN, /* OPEN is to be sent again: it was dropped, or its stack's ids are void */
 	REPORTED_GONE, /* the wait was over at the last scan */
 	REPORTED_ENDED, /* its end is in the pending frame */
 	REPORTED_LOST, /* its end was dropped: CLOSED must be sent */
@@ -68,7 +69,7 @@ static void open_settle(struct wait *w, bool sent)
 {
 	switch (w->reported) {
 	case REPORTED_OPENING:
-		open_mark(w, sent ? REPORTED_OPEN : REPORTED_NONE);
+		open_mark(w, sent ? REPORTED_OPEN : REPORTED_AGAIN);
 		break;
 	case REPORTED_ENDED:
 	case REPORTED_CLOSING:
@@ -94,6 +95,14 @@ void open_waits_sent(void)
 void open_waits_lost(void)
 {
 	open_settle_all(false);
+	__atomic_store_n(&due, 1, __ATOMIC_SEQ_CST);
+}
+
+void open_waits_again(void)
+{
+	for (uint32_t i = 0; i < waits_used(); i++)
+		if (waits_at(i)->reported == REPORTED_OPEN)
+			open_mark(waits_at(i), REPORTED_AGAIN);
 	__atomic_store_n(&due, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -261,7 +270,8 @@ static void open_not_later(struct next *next, uint64_t ns)
 static void open_report_one(uint32_t slot, struct next *next, const struct wait_lock *parked_for)
 {
 	open_report(slot, next->now_ns, parked_for, false);
-	if (!waits_at(slot)->reported) /* the wait has just ended, or the pipe is full */
+	/* the wait has just ended, or the pipe is full */
+	if (waits_at(slot)->reported != REPORTED_OPENING)
 		open_not_later(next, next->now_ns + RESCAN_NS);
 }
 
@@ -321,7 +331,7 @@ static void open_report_early_one(uint32_t i, uint64_t now_ns)
 	if (!owner || !open_early_sleeps(owner))
 		return;
 	open_report(slot, now_ns, w.how == WIRE_WAIT_PARK ? &early.queries[i].lock : NULL, true);
-	if (waits_at(slot)->reported != REPORTED_NONE)
+	if (waits_at(slot)->reported == REPORTED_OPENING)
 		open_early_reported();
 }
 
@@ -349,7 +359,8 @@ static void open_check_reported(uint32_t slot, uint64_t now_ns)
 	if (w->reported == REPORTED_LOST ||
 	    (w->reported == REPORTED_GONE && !open_is_going_on(slot)))
 		open_report_closed(slot, now_ns);
-	else if (w->reported == REPORTED_OPEN && !open_is_going_on(slot))
+	else if ((w->reported == REPORTED_OPEN || w->reported == REPORTED_AGAIN) &&
+		 !open_is_going_on(slot))
 		open_mark(w, REPORTED_GONE);
 }
 
@@ -363,7 +374,8 @@ static void open_check(uint32_t slot, struct next *next)
 	/* the slot still has the mark of an earlier wait, whose end is to be sent first */
 	if (begin_ns && w->reported && !open_is_going_on(slot))
 		(void)open_early_is_due(w, begin_ns); /* called so that a scan follows soon */
-	if (!begin_ns || w->reported)
+	if (!begin_ns ||
+	    (w->reported && !(w->reported == REPORTED_AGAIN && open_is_going_on(slot))))
 		return;
 	if (next->now_ns < begin_ns + next->long_ns) {
 		open_not_later(next, begin_ns + next->long_ns);

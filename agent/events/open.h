@@ -1,8 +1,8 @@
 /*
  * Reports waits that have lasted long and still go on, and waits whose owner sleeps (open_early.h).
- * Each is reported once, as an OPEN record, which no counter counts. The end of such a wait is an
- * ordinary record; where that record is lost, CLOSED is sent. Only the agent's thread calls these,
- * except where another is named.
+ * Each is reported once, and again after a RESET, as an OPEN record, which no counter counts. The
+ * end of such a wait is an ordinary record; where that record is lost, CLOSED is sent. Only the
+ * agent's thread calls these, except where another is named.
  */
 #pragma once
 
@@ -23,3 +23,5 @@ void open_waits_forget(void);
 void open_wait_ended(const struct ring_sample *s);
 void open_waits_sent(void);
 void open_waits_lost(void);
+/* Called by the writer: the reader has forgotten all stacks. */
+void open_waits_again(void);

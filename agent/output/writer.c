@@ -155,6 +155,7 @@ enum writer_result writer_new_epoch(void)
 		return r;
 	writer_drop_pending(WIRE_DROP_PIPE_FULL);
 	writer_forget_definitions();
+	open_waits_again();
 	if (walker_names_full())
 		walker_forget_names();
 	writer_budget_dictionary();

@@ -335,6 +335,7 @@ int command_threads(int argc, char **argv)
 		return r;
 	path_add(path, sizeof(path), "target", a.target);
 	path_add(path, sizeof(path), "last", a.last);
+	path_add(path, sizeof(path), "stacks", a.json ? "1" : NULL);
 	r = client_request("GET", path, &reply);
 	if (r != CLI_OK)
 		return r;

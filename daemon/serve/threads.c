@@ -28,52 +28,65 @@ static double serve_threads_share(uint64_t ns, uint64_t span_ns)
 	return span_ns ? (double)ns / (double)span_ns : 0;
 }
 
-static void open_text(struct text_out *to, const struct target *t, const struct locks *l,
-		      const struct locks_open *w, uint64_t now_ns)
+/* One JVM's answer, as far as its threads need it. */
+struct threads_answer {
+	struct text_out *to;
+	struct host *host;
+	const struct target *t;
+	const struct locks *locks; /* NULL = none */
+	struct thread_times times;
+	uint64_t span_ns, now_ns;
+	bool states; /* the agent has told the states of its threads */
+	bool stacks; /* waits that go on are wanted with their stacks */
+};
+
+static void open_text(const struct threads_answer *a, const struct locks_open *w)
 {
+	struct text_out *to = a->to;
+
 	json_begin_object(to, "waiting");
 	json_add_string(to, "kind", wire_wait_names[w->wait]);
-	json_add_u64(to, "ns", now_ns > w->begin_ns ? now_ns - w->begin_ns : 0);
+	json_add_u64(to, "ns", a->now_ns > w->begin_ns ? a->now_ns - w->begin_ns : 0);
 	json_add_bool(to, "timed", w->flags & WIRE_LOCK_TIMED);
 	locks_text_lock(to, "lock", w->class_name, w->identity);
 	if (w->owner_tid) {
 		json_begin_object(to, "owner");
-		thread_text(to, t, w->owner_tid, locks_thread_name(l, w->owner_tid));
+		thread_text(to, a->t, w->owner_tid, locks_thread_name(a->locks, w->owner_tid));
 		json_end_object(to);
 	} else {
 		json_add_null(to, "owner");
 	}
+	if (a->stacks)
+		event_stack(to, "stack", a->host, a->t, a->t->stream ? w->node : 0);
 	json_end_object(to);
 }
 
 /* A thread that only the kernel's totals have: its number is all that is known. */
-static void serve_threads_times_text(struct text_out *to, const struct thread_times *times,
-				     uint32_t tid)
+static void serve_threads_times_text(const struct threads_answer *a, uint32_t tid)
 {
-	const struct time_row unknown = { .wall_ns = times->rows.span_ns,
-					  .unseen_ns = times->rows.span_ns };
-	const struct time_row *row = tid ? time_rows_find(&times->rows, tid) : NULL;
+	const struct time_row unknown = { .wall_ns = a->times.rows.span_ns,
+					  .unseen_ns = a->times.rows.span_ns };
+	const struct time_row *row = tid ? time_rows_find(&a->times.rows, tid) : NULL;
 
-	thread_times_row_text(to, row ? row : &unknown);
+	thread_times_row_text(a->to, row ? row : &unknown);
 }
 
-static void serve_threads_row_text(struct text_out *to, const struct target *t,
-				   const struct locks *l, const struct locks_thread_row *r,
-				   const struct thread_times *times, uint64_t span_ns, bool states,
-				   uint64_t now_ns)
+static void serve_threads_row_text(const struct threads_answer *a, const struct locks_thread_row *r)
 {
+	struct text_out *to = a->to;
+
 	json_begin_object(to, NULL);
-	thread_ids_text(to, t, r->tid);
-	thread_name_text(to, "name", t, r->tid, r->name);
+	thread_ids_text(to, a->t, r->tid);
+	thread_name_text(to, "name", a->t, r->tid, r->name);
 	json_add_u64(to, "java_id", r->java_id);
 	json_add_bool(to, "virtual", r->flags & WIRE_THREAD_VIRTUAL);
-	json_add_string(to, "state", serve_threads_state_of(r, states, now_ns));
-	json_add_fixed(to, "cpu", serve_threads_share(r->cpu_ns, span_ns), 5);
-	json_add_fixed(to, "wait", serve_threads_share(r->wait_ns, span_ns), 5);
-	json_add_fixed(to, "idle", serve_threads_share(r->idle_ns, span_ns), 5);
-	serve_threads_times_text(to, times, r->tid);
+	json_add_string(to, "state", serve_threads_state_of(r, a->states, a->now_ns));
+	json_add_fixed(to, "cpu", serve_threads_share(r->cpu_ns, a->span_ns), 5);
+	json_add_fixed(to, "wait", serve_threads_share(r->wait_ns, a->span_ns), 5);
+	json_add_fixed(to, "idle", serve_threads_share(r->idle_ns, a->span_ns), 5);
+	serve_threads_times_text(a, r->tid);
 	if (r->waits)
-		open_text(to, t, l, &r->open, now_ns);
+		open_text(a, &r->open);
 	else
 		json_add_null(to, "waiting");
 	if (r->last_end_ns)
@@ -116,52 +129,51 @@ static bool serve_threads_has(const struct locks_thread_rows *rows, uint32_t tid
 }
 
 /* Threads that only the kernel's totals have. */
-static void serve_threads_others_text(struct text_out *to, const struct target *t,
-				      const struct locks *l, const struct locks_thread_rows *rows,
-				      const struct thread_times *times, uint64_t now_ns)
+static void serve_threads_others_text(struct threads_answer *a,
+				      const struct locks_thread_rows *rows)
 {
-	for (uint32_t i = 0; times->by_kernel && i < times->rows.n; i++) {
-		const struct time_row *r = &times->rows.rows[i];
+	const struct time_rows *times = &a->times.rows;
+
+	a->span_ns = times->span_ns;
+	a->states = true;
+	for (uint32_t i = 0; a->times.by_kernel && i < times->n; i++) {
+		const struct time_row *r = &times->rows[i];
 		const struct locks_thread_row row = { .tid = r->tid,
 						      .name = "",
 						      .state = WIRE_STATE_COUNT,
 						      .flags = r->ended ? WIRE_THREAD_ENDED : 0 };
 
 		if (!serve_threads_has(rows, r->tid))
-			serve_threads_row_text(to, t, l, &row, times, times->rows.span_ns, true,
-					       now_ns);
+			serve_threads_row_text(a, &row);
 	}
 }
 
-static void serve_threads_target_text(struct text_out *to, struct host *h, const struct target *t,
-				      uint64_t last_ns, uint64_t asked_ns)
+static void serve_threads_target_text(struct threads_answer *a, uint64_t last_ns)
 {
-	bool states = host_states_known(t, asked_ns);
-	const struct locks *l = host_locks(t);
+	const struct target *t = a->t;
 	struct locks_thread_rows rows = { 0 };
-	struct thread_times times = { 0 };
-	uint64_t now_ns = clock_mono_ns();
+	struct text_out *to = a->to;
 
 	json_begin_object(to, NULL);
 	json_add_i64(to, "pid", t->jvm.pid);
 	json_add_string(to, "name", t->jvm.name);
 	json_add_string(to, "state", target_state_names[t->state]);
-	json_add_bool(to, "states", states || t->state != TARGET_STREAMING);
-	if (!l || locks_threads(l, now_ns, last_ns, &rows) < 0)
+	json_add_bool(to, "states", a->states || t->state != TARGET_STREAMING);
+	if (!a->locks || locks_threads(a->locks, a->now_ns, last_ns, &rows) < 0)
 		rows.n = 0;
+	a->span_ns = rows.span_ns;
 	json_add_fixed(to, "seconds", (double)rows.span_ns / 1e9, 1);
-	if (thread_times_of(h, t, last_ns, &times) == 0)
-		thread_times_text(to, "times", &times);
+	if (thread_times_of(a->host, t, last_ns, &a->times) == 0)
+		thread_times_text(to, "times", &a->times);
 	virtuals_text(to, &rows);
 	json_begin_list(to, "threads");
 	for (uint32_t i = 0; i < rows.n; i++)
-		serve_threads_row_text(to, t, l, &rows.rows[i], &times, rows.span_ns, states,
-				       now_ns);
-	serve_threads_others_text(to, t, l, &rows, &times, now_ns);
+		serve_threads_row_text(a, &rows.rows[i]);
+	serve_threads_others_text(a, &rows);
 	json_end_list(to);
 	json_end_object(to);
 	locks_thread_rows_free(&rows);
-	time_rows_free(&times.rows);
+	time_rows_free(&a->times.rows);
 }
 
 /* Asks the agents for states. A child cannot do this. */
@@ -192,8 +204,16 @@ enum MHD_Result serve_threads(struct request *r)
 	json_begin_list(&out, "targets");
 	while ((t = targets_next(host_targets(r->serve->host), t)))
 		if (locks_is_asked_for(&selected, t))
-			serve_threads_target_text(&out, r->serve->host, t, last_ns,
-						  r->begin_mono_ns);
+			serve_threads_target_text(
+				&(struct threads_answer){
+					.to = &out,
+					.host = r->serve->host,
+					.t = t,
+					.locks = host_locks(t),
+					.now_ns = clock_mono_ns(),
+					.states = host_states_known(t, r->begin_mono_ns),
+					.stacks = argument_is_set(r, "stacks") },
+				last_ns);
 	json_end_list(&out);
 	json_end_object(&out);
 	return answer_json(r, 200, &out);

@@ -67,8 +67,8 @@ static uint32_t *timeline_known_nodes(struct drawing *d, uint32_t part)
 static uint32_t timeline_stack(struct drawing *d, uint32_t part, uint32_t node)
 {
 	static uint32_t chain[STREAM_DEPTH_MAX + 64];
-	const struct profile *p = d->answer.stacks[part];
-	uint32_t *known = timeline_known_nodes(d, part), n = 0, to = 0;
+	const struct profile *p = node ? d->answer.stacks[part] : NULL;
+	uint32_t *known = node ? timeline_known_nodes(d, part) : NULL, n = 0, to = 0;
 
 	if (!known)
 		return 0;
@@ -231,6 +231,17 @@ static void timeline_find_ends(struct drawing *d)
 	}
 }
 
+/* Makes the stacks of what goes on the answer's; to be done before the first of them is drawn. */
+static void timeline_take_stacks(struct drawing *d)
+{
+	for (uint32_t i = 0; i < d->opens.n; i++) {
+		struct timeline_open *o = &d->opens.list[i];
+
+		o->node = timeline_answer_stack(&d->answer, d->target->stream, o->node);
+		o->owner_node = timeline_answer_stack(&d->answer, d->target->stream, o->owner_node);
+	}
+}
+
 /* Has it ended since the kernel's table was read? Then it is an event already. */
 static bool timeline_has_ended(const struct drawing *d, const struct timeline_open *o)
 {
@@ -246,6 +257,7 @@ static void timeline_open_text(struct drawing *d, const struct timeline_open *o)
 {
 	const struct timeline_question *q = &d->question;
 	struct timeline_sum *sum = &d->open[o->kind];
+	uint32_t part = d->answer.n_parts;
 	uint64_t ns = q->to_ns - o->begin_ns;
 
 	if (o->begin_ns >= q->to_ns ||
@@ -259,10 +271,12 @@ static void timeline_open_text(struct drawing *d, const struct timeline_open *o)
 					 .thread = timeline_thread(d, o->tid),
 					 .begin_ns = o->begin_ns,
 					 .length_ns = ns,
+					 .stack = timeline_stack(d, part, o->node),
 					 .reason = o->reason,
 					 .flags = o->flags,
 					 .lock = timeline_lock(d, o->class_name, o->identity),
 					 .owner = timeline_thread(d, o->owner_tid),
+					 .owner_stack = timeline_stack(d, part, o->owner_node),
 					 .n = 1,
 					 .syscall_nr = o->syscall_nr });
 }
@@ -471,6 +485,7 @@ static int timeline_draw(struct drawing *d)
 	if (r < 0)
 		return r;
 	timeline_find_ends(d);
+	timeline_take_stacks(d);
 	timeline_text(d);
 	return r;
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 #include "daemon/ground/clock.h"
+#include "daemon/profile/idle.h"
 #include "daemon/serve/thread_times.h"
 
 static struct timeline_open timeline_open_of_lock(const struct locks_open *w, uint64_t shift_ns)
@@ -24,6 +25,8 @@ static struct timeline_open timeline_open_of_lock(const struct locks_open *w, ui
 		.class_name = w->class_name,
 		.identity = w->identity,
 		.syscall_nr = -1,
+		.node = w->node,
+		.owner_node = w->owner_node,
 	};
 }
 
@@ -38,7 +41,7 @@ static const struct timeline_open *timeline_open_lock_of(const struct timeline_o
 
 static struct timeline_open timeline_open_of_off(const struct time_off *off,
 						 const struct timeline_open *lock,
-						 uint64_t shift_ns)
+						 const char *thread, uint64_t shift_ns)
 {
 	struct timeline_open o = {
 		.kind = TIMELINE_OFFCPU,
@@ -51,12 +54,16 @@ static struct timeline_open timeline_open_of_off(const struct time_off *off,
 	};
 
 	/* as `threads` does: the kernel sees a futex, the agent knows what it is for */
+	if (off->reason == OFFCPU_REASON_OTHER && idle_vm_thread(thread))
+		o.flags |= TIMELINE_IDLE;
 	if (lock && off->reason == OFFCPU_REASON_OTHER) {
 		o.reason = thread_times_lock_reasons[lock->reason];
 		o.flags |= (uint8_t)(TIMELINE_TWICE | (lock->flags & TIMELINE_IDLE));
 		o.owner_tid = lock->owner_tid;
 		o.class_name = lock->class_name;
 		o.identity = lock->identity;
+		o.node = lock->node;
+		o.owner_node = lock->owner_node;
 	}
 	return o;
 }
@@ -85,8 +92,9 @@ int timeline_opens_of(struct host *h, const struct target *t, struct timeline_op
 			ret->list[ret->n++] = timeline_open_of_lock(&locks[i], shift_ns);
 	n = ret->n;
 	for (uint32_t i = 0; ret->list && i < n_off; i++)
-		ret->list[ret->n++] = timeline_open_of_off(
-			&off[i], timeline_open_lock_of(ret, n, off[i].tid), shift_ns);
+		ret->list[ret->n++] =
+			timeline_open_of_off(&off[i], timeline_open_lock_of(ret, n, off[i].tid),
+					     l ? locks_thread_name(l, off[i].tid) : "", shift_ns);
 	free(locks);
 	free(off);
 	return ret->list ? 0 : -ENOMEM;

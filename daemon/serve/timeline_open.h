@@ -12,6 +12,7 @@ struct timeline_open {
 	const char *class_name; /* of the lock; "" = none, or unknown */
 	uint32_t identity;
 	int32_t syscall_nr; /* -1 = none, or unknown */
+	uint32_t node, owner_node; /* of the target's stream; 0 = none */
 };
 struct timeline_opens {
 	struct timeline_open *list; /* waits for locks first; malloc'ed */

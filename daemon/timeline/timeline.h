@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "daemon/ground/mem.h"
+#include "daemon/profile/live_ids.h"
 #include "daemon/profile/profile.h"
 #include "daemon/stream/stream.h"
 
@@ -139,9 +140,10 @@ struct timeline_answer {
 	uint32_t n_threads;
 	const struct profile **parts; /* one profile for each part; borrowed from the timeline */
 	const struct profile **stacks; /* by part; several parts may have the same; NULL = not
-					  asked for */
+					  asked for. Behind the last part: own_stacks */
 	uint32_t n_parts;
 	struct profile *own_stacks; /* of parts whose nodes are those of the stream */
+	struct live_ids ids; /* of own_stacks */
 	uint64_t since_ns; /* no event that ended later is missing; UINT64_MAX = nothing has come
 			      yet */
 	bool forgotten; /* earlier events were dropped, because of their age or for want of room */
@@ -154,4 +156,8 @@ struct timeline_answer {
  * threads even if they have no row. 0 or -ENOMEM. */
 int timeline_query(const struct timeline *t, const struct timeline_question *q,
 		   struct timeline_answer *ret);
+/* The stack in a->own_stacks that ends in @node of the target's stream; 0 = none, or no stacks were
+ * asked for. For waits that no event tells of yet. */
+uint32_t timeline_answer_stack(struct timeline_answer *a, const struct stream *stream,
+			       uint32_t node);
 void timeline_answer_free(struct timeline_answer *a);

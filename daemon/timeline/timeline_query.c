@@ -18,7 +18,6 @@ struct querying {
 	struct timeline_answer *answer;
 	struct profile *threads; /* the answer's threads, each once */
 	uint32_t process; /* the process of all of them */
-	struct live_ids ids; /* of answer->own_stacks */
 	uint32_t *map; /* the chunk's threads in the answer, + 1; 0 = not wanted */
 	uint32_t cap_rows;
 	uint32_t part;
@@ -125,8 +124,16 @@ static int query_begin_stacks(struct querying *x)
 	if (profile_new(&a->own_stacks) < 0)
 		return -ENOMEM;
 	profile_limit(a->own_stacks, STACKS_BYTES, 1);
-	(void)live_ids_process(&x->ids, a->own_stacks, &process);
+	(void)live_ids_process(&a->ids, a->own_stacks, &process);
 	return 0;
+}
+
+uint32_t timeline_answer_stack(struct timeline_answer *a, const struct stream *stream,
+			       uint32_t node)
+{
+	if (!a->own_stacks || !stream || !node)
+		return 0;
+	return live_ids_stack(&a->ids, a->own_stacks, stream, node);
 }
 
 /* @node: of an event of @c. The node in stacks[] of the chunk's part. */
@@ -136,7 +143,7 @@ static uint32_t query_stack(struct querying *x, const struct timeline_chunk *c, 
 		return 0;
 	if (c->stacks)
 		return node;
-	return live_ids_stack(&x->ids, x->answer->own_stacks, x->timeline->stream, node);
+	return timeline_answer_stack(x->answer, x->timeline->stream, node);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -326,14 +333,13 @@ static int query_find_around(struct querying *x, const struct timeline *t)
 int timeline_query(const struct timeline *t, const struct timeline_question *q,
 		   struct timeline_answer *ret)
 {
-	struct querying x = {
-		.timeline = t, .q = q, .answer = ret, .ids = { .process = UINT32_MAX }
-	};
+	struct querying x = { .timeline = t, .q = q, .answer = ret };
 	uint32_t n = 0;
 	int r;
 
 	*ret = (struct timeline_answer){ .since_ns = t->begin_ns ? t->begin_ns : UINT64_MAX,
-					 .forgotten = t->forgot };
+					 .forgotten = t->forgot,
+					 .ids.process = UINT32_MAX };
 	for (const struct timeline_chunk *c = t->oldest; c; c = c->next)
 		n++;
 	ret->parts = calloc(n + 1, sizeof(*ret->parts));
@@ -355,9 +361,10 @@ int timeline_query(const struct timeline *t, const struct timeline_question *q,
 		if (chunk_is_inside(c, q))
 			r = query_put_chunk(&x, c);
 	if (r == 0)
+		ret->stacks[ret->n_parts] = ret->own_stacks;
+	if (r == 0)
 		r = take_threads(&x);
 	free(x.map);
-	live_ids_forget(&x.ids);
 	profile_free(x.threads);
 	if (r < 0)
 		timeline_answer_free(ret);
@@ -373,6 +380,7 @@ void timeline_answer_free(struct timeline_answer *a)
 	free(a->parts);
 	free(a->stacks);
 	profile_free(a->own_stacks);
+	live_ids_forget(&a->ids);
 	free(a->rows);
 	*a = (struct timeline_answer){ 0 };
 }

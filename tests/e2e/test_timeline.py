@@ -151,6 +151,59 @@ class Timeline(unittest.TestCase):
         self.assertRegex(self.daemon.cli("timeline", "no such JVM", "-o", "-", check=False).stderr, "no JVM is called")
 
 
+class LongWaits(unittest.TestCase):
+    """What has not ended is drawn with the stack in which it goes on."""
+    WAITS = {"story-waits": "wait", "story-parks": "park", "story-holds": "park", "story-enters": "enter"}
+    OFF = {"wait": "wait", "park": "park", "enter": "lock"}  # the words for the same, of a time off the CPU
+
+    def stack(self, answer, node):
+        frames = []
+        while node:
+            frames.append(answer["frames"][answer["nodes"][node][1]][0])
+            node = answer["nodes"][node][0]
+        return frames[::-1]
+
+    def is_whole(self, frames):
+        return bool(frames) and "Thread.run" in "".join(frames[:3]) and sum("LockStories.within" in f for f in frames) == 21
+
+    def open_rows(self, answer, kind):
+        """{thread: (reason, the waiter's stack, the owner's)} of what goes on in story-..."""
+        names = [""] + [t["thread"] for t in answer["threads"]]
+        return {names[w[THREAD]]: (answer["reasons"][kind][w[REASON]], self.stack(answer, w[STACK]), self.stack(answer, w[OWNER_STACK]))
+                for w in answer[kind] if w[FLAGS] & 4 and names[w[THREAD]] in self.WAITS}
+
+    def test_it_has_its_stack(self):
+        with Daemon("events: { cpu: {}, lock: { monitors: always }, offcpu: {} }\n") as daemon, Jvm(MAJOR, "LockStories", "long") as story:
+            daemon.wait_state(story.pid, "streaming")
+            story.process.stdin.write("go\n")
+            story.process.stdin.flush()
+
+            def ask():
+                return json.loads(daemon.cli("timeline", str(story.pid), "--last", "2s", "-o", "-").stdout)
+            answer = wait_for("all of them", lambda: (lambda a: a if set(self.open_rows(a, "lock")) == set(self.WAITS) else None)(ask()))
+            rows = self.open_rows(answer, "lock")
+            self.assertEqual({t: r[0] for t, r in rows.items()}, self.WAITS)
+            for thread, (_, stack, _) in rows.items():
+                self.assertTrue(self.is_whole(stack), (thread, stack))
+            self.assertTrue(self.is_whole(rows["story-enters"][2]), "the owner waits, too: %s" % rows["story-enters"][2])
+            self.judge_threads(daemon, story)
+            why = daemon.status()["offcpu"].get("why")
+            if why:
+                print("no times off the CPU: " + why)
+                return
+            answer = wait_for("the kernel's table", lambda: (lambda a: a if set(self.open_rows(a, "offcpu")) == set(self.WAITS) else None)(ask()))
+            for thread, (reason, stack, _) in self.open_rows(answer, "offcpu").items():
+                self.assertEqual(reason, self.OFF[self.WAITS[thread]], thread)
+                self.assertTrue(self.is_whole(stack), (thread, stack))
+
+    def judge_threads(self, daemon, story):
+        threads = json.loads(daemon.cli("threads", "--json", str(story.pid)).stdout)["targets"][0]["threads"]
+        waiting = {t["name"]: t["waiting"]["stack"] for t in threads if t["waiting"] and t["name"] in self.WAITS}
+        self.assertEqual(set(waiting), set(self.WAITS))
+        for thread, stack in waiting.items():
+            self.assertTrue(self.is_whole(stack), (thread, stack))
+
+
 if __name__ == "__main__":
     MAJOR = sys.argv.pop(1) if len(sys.argv) > 1 and sys.argv[1].isdigit() else MAJOR
     unittest.main(verbosity=2)

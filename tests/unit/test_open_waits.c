@@ -227,6 +227,50 @@ static void wait_that_the_reader_did_not_get_is_told_again(void **state)
 	assert_int_equal(fake.n_reported, 3);
 }
 
+static void wait_is_told_again_when_the_reader_has_forgotten_its_stack(void **state)
+{
+	(void)state;
+	fake_begin(64, 64, WIRE_WAIT_PARK);
+	fake_begin(128, 128, WIRE_WAIT_PARK);
+	for (int i = 0; i < 6; i++)
+		fake_round_trip();
+	assert_int_equal(fake.n_reported, 2);
+	open_waits_again();
+	assert_true(open_waits_are_due());
+	fake_end(128, 128, WIRE_WAIT_PARK); /* this one has its stack in its own record */
+	for (int i = 0; i < 4; i++)
+		fake_round_trip();
+	assert_int_equal(fake.n_reported, 3);
+	assert_int_equal(fake.reported[2].flags, WIRE_LOCK_OPEN);
+	assert_int_equal(fake.reported[2].tid, 64);
+	assert_int_equal(fake.reported[2].mono_ns,
+			 fake.reported[fake.reported[0].tid == 64 ? 0 : 1].mono_ns);
+	assert_int_equal(fake.reported[2].n_frames, 1);
+	fake_end(64, 64, WIRE_WAIT_PARK);
+	for (int i = 0; i < 4; i++)
+		fake_round_trip();
+	assert_int_equal(fake.n_reported, 3);
+	assert_int_equal(fake.read.n, 2);
+}
+
+/* Neither a wait's end nor that it is to be told again makes it stay open for ever. */
+static void wait_that_ends_unseen_before_it_is_told_again_is_closed(void **state)
+{
+	(void)state;
+	fake_begin(64, 64, WIRE_WAIT_PARK);
+	for (int i = 0; i < 6; i++)
+		fake_round_trip();
+	assert_int_equal(fake.n_reported, 1);
+	open_waits_again();
+	fake_end(64, 64, WIRE_WAIT_PARK);
+	fake_drain();
+	open_waits_lost();
+	for (int i = 0; i < 4; i++)
+		fake_round_trip();
+	assert_int_equal(fake.n_reported, 2);
+	assert_int_equal(fake.reported[1].flags, WIRE_LOCK_CLOSED);
+}
+
 static void next_look_is_when_the_next_wait_becomes_long(void **state)
 {
 	static const struct wait_lock nobodys;
@@ -313,6 +357,8 @@ int main(void)
 		TEST(short_waits_are_looked_at_seldom),
 		TEST(wait_whose_end_is_lost_is_closed),
 		TEST(wait_that_the_reader_did_not_get_is_told_again),
+		TEST(wait_is_told_again_when_the_reader_has_forgotten_its_stack),
+		TEST(wait_that_ends_unseen_before_it_is_told_again_is_closed),
 		TEST(next_look_is_when_the_next_wait_becomes_long),
 		TEST(wait_that_begins_long_before_the_next_look_wakes),
 		TEST(virtual_thread_without_a_carrier_is_told_without_a_stack),

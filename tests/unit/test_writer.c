@@ -180,6 +180,13 @@ void open_waits_lost(void)
 {
 }
 
+static uint32_t told_again;
+
+void open_waits_again(void)
+{
+	told_again++;
+}
+
 const char *walker_resolve_class(uint64_t class_handle)
 {
 	static char name[32];
@@ -605,6 +612,7 @@ static void full_dictionary_begins_a_new_epoch(void **state)
 {
 	(void)state;
 	walker_holds = 1u << 30; /* no room but the minimum */
+	told_again = 0;
 	begin();
 	for (uint64_t i = 0; i < 20000; i++) {
 		take(i * 2654435761u, 20, NULL);
@@ -614,6 +622,7 @@ static void full_dictionary_begins_a_new_epoch(void **state)
 	assert_int_equal(writer_ledger(), WRITER_OK);
 	read_all();
 	assert_true(in.resets > 0);
+	assert_int_equal(told_again, in.resets); /* waits that go on have new stacks then */
 	assert_int_equal(in.samples, 20000);
 }
 

@@ -18,7 +18,8 @@ import java.util.concurrent.locks.ReentrantLock;
  * ms, three others want it), chain (three, each of which holds what the next one wants),
  * held (one waits for the ReentrantLock of another, who waits for a latch; two wait for a phaser), pool (workers
  * that wait for work), virtual (a thousand virtual threads), asleep (three hold a lock for 250 of 280 ms while they
- * sleep or read from a socket, and another wants it).
+ * sleep or read from a socket, and another wants it), long (four waits of a minute, one of each kind, and one for the
+ * monitor of a thread that waits itself).
  * Ends at "end".
  */
 public class LockStories {
@@ -290,6 +291,35 @@ public class LockStories {
         });
     }
 
+    static void within(int depth, Step body) throws Exception {
+        if (depth > 0)
+            within(depth - 1, body);
+        else
+            body.run();
+    }
+
+    static void long_() throws Exception {
+        CountDownLatch held = new CountDownLatch(1);
+        start("story-waits", () -> within(20, () -> {
+            synchronized (left) {
+                left.wait(60_000);
+            }
+        }));
+        start("story-parks", () -> within(20, () -> new Semaphore(0).tryAcquire(60, TimeUnit.SECONDS)));
+        start("story-holds", () -> within(20, () -> {
+            synchronized (right) {
+                held.countDown();
+                new Semaphore(0).tryAcquire(60, TimeUnit.SECONDS);
+            }
+        }));
+        held.await();
+        start("story-enters", () -> within(20, () -> {
+            synchronized (right) {
+                hogged.sum++;
+            }
+        }));
+    }
+
     static void tell(String story) throws Exception {
         if (story.equals("monitors")) monitors();
         else if (story.equals("mixed")) mixed();
@@ -300,6 +330,7 @@ public class LockStories {
         else if (story.equals("pool")) pool();
         else if (story.equals("virtual")) virtual();
         else if (story.equals("asleep")) asleep();
+        else if (story.equals("long")) long_();
         else throw new IllegalArgumentException(story);
     }
 
