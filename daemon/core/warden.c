@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "daemon/core/release.h"
 #include "daemon/ground/log.h"
 #include "daemon/ground/mem.h"
 
@@ -148,7 +149,7 @@ int warden_reap(pid_t pid, int *ret_status, uint64_t *ret_cpu_ns)
 	int none;
 
 	if (warden_fd < 0)
-		a.result = warden_work_reap(pid, &a.status, &a.cpu_ns);
+		a.result = release_ended(pid, &a.status, &a.cpu_ns);
 	else
 		a = warden_ask(&q, 0, NULL, 0, &none);
 	if (ret_status)

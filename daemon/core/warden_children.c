@@ -1,6 +1,6 @@
 /*
  * Limits the number of children that the warden has of each program. The data process has limits of
- * its own; this one holds even if an attacker controls it. A child counts until it was waited for.
+ * its own; this one holds even if an attacker controls it. A child counts until its end was told.
  */
 #include "daemon/core/warden_priv.h"
 
@@ -41,6 +41,14 @@ void warden_children_add(pid_t pid, enum warden_program program)
 	children.list[children.n].pid = pid;
 	children.list[children.n++].program = program;
 	children.of[program]++;
+}
+
+bool warden_children_has(pid_t pid)
+{
+	for (unsigned i = 0; i < children.n; i++)
+		if (children.list[i].pid == pid)
+			return true;
+	return false;
 }
 
 void warden_children_remove(pid_t pid)

@@ -53,12 +53,12 @@ int warden_check(const struct warden_settings *s, enum warden_program program, c
 /* warden_children.c: do children_max of @program run already? */
 bool warden_children_full(const struct warden_settings *s, enum warden_program program);
 void warden_children_add(pid_t pid, enum warden_program program);
-void warden_children_remove(pid_t pid); /* it was waited for; unknown pids are ignored */
+bool warden_children_has(pid_t pid);
+void warden_children_remove(pid_t pid); /* its end was told; unknown pids are ignored */
 
 /* warden_work.c: the work itself, in the process that has the rights. Results as in warden.h. */
 int warden_work_start(enum warden_program program, char *const argv[], const struct warden_fd *fds,
 		      unsigned n_fds, pid_t *ret_pid, int *ret_pidfd);
-int warden_work_reap(pid_t pid, int *ret_status, uint64_t *ret_cpu_ns);
 int warden_work_kill(pid_t pid);
 int warden_work_filters_listen(const char *path);
 /* warden_names.c */

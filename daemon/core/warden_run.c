@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include "daemon/core/release.h"
 #include "daemon/ground/log.h"
 #include "daemon/ground/mem.h"
 
@@ -74,10 +75,11 @@ static int warden_run_start(const struct warden *w, struct warden_question *q, s
 	return pidfd;
 }
 
-static int warden_run_reap(const struct warden *w, pid_t pid, struct warden_answer *a)
+/* The data process itself is not among the children: its end is handled by SIGCHLD. One whose end
+ * was told may still be there, until it is released. */
+static int warden_run_reap(pid_t pid, struct warden_answer *a)
 {
-	/* the end of the data process itself is handled by SIGCHLD */
-	int r = pid == w->data ? -ECHILD : warden_work_reap(pid, &a->status, &a->cpu_ns);
+	int r = warden_children_has(pid) ? release_ended(pid, &a->status, &a->cpu_ns) : -ECHILD;
 
 	if (r == 1)
 		warden_children_remove(pid);
@@ -138,7 +140,7 @@ static int warden_run_work(const struct warden *w, struct warden_question *q, si
 	case WARDEN_ASK_NAMES:
 		return warden_run_names(w, q, args_len);
 	case WARDEN_REAP:
-		return warden_run_reap(w, q->pid, a);
+		return warden_run_reap(q->pid, a);
 	case WARDEN_KILL:
 		return q->pid == w->data ? -ECHILD : warden_work_kill(q->pid);
 	default:

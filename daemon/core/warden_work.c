@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -97,27 +96,15 @@ int warden_work_start(enum warden_program program, char *const argv[], const str
 	return r;
 }
 
-int warden_work_reap(pid_t pid, int *ret_status, uint64_t *ret_cpu_ns)
-{
-	struct rusage used = { 0 };
-	pid_t r = pid > 0 ? wait4(pid, ret_status, WNOHANG, &used) : -1;
-
-	if (r <= 0)
-		return r == 0 ? 0 : -ECHILD;
-	*ret_cpu_ns =
-		((uint64_t)used.ru_utime.tv_sec + (uint64_t)used.ru_stime.tv_sec) * 1000000000ull +
-		((uint64_t)used.ru_utime.tv_usec + (uint64_t)used.ru_stime.tv_usec) * 1000;
-	return 1;
-}
-
 int warden_work_kill(pid_t pid)
 {
-	siginfo_t si;
+	siginfo_t si = { 0 };
 
-	/* only a child that was not waited for: any other pid may be some other process's */
+	/* only a child that runs: any other pid may be some other process's, also that of a child
+	 * that has ended, which another thread may release at this moment */
 	if (pid <= 0 || waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) < 0)
 		return -ECHILD;
-	return kill(pid, SIGKILL) < 0 ? -errno : 0;
+	return si.si_pid || kill(pid, SIGKILL) == 0 ? 0 : -errno;
 }
 
 /* Connects and closes at once: the listener does not answer a connection without a question. */

@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "daemon/core/release.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/confine.h"
 #include "daemon/ground/log.h"
@@ -229,7 +230,7 @@ static void on_child(void *userdata, uint32_t events)
 	int status = 0;
 
 	(void)events;
-	if (waitpid(a->pid, &status, WNOHANG) == 0)
+	if (release_ended(a->pid, &status, NULL) == 0)
 		return;
 	if (!a->request)
 		;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -21,6 +22,21 @@ static const struct warden_settings settings = {
 	.children_max = { 20, 3, 20, 0, 2 },
 	.library = "/opt/given.so",
 };
+
+/* ---- a child that the kernel does not release -------------------------------------------------
+ */
+
+pid_t __real_wait4(pid_t pid, int *status, int options, struct rusage *used);
+pid_t __wrap_wait4(pid_t pid, int *status, int options, struct rusage *used);
+
+static bool never_released; /* whoever waits for a child in the warden waits for ever */
+
+pid_t __wrap_wait4(pid_t pid, int *status, int options, struct rusage *used)
+{
+	while (never_released)
+		pause();
+	return __real_wait4(pid, status, options, used);
+}
 
 /* Runs @data as a data process under a warden; the status with which the warden ends. */
 static int run(const struct warden_settings *s, int (*data)(void))
@@ -112,6 +128,56 @@ static void children_are_killed_and_waited_for(void **state)
 {
 	(void)state;
 	assert_int_equal(run(&settings, kills_its_children), 0);
+}
+
+/* The kernel takes its time with each of these, and whoever asks is answered. */
+static int is_answered(void)
+{
+	char *argv[] = { "/bin/echo", NULL };
+	int status = -1, pidfds[2];
+	pid_t pids[2];
+
+	alarm(60); /* before, the warden waited for ever, and this process for its answer */
+	for (int i = 0; i < 2; i++) {
+		EXPECT(warden_start(WARDEN_SYMBOLS, argv, NULL, 0, &pids[i], &pidfds[i]) == 0);
+		EXPECT(ended(pidfds[i]));
+		EXPECT(warden_reap(pids[i], &status, NULL) == 1);
+		EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+		/* still there, but told */
+		EXPECT(kill(pids[i], 0) == 0);
+		EXPECT(warden_reap(pids[i], &status, NULL) == -ECHILD);
+		warden_kill(pids[i]);
+	}
+	return 0;
+}
+
+static void nobody_waits_for_the_kernel_to_release_a_child(void **state)
+{
+	(void)state;
+	never_released = true;
+	assert_int_equal(run(&settings, is_answered), 0);
+	never_released = false;
+}
+
+static int is_released(void)
+{
+	char *argv[] = { "/bin/echo", NULL };
+	int pidfd;
+	pid_t pid;
+
+	EXPECT(warden_start(WARDEN_SYMBOLS, argv, NULL, 0, &pid, &pidfd) == 0);
+	EXPECT(ended(pidfd));
+	EXPECT(warden_reap(pid, NULL, NULL) == 1);
+	for (int i = 0; kill(pid, 0) == 0 && i < 2000; i++)
+		usleep(10000);
+	EXPECT(kill(pid, 0) < 0 && errno == ESRCH);
+	return 0;
+}
+
+static void a_child_whose_end_was_told_is_released(void **state)
+{
+	(void)state;
+	assert_int_equal(run(&settings, is_released), 0);
 }
 
 static int look_until_refused(int fd, pid_t *pids, int *pidfds, int n)
@@ -588,6 +654,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(programs_are_started_with_their_descriptors),
 		cmocka_unit_test(children_are_killed_and_waited_for),
+		cmocka_unit_test(nobody_waits_for_the_kernel_to_release_a_child),
+		cmocka_unit_test(a_child_whose_end_was_told_is_released),
 		cmocka_unit_test(of_each_program_only_so_many_run),
 		cmocka_unit_test(nobody_else_is_killed),
 		cmocka_unit_test(other_programs_and_words_are_refused),
