@@ -76,7 +76,7 @@ struct offcpu_counts {
 	uint64_t over_budget, over_budget_ns; /* without a signal, to save CPU time */
 	uint64_t unreachable, unreachable_ns; /* without a signal: blocked, another handler, ... */
 	uint64_t lost, lost_ns; /* without a record */
-	uint64_t crowded; /* threads for which there was no room: their times are unknown */
+	uint64_t crowded; /* threads without room, or not reached in time: their times are unknown */
 };
 
 /* The state and the cost of the engine, for status. */

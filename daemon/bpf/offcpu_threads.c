@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "daemon/ground/clock.h"
 
 #define COPIES_MAX 64
+#define ADD_NS	   (50 * NS_PER_MS) /* the longest look at the threads of a process */
 
 /* ---- threads that sleep ---------------------------------------------------------------------- */
 
@@ -83,8 +85,11 @@ static void offcpu_add_thread(struct offcpu_programs *p, pid_t pid, uint32_t tid
 	t->pid = (uint32_t)pid;
 }
 
+/* The folder of a process that begins and ends threads all the time has no end. A thread that is
+ * not reached is known from its next run on, and counts as one without room. */
 void offcpu_threads_add(struct offcpu_programs *p, pid_t pid, uint16_t target, uint64_t now_ns)
 {
+	const uint64_t until_ns = clock_mono_ns() + ADD_NS;
 	const struct dirent *d;
 	char path[32];
 	DIR *dir;
@@ -96,6 +101,10 @@ void offcpu_threads_add(struct offcpu_programs *p, pid_t pid, uint16_t target, u
 
 		if (tid)
 			offcpu_add_thread(p, pid, tid, target, now_ns);
+		if (clock_mono_ns() < until_ns)
+			continue;
+		__atomic_fetch_add(&p->targets[target].crowded, 1, __ATOMIC_RELAXED);
+		break;
 	}
 	if (dir)
 		closedir(dir);
