@@ -13,6 +13,7 @@ from kindling import BUILD, Daemon, Jvm, Lateness, Tail, skip, starts, wait_for 
 MAJOR = "17"
 STALLS = 3
 SECONDS = 30
+STOP_S = 20  # TimeoutStopSec in deploy/systemd/kindlingd.service
 
 
 class Stalls:
@@ -65,6 +66,33 @@ class Stall(unittest.TestCase):
                 self.assertLess(time.monotonic() - begin, 10 + late.seconds)
                 daemon.wait_state(jvm.pid, "streaming")
             self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_a_daemon_that_is_asked_to_end_does_so_and_has_a_successor_at_once(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            with Stalls() as stalls, Lateness() as late:
+                for p in stalls.processes:
+                    wait_for("one that is stuck", lambda pid=p.pid: self.is_stuck(daemon, pid))
+                begin = time.monotonic()
+                self.assertEqual(daemon.stop(), 0)
+                ended = time.monotonic() - begin
+                with starts:
+                    begin = time.monotonic()
+                    daemon.start()
+                started = time.monotonic() - begin
+                print("ended in %.2f s, its successor answers after %.2f s, on a machine %.2f s late" % (ended, started, late.seconds))
+                self.assertLess(ended, STOP_S + late.seconds)
+                self.assertLess(started, 10 + late.seconds)
+                daemon.wait_state(jvm.pid, "streaming")
+                delivered = daemon.target(jvm.pid)["samples"]["delivered"]
+                wait_for("more samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > delivered + 20)
+                for p in stalls.processes:  # they hold their pipes still
+                    self.assertIsNone(p.poll())
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def is_stuck(self, daemon, pid):
+        target = daemon.target(pid)
+        return target and target["state"] == "failed" and "does not answer" in json.dumps(target)
 
 
 if __name__ == "__main__":
