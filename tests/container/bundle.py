@@ -106,17 +106,19 @@ MARK = "KINDLING_TEST=" + os.environ["KINDLING_TEST"]
 class Container:
     """One cell's container. @user: root, uid1000, userns. @root: see ROOTS in rows.py. @tmp: a directory of the
     host to be its /tmp; @args: words for the JVM; @env: its variables; @own_jdk: a JDK that may be changed;
-    @libjvm_date: of that JDK; @engine: whose container it is, see engines.py."""
+    @libjvm_date: of that JDK; @engine: whose container it is, see engines.py; @cpus: as many it may use; @pids: of
+    processes and threads."""
     count = 0
 
     def __init__(self, jdk, user="uid1000", root="plain", runtime="runc", options=(), env=(), launcher="java",
-                 own_jdk=False, tmp=None, seccomp=None, main="Ticks", libjvm_date=None, engine=None):
+                 own_jdk=False, tmp=None, seccomp=None, main="Ticks", libjvm_date=None, engine=None, cpus=None, pids=300):
         with prepare:
             Container.count += 1
             self.name = engine.id if engine else "kindling-cell-%d-%d" % (os.getpid(), Container.count)
         self.engine, self.libjvm_date = engine, libjvm_date
         self.jdk, self.user, self.kind, self.runtime = jdk, user, root, runtime
         self.own_jdk, self.launcher, self.tmp, self.kill_calls = own_jdk, launcher, tmp, seccomp
+        self.cpus, self.pids = cpus, pids
         self.dir = tempfile.mkdtemp(prefix="kindling-cell-")
         self.root = self.dir + "/root"
         self.mounted = []
@@ -266,6 +268,9 @@ class Container:
         if self.launcher == "embed_jvm":
             shutil.copy(BUILD + "/tests/embed_jvm", self.root + "/app/server")
             args = ["/app/server", home + self.jdk.libjvm(), "/app", main, *common]
+        elif self.launcher == "churns":
+            shutil.copy(BUILD + "/tests/churns", self.root + "/app/server")
+            args = ["/app/server", main, home + self.jdk.libjvm()]
         elif self.launcher == "fake_jvm":
             shutil.copy(BUILD + "/tests/fake_jvm", self.root + "/app/server")
             args = ["/app/server", main]
@@ -275,9 +280,11 @@ class Container:
         caps = DOCKER_CAPS if self.user == "root" and self.kind != "hardened" else []
         namespaces = ["pid", "mount", "network", "ipc", "uts"] + (["cgroup"] if self.kind == "cgroupns" else [])
         linux = {"namespaces": [{"type": t} for t in namespaces],
-                 "resources": {"memory": {"limit": 512 << 20}, "pids": {"limit": 300}},
+                 "resources": {"memory": {"limit": 512 << 20}, "pids": {"limit": self.pids}},
                  "maskedPaths": ["/proc/kcore", "/proc/keys"],
                  "readonlyPaths": ["/proc/sys", "/proc/sysrq-trigger"]}
+        if self.cpus:
+            linux["resources"]["cpu"] = {"period": 100000, "quota": int(100000 * self.cpus)}
         if self.kind == "hardened" or self.kill_calls:
             linux["seccomp"] = self.seccomp()
         if self.user == "userns":

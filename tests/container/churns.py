@@ -1,0 +1,95 @@
+"""A container whose JVM keeps the kernel busy with threads, processes and mappings, beside a JVM whose stream goes on:
+tests/harness/churns.c in each of its manners. Needs root, runc and BPF."""
+import glob
+import os
+import signal
+import sys
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+from bundle import Container, Jdk, shared_end  # noqa: E402
+from kindling import ONLY_MINE, Daemon, Jvm, Lateness, Tail, accounts_balance, skip, wait_for  # noqa: E402
+from test_beside_floods import Memory, Questions  # noqa: E402
+from test_rights import children_of  # noqa: E402
+
+MANNERS = ("churn", "attached", "switch", "sleepers", "forks", "execs", "names", "maps")
+SETTINGS = "events: {cpu: {}, lock: {}, alloc: {}, offcpu: {}}\n" + ONLY_MINE
+SECONDS = 8
+CPUS = 1.0
+TASKS = 8000
+OF_A_CORE = 0.1
+PSS_MAX = 256 << 20
+TICKS = os.sysconf("SC_CLK_TCK")
+jdk = None
+
+
+def cpu_s(daemon):
+    """CPU time of all its processes, with those that have ended."""
+    ticks = 0
+    for pid in (daemon.process.pid, *children_of(daemon.process.pid)):
+        try:
+            with open("/proc/%d/stat" % pid) as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended meanwhile: its parent's time has its own
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / TICKS
+
+
+def kept_waiting_s(daemon):
+    """How long its processes have been ready to run and had no CPU."""
+    ns = 0
+    for pid in (daemon.process.pid, *children_of(daemon.process.pid)):
+        for path in glob.glob("/proc/%d/task/*/schedstat" % pid):
+            try:
+                with open(path) as f:
+                    ns += int(f.read().split()[1])
+            except (FileNotFoundError, ProcessLookupError):
+                pass  # it ended meanwhile
+    return ns / 1e9
+
+
+class Churns(unittest.TestCase):
+    def beside(self, daemon, jvm, manner):
+        tail = Tail(daemon, jvm.pid)
+        wait_for("the tail's first lines", lambda: tail.lines > 10)
+        with Container(jdk, launcher="churns", main=manner, cpus=CPUS, pids=TASKS) as c:
+            daemon.wait_state(c.pid, "streaming")
+            with Memory(daemon) as memory, Lateness() as late, Questions(daemon) as questions:
+                tail.longest, begin, cpu, waited = 0.0, time.monotonic(), cpu_s(daemon), kept_waiting_s(daemon)
+                open(c.tmp_dir() + "/go", "w").close()
+                time.sleep(SECONDS)
+                seconds, gap = time.monotonic() - begin, max(tail.longest, time.monotonic() - tail.last)
+                cpu, waited = cpu_s(daemon) - cpu, kept_waiting_s(daemon) - waited
+            c.signal(signal.SIGKILL)
+        tail.end()
+        print("  %-9s longest gap %.2f s, slowest answer %.2f s, %.1f %% of a core, %.0f MiB; it had to wait %.2f s for a CPU, "
+              "who sleeps here %.2f s" % (manner, gap, questions.slowest, 100 * cpu / seconds, memory.most / 2 ** 20, waited,
+                                          late.seconds), flush=True)
+        # what the kernel gives to whom is not asked here: on a machine that is busy everybody waits
+        self.assertLess(gap, 1 + late.seconds + waited)
+        self.assertLess(questions.slowest, 1 + late.seconds + waited)
+        self.assertLess(cpu, OF_A_CORE * seconds)
+        self.assertLess(memory.most, PSS_MAX)
+
+    def test_the_stream_of_another_jvm_goes_on(self):
+        with Daemon(SETTINGS) as daemon, Jvm("17") as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            for manner in MANNERS:
+                with self.subTest(manner):
+                    self.beside(daemon, jvm, manner)
+            self.assertEqual(accounts_balance(daemon.target(jvm.pid))["dropped"]["quota"], 0)
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+
+if __name__ == "__main__":
+    jdk = Jdk("17")
+    if not jdk.home:
+        skip("there is no JDK 17")
+    try:
+        unittest.main(verbosity=2)
+    finally:
+        shared_end()
