@@ -10,8 +10,12 @@
 
 static uint32_t full_name(struct profile *p)
 {
-	if (!p->index->full_name)
+	if (!p->index->full_name && p->index->names) {
+		(void)full_name(profile_names_of(p));
+		profile_names_refresh(p);
+	} else if (!p->index->full_name) {
 		p->index->full_name = profile_string(p, FULL);
+	}
 	return p->index->full_name;
 }
 
@@ -23,7 +27,11 @@ uint32_t profile_full_node(struct profile *p)
 	bool spare = x->spare;
 	uint32_t frame, node;
 
-	if (x->full_node)
+	if (!x->full_node && x->names) {
+		(void)profile_full_node(profile_names_of(p));
+		profile_names_refresh(p);
+	}
+	if (x->full_node || x->names)
 		return x->full_node;
 	x->spare = true;
 	f.method = full_name(p);

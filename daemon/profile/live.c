@@ -11,6 +11,8 @@
 #define LATE_NS		 (2 * LIVE_SLICE_NS)
 #define WINDOW_BYTES_MIN (4ul << 20)
 #define SECONDS_PART	 4 /* the seconds get this part of a window's bytes on top */
+#define NAMES_GROWTH	 2 /* names take at most so many times what one window needs */
+#define NAMES_ENDED_MAX	 16
 _Static_assert(OPEN_SLICES *LIVE_SLICE_NS <= (LIVE_RECENT - 2) * LIVE_WINDOW_NS,
 	       "no two in one place");
 
@@ -72,13 +74,21 @@ static uint32_t live_count_tenants(const struct live *l)
 	return n;
 }
 
+/* What @window takes beside the newest names. */
+static size_t window_bytes(const struct live *l, const struct profile *window)
+{
+	const struct profile *names = window->index->names;
+
+	return profile_bytes(window) + (names == l->names ? 0 : profile_bytes(names));
+}
+
 static size_t recent_bytes(const struct live *l)
 {
-	size_t bytes = 0;
+	size_t bytes = l->names ? profile_bytes(l->names) : 0;
 
 	for (int i = 0; i < LIVE_RECENT; i++)
 		if (l->recent[i].profile)
-			bytes += profile_bytes(l->recent[i].profile) + l->recent[i].bytes;
+			bytes += window_bytes(l, l->recent[i].profile) + l->recent[i].bytes;
 	return bytes;
 }
 
@@ -88,7 +98,7 @@ size_t live_bytes(const struct live *l)
 
 	for (int i = 0; i < LIVE_WINDOWS; i++)
 		if (l->windows[i])
-			bytes += profile_bytes(l->windows[i]);
+			bytes += window_bytes(l, l->windows[i]);
 	return bytes;
 }
 
@@ -116,7 +126,7 @@ static void bound_windows(struct live *l)
 			if (!*w)
 				continue;
 			n++;
-			bytes += profile_bytes(*w);
+			bytes += window_bytes(l, *w);
 			if (!oldest || (*w)->begin_real_ns < (*oldest)->begin_real_ns)
 				oldest = w;
 		}
@@ -126,13 +136,23 @@ static void bound_windows(struct live *l)
 	}
 }
 
+/* Adds a window to one of the same time. Both may have the same names, which move when they grow,
+ * so what is added is a copy. */
+static void add_to_window(struct profile *to, const struct profile *w)
+{
+	CLEANUP(profile_freep) struct profile *copy = NULL;
+
+	if (profile_copy(w, &copy) == 0)
+		(void)profile_merge(to, copy, NULL);
+}
+
 static void keep_window(struct live *l, uint64_t begin_ns, struct profile *w)
 {
 	struct profile **place = &l->windows[begin_ns / LIVE_WINDOW_NS % LIVE_WINDOWS];
 
 	/* the wall clock was set back: these ten seconds come a second time */
 	if (*place && window_begin((*place)->begin_real_ns) == begin_ns) {
-		(void)profile_merge(*place, w, NULL);
+		add_to_window(*place, w);
 		profile_free(w);
 	} else {
 		profile_free(*place);
@@ -167,7 +187,11 @@ static void close_window(struct live *l, uint64_t begin_ns)
 	if (!w->profile)
 		return;
 	profile_settle(w->profile);
-	live_sources_settle(l, w);
+	profile_names_refresh(w->profile);
+	if (w->names_serial != l->names_serial) {
+		profile_settle(w->profile->index->names);
+		live_sources_settle(l, w);
+	}
 	if (l->on_window)
 		l->on_window(l->userdata, w->profile);
 }
@@ -231,6 +255,7 @@ struct live *live_free(struct live *l)
 	live_close_all(l);
 	for (int i = 0; i < LIVE_WINDOWS; i++)
 		profile_free(l->windows[i]);
+	profile_free(l->names);
 	while (l->sources)
 		live_source_free(l->sources);
 	free(l);
@@ -252,12 +277,44 @@ static const struct profile *window_before(const struct live *l, uint64_t begin_
 	return before ? before->profile : NULL;
 }
 
+/* May another window have the same names? Not if they have become full, or if they take much more
+ * than a window needs: of stacks and processes that have gone. */
+static bool names_continue(struct live *l)
+{
+	const struct profile_index *x = l->names ? l->names->index : NULL;
+
+	if (!x || x->full_name || l->names_ended > NAMES_ENDED_MAX)
+		return false;
+	if (!l->names_bytes)
+		l->names_bytes = x->bytes;
+	return x->bytes <= NAMES_GROWTH * l->names_bytes && x->paid <= x->bytes_max / 2;
+}
+
+static int names_begin(struct live *l, const struct profile *before, size_t limit)
+{
+	struct profile *names;
+
+	if (profile_new(&names) < 0)
+		return -ENOMEM;
+	profile_limit(names, limit, live_count_tenants(l));
+	if (before)
+		profile_expect(names, before);
+	profile_free(l->names);
+	l->names = names;
+	l->names_serial++;
+	l->names_bytes = 0;
+	l->names_ended = 0;
+	return 0;
+}
+
 static int begin_window(struct live *l, struct live_recent *w, uint64_t begin_ns)
 {
 	const struct profile *before = window_before(l, begin_ns);
 	size_t limit = window_limit(l);
 
-	if (profile_new(&w->profile) < 0)
+	if (!names_continue(l) && names_begin(l, before, limit) < 0)
+		return -ENOMEM;
+	if (profile_new_sharing(l->names, &w->profile) < 0)
 		return -ENOMEM;
 	profile_limit(w->profile, limit, live_count_tenants(l));
 	if (before)
@@ -265,6 +322,7 @@ static int begin_window(struct live *l, struct live_recent *w, uint64_t begin_ns
 	w->bytes_max = limit / SECONDS_PART;
 	w->begin_real_ns = begin_ns;
 	w->serial = ++l->next_serial;
+	w->names_serial = l->names_serial;
 	return 0;
 }
 
@@ -294,6 +352,7 @@ struct live_place live_place_at(struct live *l, uint64_t real_ns)
 		w->profile->end_real_ns = real_ns + LIVE_SLICE_NS;
 	s = &w->seconds[(real_ns - w->begin_real_ns) / LIVE_SLICE_NS];
 	s->changes++;
+	profile_names_refresh(w->profile);
 	return (struct live_place){ w, s };
 }
 
@@ -311,6 +370,8 @@ struct live_place live_newest_place(struct live *l)
 			if (w->seconds[k].changes)
 				newest = (struct live_place){ w, &w->seconds[k] };
 	}
+	if (newest.window)
+		profile_names_refresh(newest.window->profile);
 	return newest;
 }
 

@@ -1,6 +1,7 @@
 /*
  * Maps the ids of a stream to ids in a profile. What is found is remembered as long as the profile
- * (of a window or a recording) stays the same, so that a known stack costs one lookup.
+ * with the names (of windows or of a recording) stays the same, so that a known stack costs one
+ * lookup.
  */
 #include "daemon/profile/live_ids.h"
 #include "daemon/profile/profile_priv.h"
@@ -33,15 +34,15 @@ static bool live_ids_has_room(uint32_t **entries, uint32_t *n, uint32_t id)
 }
 
 /* A frame of this method in @p; NULL = none is known. */
-static const struct profile_frame *known_method(const struct live_ids *c, const struct profile *p,
-						uint32_t method)
+static const struct profile_frame *known_method(const struct live_stacks *c,
+						const struct profile *p, uint32_t method)
 {
 	if (!method || method >= c->n_methods || !c->methods[method])
 		return NULL;
 	return &p->frames[c->methods[method] - 1];
 }
 
-static void know_method(struct live_ids *c, uint32_t method, uint32_t frame)
+static void know_method(struct live_stacks *c, uint32_t method, uint32_t frame)
 {
 	if (method && frame != UINT32_MAX && live_ids_has_room(&c->methods, &c->n_methods, method))
 		c->methods[method] = frame + 1;
@@ -59,8 +60,8 @@ static uint32_t add_known(struct profile *p, const struct profile_frame *known,
 }
 
 /* The string in @p of a text with the number @id, which several methods may have. */
-static uint32_t live_ids_text(struct live_ids *c, struct profile *p, uint32_t id, const char *text,
-			      bool *full)
+static uint32_t live_ids_text(struct live_stacks *c, struct profile *p, uint32_t id,
+			      const char *text, bool *full)
 {
 	uint32_t string;
 
@@ -72,8 +73,14 @@ static uint32_t live_ids_text(struct live_ids *c, struct profile *p, uint32_t id
 	return string;
 }
 
-static uint32_t add_new(struct live_ids *c, struct profile *p, const struct stream_frame *f)
+static struct live_stacks *stacks_of(struct live_ids *ids)
 {
+	return ids->shared ? ids->shared : &ids->own;
+}
+
+static uint32_t add_new(struct live_ids *ids, struct profile *p, const struct stream_frame *f)
+{
+	struct live_stacks *c = stacks_of(ids);
 	bool full = false;
 	struct profile_frame to = {
 		.kind = f->kind,
@@ -84,7 +91,7 @@ static uint32_t add_new(struct live_ids *c, struct profile *p, const struct stre
 		.file = live_ids_text(c, p, f->file_id, f->file, &full),
 		.module = profile_text(p, f->module, &full),
 		/* the process of a native frame's mapping; UINT32_MAX = none */
-		.scope = f->kind == WIRE_KIND_NATIVE ? c->process + 1 : 0,
+		.scope = f->kind == WIRE_KIND_NATIVE ? ids->process + 1 : 0,
 		.offset = f->offset,
 	};
 
@@ -92,9 +99,10 @@ static uint32_t add_new(struct live_ids *c, struct profile *p, const struct stre
 }
 
 /* Names are looked up only for the first frame of a method. */
-static uint32_t add_frame(struct live_ids *c, struct profile *p, const struct stream *stream,
+static uint32_t add_frame(struct live_ids *ids, struct profile *p, const struct stream *stream,
 			  uint32_t node)
 {
+	struct live_stacks *c = stacks_of(ids);
 	const struct profile_frame *known = NULL;
 	struct stream_frame f;
 	uint32_t frame, parent;
@@ -107,17 +115,16 @@ static uint32_t add_frame(struct live_ids *c, struct profile *p, const struct st
 		return add_known(p, known, &f);
 	if (!stream_node(stream, node, &f, &parent))
 		return UINT32_MAX;
-	frame = add_new(c, p, &f);
+	frame = add_new(ids, p, &f);
 	know_method(c, f.method_id, frame);
 	return frame;
 }
 
-/* Makes the ids those of the profile @serial. */
-void live_ids_turn(struct live_ids *c, uint64_t serial)
+void live_stacks_turn(struct live_stacks *c, uint64_t serial)
 {
 	if (c->serial == serial)
 		return;
-	/* clearing them once a window costs less than a generation in each entry, which would
+	/* clearing them with the names costs less than a generation in each entry, which would
 	 * double them */
 	if (c->n_nodes)
 		memset(c->nodes, 0, c->n_nodes * sizeof(*c->nodes));
@@ -125,6 +132,25 @@ void live_ids_turn(struct live_ids *c, uint64_t serial)
 		memset(c->methods, 0, c->n_methods * sizeof(*c->methods));
 	if (c->n_texts)
 		memset(c->texts, 0, c->n_texts * sizeof(*c->texts));
+	c->serial = serial;
+}
+
+void live_stacks_forget(struct live_stacks *c)
+{
+	free(c->nodes);
+	free(c->methods);
+	free(c->texts);
+	/* the limit of new nodes in a second also holds across a reset */
+	*c = (struct live_stacks){ .second = c->second, .new_nodes = c->new_nodes };
+}
+
+/* Makes the ids those of the profile @serial. */
+void live_ids_turn(struct live_ids *c, uint64_t serial)
+{
+	if (c->serial == serial)
+		return;
+	if (!c->shared)
+		live_stacks_turn(&c->own, serial);
 	memset(c->threads, 0, sizeof(c->threads));
 	c->serial = serial;
 	c->process = UINT32_MAX;
@@ -133,18 +159,14 @@ void live_ids_turn(struct live_ids *c, uint64_t serial)
 
 void live_ids_forget(struct live_ids *c)
 {
-	free(c->nodes);
-	free(c->methods);
-	free(c->texts);
-	/* the limit of new nodes in a second also holds across a reset */
-	*c = (struct live_ids){ .process = UINT32_MAX,
-				.second = c->second,
-				.new_spans = c->new_spans,
-				.new_nodes = c->new_nodes };
+	struct live_stacks own = c->own;
+
+	live_stacks_forget(&own);
+	*c = (struct live_ids){ .process = UINT32_MAX, .new_spans = c->new_spans, .own = own };
 }
 
 /* Is @node known? Then *ret is the profile's node. */
-static bool cache_get(const struct live_ids *c, uint32_t node, uint32_t *ret)
+static bool cache_get(const struct live_stacks *c, uint32_t node, uint32_t *ret)
 {
 	if (!c->nodes[node])
 		return false;
@@ -152,7 +174,7 @@ static bool cache_get(const struct live_ids *c, uint32_t node, uint32_t *ret)
 	return true;
 }
 
-static void begin_second(struct live_ids *c)
+static void begin_second(struct live_stacks *c)
 {
 	uint64_t second = clock_mono_ns() / NS_PER_S;
 
@@ -162,9 +184,10 @@ static void begin_second(struct live_ids *c)
 }
 
 /* Adds a stack to @p: walks from the leaf to the first known node, then back. No recursion. */
-uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stream *stream,
+uint32_t live_ids_stack(struct live_ids *ids, struct profile *p, const struct stream *stream,
 			uint32_t leaf)
 {
+	struct live_stacks *c = stacks_of(ids);
 	uint32_t chain[STREAM_DEPTH_MAX + 1], n = 0, node = leaf, to = 0, parent;
 
 	while (node) {
@@ -184,7 +207,7 @@ uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stre
 	}
 	while (n > 0) {
 		node = chain[--n];
-		to = profile_node(p, to, add_frame(c, p, stream, node));
+		to = profile_node(p, to, add_frame(ids, p, stream, node));
 		c->nodes[node] = to + 1;
 	}
 	return to;

@@ -1,6 +1,7 @@
 /*
  * The ids of a stream's threads, stacks and methods in a profile. What is found is remembered as
- * long as the profile stays the same, so that a known stack costs one lookup.
+ * long as the profile, or the one that has its names, stays the same, so that a known stack costs
+ * one lookup.
  */
 #pragma once
 
@@ -8,26 +9,37 @@
 
 #define LIVE_THREADS 128
 
-/* The ids of one source in one profile. */
-struct live_ids {
-	uint64_t serial; /* of the profile; 0 = none yet */
-	uint32_t process; /* UINT32_MAX = unknown */
+/* The ids of one source's stacks and names, in all profiles that share them. */
+struct live_stacks {
+	uint64_t serial; /* of the profile that has the names; 0 = none yet */
 	uint32_t *nodes; /* by stream node: profile node + 1; 0 = unknown */
 	uint32_t *methods; /* by stream method: a profile frame of it + 1; 0 = unknown */
 	uint32_t *texts; /* by stream text: profile string; 0 = unknown */
 	uint32_t n_nodes, n_methods, n_texts;
+	uint64_t second; /* CLOCK_MONOTONIC; begin of the second in which new_nodes are counted */
+	uint32_t new_nodes;
+};
+
+/* The ids of one source in one profile. */
+struct live_ids {
+	uint64_t serial; /* of the profile; 0 = none yet */
+	uint32_t process; /* UINT32_MAX = unknown */
+	struct live_stacks *shared; /* with ids of other profiles that have the same names; NULL =
+				       `own` */
+	struct live_stacks own;
 	struct live_thread {
 		uint32_t tid, thread; /* in the profile */
 		bool known;
 	} threads[LIVE_THREADS]; /* threads with recent samples, at tid modulo LIVE_THREADS */
-	uint64_t second; /* CLOCK_MONOTONIC; begin of the second in which new_nodes are counted */
-	uint32_t new_nodes;
 	uint32_t new_spans; /* in this profile, of this source */
 };
 
 /* Makes the ids those of the profile @serial; those of another profile are forgotten. */
 void live_ids_turn(struct live_ids *c, uint64_t serial);
-void live_ids_forget(struct live_ids *c); /* frees the memory, too */
+void live_ids_forget(struct live_ids *c); /* frees the memory, too, but not what is shared */
+/* Makes the stacks those of the names @serial; those of other names are forgotten. */
+void live_stacks_turn(struct live_stacks *s, uint64_t serial);
+void live_stacks_forget(struct live_stacks *s);
 /* The thread of @process with this tid and name, added if @p does not have it. */
 uint32_t live_ids_thread(struct live_ids *c, struct profile *p, uint32_t process, uint32_t tid,
 			 const char *name);

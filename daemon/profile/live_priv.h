@@ -42,6 +42,7 @@ struct live_recent {
 	struct profile *profile; /* NULL = empty */
 	uint64_t begin_real_ns; /* of the window's ten seconds */
 	uint64_t serial; /* differs for each window, also in the same slot */
+	uint64_t names_serial; /* likewise, of the profile that has its names */
 	struct live_second seconds[LIVE_SECONDS];
 	struct live_last {
 		uint32_t second,
@@ -69,6 +70,11 @@ struct live {
 	uint64_t tick_ns; /* wall time of the last live_tick() */
 	uint64_t begin_ns; /* wall time, live_begin_at(); 0 = no limit */
 	uint64_t next_serial;
+	struct profile *names; /* shared by the newest windows, see live_names_continue(); NULL =
+				  the next window begins new ones */
+	uint64_t names_serial;
+	size_t names_bytes; /* what the first window with these names needed; 0 = it is open */
+	uint32_t names_ended; /* processes that ended since */
 	bool keep_ids;
 	struct live_source *sources; /* owned */
 };
@@ -87,6 +93,7 @@ struct live_source {
 	struct live_process info; /* strings owned */
 	struct live_ids caches[2]; /* by the parity of the window's number, because late samples go
 				      to the previous window */
+	struct live_stacks stacks[2]; /* those of the caches, by the parity of the names' serial */
 	struct live_ids tap_cache;
 	struct live_tap *taps; /* borrowed */
 	struct live_source *next;
@@ -121,7 +128,7 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 			 uint64_t serial, const struct stream *stream, const struct live_event *e,
 			 const struct live_kernel *kernel, struct live_place at, uint32_t spans);
 
-/* @w is closed: its ids are no longer needed. */
+/* @w is closed, and its names are not those of the next window: their ids are no longer needed. */
 void live_sources_settle(struct live *l, const struct live_recent *w);
 
 /* live_tap.c */

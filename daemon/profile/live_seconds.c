@@ -151,6 +151,7 @@ int live_view(const struct live_recent *w, uint64_t from, uint64_t to, struct pr
 	struct profile_row *rows = NULL;
 	size_t n = 0, seconds = 0;
 
+	profile_names_refresh(p);
 	for (unsigned i = 0; i < LIVE_SECONDS; i++)
 		if (second_is_in(w, i, from, to)) {
 			n += w->seconds[i].n_parts;

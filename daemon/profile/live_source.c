@@ -58,8 +58,10 @@ int live_source_new(struct live *l, const struct live_process *info, struct live
 
 void live_source_end(struct live_source *s)
 {
-	live_ids_forget(&s->caches[0]);
-	live_ids_forget(&s->caches[1]);
+	for (int i = 0; i < 2; i++) {
+		live_ids_forget(&s->caches[i]);
+		live_stacks_forget(&s->stacks[i]);
+	}
 	live_ids_forget(&s->tap_cache);
 }
 
@@ -75,13 +77,14 @@ struct live_source *live_source_free(struct live_source *s)
 		*link = s->next;
 	for (struct live_tap *t = s->taps; t; t = t->next)
 		t->source = NULL; /* the recording is freed by its owner */
+	s->live->names_ended++;
 	live_source_end(s);
 	free_info(&s->info);
 	free(s);
 	return NULL;
 }
 
-static size_t live_ids_entries(const struct live_ids *c)
+static size_t live_stacks_entries(const struct live_stacks *c)
 {
 	return (size_t)c->n_nodes + c->n_methods + c->n_texts;
 }
@@ -91,9 +94,9 @@ size_t live_source_bytes(const struct live_source *s)
 	size_t n = 0;
 
 	for (int i = 0; i < 2; i++)
-		n += live_ids_entries(&s->caches[i]);
-	n += live_ids_entries(&s->tap_cache);
-	return n * sizeof(*s->tap_cache.nodes);
+		n += live_stacks_entries(&s->stacks[i]);
+	n += live_stacks_entries(&s->tap_cache.own);
+	return n * sizeof(*s->tap_cache.own.nodes);
 }
 
 void live_source_reset(struct live_source *s)
@@ -204,14 +207,21 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 
 static struct live_ids *cache_of(struct live_source *s, const struct live_recent *w)
 {
-	return &s->caches[w->begin_real_ns / LIVE_WINDOW_NS & 1];
+	struct live_ids *c = &s->caches[w->begin_real_ns / LIVE_WINDOW_NS & 1];
+
+	c->shared = &s->stacks[w->names_serial & 1];
+	live_stacks_turn(c->shared, w->names_serial);
+	return c;
 }
 
 void live_sources_settle(struct live *l, const struct live_recent *w)
 {
-	for (struct live_source *s = l->sources; s; s = s->next)
-		if (cache_of(s, w)->serial == w->serial)
-			live_ids_forget(cache_of(s, w));
+	for (struct live_source *s = l->sources; s; s = s->next) {
+		struct live_stacks *stacks = &s->stacks[w->names_serial & 1];
+
+		if (stacks->serial == w->names_serial)
+			live_stacks_forget(stacks);
+	}
 }
 
 void live_add_event(struct live_source *s, const struct stream *stream, const struct live_event *e,

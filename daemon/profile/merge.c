@@ -357,7 +357,8 @@ int profile_copy(const struct profile *src, struct profile **ret)
 	return 0;
 }
 
-int profile_merge(struct profile *dst, const struct profile *src, const struct profile_filter *f)
+static int merge_profile(struct profile *dst, const struct profile *src,
+			 const struct profile_filter *f)
 {
 	CLEANUP(freep) uint32_t *payers = calloc((size_t)src->n_nodes + 1, sizeof(*payers));
 	CLEANUP(freep) uint8_t *passes = calloc((size_t)src->n_threads + 1, sizeof(*passes));
@@ -380,4 +381,10 @@ int profile_merge(struct profile *dst, const struct profile *src, const struct p
 	r = merge_rows(dst, src, &m, passes, f);
 	dst->index->payer = payer;
 	return r;
+}
+
+int profile_merge(struct profile *dst, const struct profile *src, const struct profile_filter *f)
+{
+	profile_names_refresh(src);
+	return merge_profile(dst, src, f);
 }

@@ -4,24 +4,33 @@
 
 #include <errno.h>
 
-int profile_new(struct profile **ret)
+int profile_new_of(struct profile *names, struct profile **ret)
 {
 	CLEANUP(profile_freep) struct profile *p = calloc(1, sizeof(*p));
 	int r;
 
 	if (!p)
 		return -ENOMEM;
-	r = profile_tables_init(p);
+	r = profile_tables_init(p, names);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(p);
 	return 0;
 }
 
+int profile_new(struct profile **ret)
+{
+	return profile_new_of(NULL, ret);
+}
+
 struct profile *profile_free(struct profile *p)
 {
 	if (!p)
 		return NULL;
+	if (p->index && p->index->sharers) {
+		p->index->sharers--;
+		return NULL;
+	}
 	profile_tables_deinit(p);
 	free(p);
 	return NULL;

@@ -47,6 +47,9 @@ struct profile_index {
 			  each once */
 	bool borrows; /* strings are not copied; the caller keeps them valid as long as the profile
 		       */
+	struct profile *names; /* has the strings, frames, nodes and the order of the processes,
+				  and others use them too; NULL = they are this profile's own */
+	uint32_t sharers; /* profiles that use the names of this one */
 	char *text; /* all strings of a decoded profile */
 	size_t text_len, text_max;
 	uint32_t full_name, full_node; /* ids of "[profile full]"; 0 = not made yet */
@@ -61,11 +64,28 @@ struct profile_index {
 #define ROWS(p)	     ((struct profile_row *)(uintptr_t)(p)->rows)
 #define SPANS(p)     ((struct profile_span *)(uintptr_t)(p)->spans)
 
+/* names.c: a profile whose strings, frames and nodes are those of @names, to which it adds its own:
+ * what several profiles need is looked up and kept once. @names is freed after all of them and its
+ * owner have freed it. An entry that one of them adds may move the tables, so
+ * profile_names_refresh() comes before another reads them; profile_merge() does it by itself. All
+ * do nothing in a profile with names of its own. */
+int profile_new_sharing(struct profile *names, struct profile **ret);
+/* profile.c: without taking part in the ownership of @names, which may be NULL. */
+int profile_new_of(struct profile *names, struct profile **ret);
+void profile_names_refresh(const struct profile *p);
+/* For table.c: the profile to add a name to, on behalf of the tenant that pays in @p. */
+struct profile *profile_names_of(struct profile *p);
+/* The process's id, the same in all profiles with these names; UINT32_MAX = no room. */
+uint32_t profile_names_process(struct profile *p, const struct profile_process *q);
+
 /* table.c. Ids are positions in the tables; what is interned is borrowed. UINT32_MAX = no room,
  * which the functions of profile.h turn into "[profile full]". profile_tables_init(): 0 or
  * -ENOMEM; _deinit also frees half-made tables. */
-int profile_tables_init(struct profile *p);
+int profile_tables_init(struct profile *p, struct profile *names);
 void profile_tables_deinit(struct profile *p);
+uint32_t profile_intern_process(struct profile *p, const struct profile_process *q);
+/* Appends a process without a lookup; false = no room. */
+bool profile_append_process(struct profile *p, const struct profile_process *q);
 uint32_t profile_intern_thread(struct profile *p, const struct profile_thread *t);
 uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame);
 uint32_t profile_intern_span(struct profile *p, const struct profile_span *s);

@@ -255,7 +255,7 @@ static void set_add(struct profile_set *s, uint32_t hash, uint32_t i)
 
 /* ---- life cycle ------------------------------------------------------------------------------ */
 
-int profile_tables_init(struct profile *p)
+int profile_tables_init(struct profile *p, struct profile *names)
 {
 	p->index = calloc(1, sizeof(*p->index));
 	if (!p->index)
@@ -265,7 +265,10 @@ int profile_tables_init(struct profile *p)
 		return -ENOMEM;
 	p->index->n_accounts = 1;
 	p->index->bytes_max = PROFILE_BYTES_MAX;
+	p->index->names = names;
 	(void)!getrandom(&p->index->seed, sizeof(p->index->seed), GRND_NONBLOCK);
+	if (names)
+		return 0;
 	/* string 0 is "", node 0 is the root */
 	if (!profile_table_reserve(p, (void **)&p->strings, &p->index->cap_strings, 0,
 				   PROFILE_STRINGS_MAX, sizeof(*p->strings)) ||
@@ -293,16 +296,24 @@ static bool is_own_text(const struct profile *p, uint32_t i)
 	       !(x->text && (uintptr_t)p->strings[i] - (uintptr_t)x->text < x->text_max);
 }
 
-void profile_tables_deinit(struct profile *p)
+static void deinit_names(struct profile *p)
 {
 	for (uint32_t i = 0; i < p->n_strings; i++)
 		if (is_own_text(p, i))
 			free((void *)(uintptr_t)p->strings[i]);
 	free((void *)(uintptr_t)p->strings);
 	free((void *)(uintptr_t)p->frames);
+	free((void *)(uintptr_t)p->nodes);
+}
+
+void profile_tables_deinit(struct profile *p)
+{
+	if (p->index && p->index->names)
+		profile_free(p->index->names);
+	else
+		deinit_names(p);
 	free((void *)(uintptr_t)p->processes);
 	free((void *)(uintptr_t)p->threads);
-	free((void *)(uintptr_t)p->nodes);
 	free((void *)(uintptr_t)p->rows);
 	free((void *)(uintptr_t)p->spans);
 	if (!p->index)
@@ -338,6 +349,15 @@ void profile_tables_deinit(struct profile *p)
 			return i;                                                         \
 	}
 
+/* Returns from the calling function what @function finds in the names that @p shares. */
+#define SHARED(p, function, ...)                                           \
+	do {                                                               \
+		uint32_t id_ = function(profile_names_of(p), __VA_ARGS__); \
+                                                                           \
+		profile_names_refresh(p);                                  \
+		return id_;                                                \
+	} while (0)
+
 /* Makes room for one more entry in a table and its index. */
 #define RESERVE(p, table, max, hash_of)                                                           \
 	(!(p)->index->find_only &&                                                                \
@@ -367,6 +387,8 @@ uint32_t profile_string(struct profile *p, const char *s)
 
 	if (!len)
 		return 0;
+	if (p->index->names)
+		SHARED(p, profile_string, s);
 	if (!p->index->distinct)
 		INDEX(p, strings, hash_of_string);
 	if (set->size)
@@ -421,8 +443,11 @@ static bool same_frame(const struct profile_frame *a, const struct profile_frame
 uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f)
 {
 	struct profile_set *set = &p->index->frames;
-	uint32_t hash = hash_frame(p, f);
+	uint32_t hash;
 
+	if (p->index->names)
+		SHARED(p, profile_intern_frame, f);
+	hash = hash_frame(p, f);
 	if (!p->index->distinct)
 		INDEX(p, frames, hash_of_frame);
 	RETURN_IF_FOUND(set, hash, i, same_frame(&p->frames[i], f));
@@ -434,7 +459,7 @@ uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f)
 	return p->n_frames++;
 }
 
-static uint32_t intern_process(struct profile *p, const struct profile_process *q)
+uint32_t profile_intern_process(struct profile *p, const struct profile_process *q)
 {
 	struct profile_set *set = &p->index->processes;
 	uint32_t hash = hash_process(p, q);
@@ -443,18 +468,26 @@ static uint32_t intern_process(struct profile *p, const struct profile_process *
 	RETURN_IF_FOUND(set, hash, i,
 			p->processes[i].pid == q->pid &&
 				p->processes[i].start_time == q->start_time);
+	return profile_append_process(p, q) ? p->n_processes - 1 : UINT32_MAX;
+}
+
+bool profile_append_process(struct profile *p, const struct profile_process *q)
+{
+	struct profile_process *to;
+
 	if (!RESERVE(p, processes, PROFILE_NODES_MAX, hash_of_process) || !pay_process(p))
-		return UINT32_MAX;
-	PROCESSES(p)[p->n_processes] = *q;
-	PROCESSES(p)[p->n_processes].accounts = (struct profile_accounts){ 0 };
-	PROCESSES(p)[p->n_processes].cpu_ns = 0;
-	set_add(set, hash, p->n_processes);
-	return p->n_processes++;
+		return false;
+	to = &PROCESSES(p)[p->n_processes];
+	*to = *q;
+	to->accounts = (struct profile_accounts){ 0 };
+	to->cpu_ns = 0;
+	set_add(&p->index->processes, hash_process(p, q), p->n_processes++);
+	return true;
 }
 
 uint32_t profile_process(struct profile *p, const struct profile_process *q)
 {
-	uint32_t id = intern_process(p, q);
+	uint32_t id = p->index->names ? profile_names_process(p, q) : profile_intern_process(p, q);
 	struct profile_process *known;
 
 	if (id == UINT32_MAX)
@@ -500,6 +533,8 @@ uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame)
 	struct profile_set *set = &p->index->nodes;
 	uint32_t hash;
 
+	if (p->index->names)
+		SHARED(p, profile_intern_node, parent, frame);
 	/* a stack's nodes were most often added one after the other */
 	if (!p->index->as_is && parent + 1 < p->n_nodes &&
 	    is_node(&p->nodes[parent + 1], parent, frame))
@@ -577,10 +612,14 @@ void profile_expect(struct profile *p, const struct profile *like)
 {
 	struct profile_index *x = p->index;
 
-	(void)set_reserve(p, &x->strings, p->n_strings, like->n_strings + 1, hash_of_string);
-	(void)set_reserve(p, &x->frames, p->n_frames, like->n_frames + 1, hash_of_frame);
+	profile_names_refresh(like);
+	if (!x->names) {
+		(void)set_reserve(p, &x->strings, p->n_strings, like->n_strings + 1,
+				  hash_of_string);
+		(void)set_reserve(p, &x->frames, p->n_frames, like->n_frames + 1, hash_of_frame);
+		(void)set_reserve(p, &x->nodes, p->n_nodes, like->n_nodes + 1, hash_of_node);
+	}
 	(void)set_reserve(p, &x->threads, p->n_threads, like->n_threads + 1, hash_of_thread);
-	(void)set_reserve(p, &x->nodes, p->n_nodes, like->n_nodes + 1, hash_of_node);
 	(void)set_reserve(p, &x->rows, p->n_rows, like->n_rows + 1, hash_of_row);
 	if (like->n_spans)
 		(void)set_reserve(p, &x->spans, p->n_spans, like->n_spans + 1, hash_of_span);

@@ -68,6 +68,17 @@ static inline void put(struct stream *stream, struct wire_writer *w, uint64_t se
 	assert_int_equal(stream_feed(stream, w->buf, len, &f), 0);
 }
 
+static inline void greet(struct stream *stream, uint64_t *sequence)
+{
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL };
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_HELLO);
+	assert_true(wire_put_hello(&w, &h));
+	put(stream, &w, ++*sequence);
+}
+
 /* One stub frame called @label as node 1 of the stream, and @depth more of it below. */
 static inline void define(struct stream *stream, const char *label, uint32_t depth,
 			  uint64_t *sequence)

@@ -19,17 +19,6 @@ static void drops_are_counted_in_a_window_without_samples(void **state)
 	closed(&u);
 }
 
-static void greet(struct stream *stream, uint64_t *sequence)
-{
-	struct wire_hello h = { .protocol = WIRE_PROTOCOL };
-	uint8_t buf[WIRE_FRAME_MAX];
-	struct wire_writer w;
-
-	wire_begin(&w, buf, WIRE_HELLO);
-	assert_true(wire_put_hello(&w, &h));
-	put(stream, &w, ++*sequence);
-}
-
 static uint32_t find_label(struct live *l, const char *label, uint64_t *ret_weight)
 {
 	uint32_t depth = 0;
