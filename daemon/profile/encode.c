@@ -102,79 +102,81 @@ static uint64_t row_kind(const struct profile_row *r)
 	return (uint64_t)r->event << 4 | (uint64_t)r->wait << 1 | r->idle;
 }
 
-/* The entries to be written, and the new id of each. NULL = all of them, with their own ids. */
-struct used {
-	uint32_t *strings, *frames, *threads, *nodes, *spans; /* UINT32_MAX = not written */
-	uint32_t n_strings, n_frames, n_threads, n_nodes, n_spans;
+/* The entries of one table that are to be written, in this order; ids: the new id of each + 1, 0 =
+ * it is not written. NULL = all of them, with their own ids. */
+struct used_table {
+	uint32_t *list, *ids;
+	uint32_t n;
 };
 
-static uint32_t profile_encode_id(const uint32_t *ids, uint32_t i)
+struct used {
+	struct used_table strings, frames, threads, nodes, spans;
+};
+
+static uint32_t profile_encode_id(const struct used_table *t, uint32_t i)
 {
-	return ids ? ids[i] : i;
+	return t->ids ? t->ids[i] - 1 : i;
 }
 
-static bool is_written(const uint32_t *ids, uint32_t i)
+/* The entry that is written as number @k. */
+static uint32_t used_entry(const struct used_table *t, uint32_t k)
 {
-	return profile_encode_id(ids, i) != UINT32_MAX;
+	return t->list ? t->list[k] : k;
 }
 
 static void profile_encode_put_rows(struct out *o, const struct profile *p, const struct used *u)
 {
 	profile_encode_put(o, p->n_rows);
 	for (uint32_t i = 0; i < p->n_rows; i++) {
-		profile_encode_put(o, profile_encode_id(u->threads, p->rows[i].thread));
-		profile_encode_put(o, profile_encode_id(u->nodes, p->rows[i].node));
+		profile_encode_put(o, profile_encode_id(&u->threads, p->rows[i].thread));
+		profile_encode_put(o, profile_encode_id(&u->nodes, p->rows[i].node));
 		profile_encode_put(o, row_kind(&p->rows[i]));
 		profile_encode_put(o, p->rows[i].samples);
 		profile_encode_put(o, p->rows[i].weight);
 		if (o->ids)
 			profile_encode_put(
 				o, p->rows[i].span
-					   ? profile_encode_id(u->spans, p->rows[i].span - 1) + 1
+					   ? profile_encode_id(&u->spans, p->rows[i].span - 1) + 1
 					   : 0);
 	}
 }
 
 static void profile_encode_put_spans(struct out *o, const struct profile *p, const struct used *u)
 {
-	profile_encode_put(o, u->n_spans);
-	for (uint32_t i = 0; i < p->n_spans; i++) {
-		if (!is_written(u->spans, i))
-			continue;
-		profile_encode_put(o, profile_encode_id(u->strings, p->spans[i].trace_id));
-		profile_encode_put(o, profile_encode_id(u->strings, p->spans[i].span_id));
+	profile_encode_put(o, u->spans.n);
+	for (uint32_t k = 0; k < u->spans.n; k++) {
+		const struct profile_span *s = &p->spans[used_entry(&u->spans, k)];
+
+		profile_encode_put(o, profile_encode_id(&u->strings, s->trace_id));
+		profile_encode_put(o, profile_encode_id(&u->strings, s->span_id));
 	}
 }
 
 static void put_strings(struct out *o, const struct profile *p, const struct used *u)
 {
-	profile_encode_put(o, u->n_strings);
-	for (uint32_t i = 1; i < p->n_strings; i++) {
-		size_t len;
+	profile_encode_put(o, u->strings.n);
+	for (uint32_t k = 1; k < u->strings.n; k++) {
+		const char *text = p->strings[used_entry(&u->strings, k)];
+		size_t len = strlen(text);
 
-		if (!is_written(u->strings, i))
-			continue;
-		len = strlen(p->strings[i]);
 		profile_encode_put(o, len);
-		put_bytes(o, p->strings[i], len);
+		put_bytes(o, text, len);
 	}
 }
 
 static void profile_encode_put_frames(struct out *o, const struct profile *p, const struct used *u)
 {
-	profile_encode_put(o, u->n_frames);
-	for (uint32_t i = 0; i < p->n_frames; i++) {
-		const struct profile_frame *f = &p->frames[i];
+	profile_encode_put(o, u->frames.n);
+	for (uint32_t k = 0; k < u->frames.n; k++) {
+		const struct profile_frame *f = &p->frames[used_entry(&u->frames, k)];
 
-		if (!is_written(u->frames, i))
-			continue;
 		profile_encode_put(o, f->kind);
 		profile_encode_put(o, (uint64_t)(f->line + 1));
-		profile_encode_put(o, profile_encode_id(u->strings, f->class_name));
-		profile_encode_put(o, profile_encode_id(u->strings, f->method));
-		profile_encode_put(o, profile_encode_id(u->strings, f->signature));
-		profile_encode_put(o, profile_encode_id(u->strings, f->file));
-		profile_encode_put(o, profile_encode_id(u->strings, f->module));
+		profile_encode_put(o, profile_encode_id(&u->strings, f->class_name));
+		profile_encode_put(o, profile_encode_id(&u->strings, f->method));
+		profile_encode_put(o, profile_encode_id(&u->strings, f->signature));
+		profile_encode_put(o, profile_encode_id(&u->strings, f->file));
+		profile_encode_put(o, profile_encode_id(&u->strings, f->module));
 		profile_encode_put(o, f->offset);
 	}
 }
@@ -189,14 +191,14 @@ static void profile_encode_put_processes(struct out *o, const struct profile *p,
 		profile_encode_put(o, q->pid);
 		profile_encode_put(o, q->ns_pid);
 		profile_encode_put(o, q->start_time);
-		profile_encode_put(o, profile_encode_id(u->strings, q->name));
-		profile_encode_put(o, profile_encode_id(u->strings, q->container_id));
-		profile_encode_put(o, profile_encode_id(u->strings, q->container));
-		profile_encode_put(o, profile_encode_id(u->strings, q->pod));
-		profile_encode_put(o, profile_encode_id(u->strings, q->jdk));
-		profile_encode_put(o, profile_encode_id(u->strings, q->note));
+		profile_encode_put(o, profile_encode_id(&u->strings, q->name));
+		profile_encode_put(o, profile_encode_id(&u->strings, q->container_id));
+		profile_encode_put(o, profile_encode_id(&u->strings, q->container));
+		profile_encode_put(o, profile_encode_id(&u->strings, q->pod));
+		profile_encode_put(o, profile_encode_id(&u->strings, q->jdk));
+		profile_encode_put(o, profile_encode_id(&u->strings, q->note));
 		profile_encode_put(o, q->cpu_ns);
-		profile_encode_put(o, profile_encode_id(u->strings, q->labels));
+		profile_encode_put(o, profile_encode_id(&u->strings, q->labels));
 		profile_encode_put_accounts(o, &q->accounts);
 	}
 }
@@ -206,20 +208,20 @@ static void put_tables(struct out *o, const struct profile *p, const struct used
 	put_strings(o, p, u);
 	profile_encode_put_frames(o, p, u);
 	profile_encode_put_processes(o, p, u);
-	profile_encode_put(o, u->n_threads);
-	for (uint32_t i = 0; i < p->n_threads; i++) {
-		if (!is_written(u->threads, i))
-			continue;
-		profile_encode_put(o, p->threads[i].process);
-		profile_encode_put(o, p->threads[i].tid);
-		profile_encode_put(o, profile_encode_id(u->strings, p->threads[i].name));
+	profile_encode_put(o, u->threads.n);
+	for (uint32_t k = 0; k < u->threads.n; k++) {
+		const struct profile_thread *t = &p->threads[used_entry(&u->threads, k)];
+
+		profile_encode_put(o, t->process);
+		profile_encode_put(o, t->tid);
+		profile_encode_put(o, profile_encode_id(&u->strings, t->name));
 	}
-	profile_encode_put(o, u->n_nodes);
-	for (uint32_t i = 1; i < p->n_nodes; i++) {
-		if (!is_written(u->nodes, i))
-			continue;
-		profile_encode_put_pair(o, profile_encode_id(u->nodes, p->nodes[i].parent),
-					profile_encode_id(u->frames, p->nodes[i].frame));
+	profile_encode_put(o, u->nodes.n);
+	for (uint32_t k = 1; k < u->nodes.n; k++) {
+		const struct profile_node *n = &p->nodes[used_entry(&u->nodes, k)];
+
+		profile_encode_put_pair(o, profile_encode_id(&u->nodes, n->parent),
+					profile_encode_id(&u->frames, n->frame));
 	}
 	if (o->ids)
 		profile_encode_put_spans(o, p, u);
@@ -260,11 +262,11 @@ static int profile_encode_rows(const struct profile *p, const struct used *u, st
 
 static struct used profile_encode_all(const struct profile *p)
 {
-	return (struct used){ .n_strings = p->n_strings,
-			      .n_frames = p->n_frames,
-			      .n_threads = p->n_threads,
-			      .n_nodes = p->n_nodes,
-			      .n_spans = p->n_spans };
+	return (struct used){ .strings.n = p->n_strings,
+			      .frames.n = p->n_frames,
+			      .threads.n = p->n_threads,
+			      .nodes.n = p->n_nodes,
+			      .spans.n = p->n_spans };
 }
 
 int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
@@ -291,95 +293,115 @@ int profile_encode_again(const struct profile *p, struct profile_bytes *to)
 /* ---- entries that rows and processes need
  * ----------------------------------------------------- */
 
-static uint32_t *no_ids(uint32_t n)
+/* Of many entries few are used: the kernel gives the others no memory. */
+static bool used_table_init(struct used_table *t, uint32_t n)
 {
-	uint32_t *ids = malloc(((size_t)n + 1) * sizeof(*ids));
+	t->ids = calloc((size_t)n + 1, sizeof(*t->ids));
+	t->list = malloc(((size_t)n + 1) * sizeof(*t->list));
+	return t->ids && t->list;
+}
 
-	if (ids)
-		memset(ids, 0xff, ((size_t)n + 1) * sizeof(*ids));
-	return ids;
+static void used_table_deinit(struct used_table *t)
+{
+	free(t->ids);
+	free(t->list);
 }
 
 static void used_deinit(struct used *u)
 {
-	free(u->strings);
-	free(u->frames);
-	free(u->threads);
-	free(u->nodes);
-	free(u->spans);
+	used_table_deinit(&u->strings);
+	used_table_deinit(&u->frames);
+	used_table_deinit(&u->threads);
+	used_table_deinit(&u->nodes);
+	used_table_deinit(&u->spans);
 }
 
-/* Numbers the used entries in the order of their table, so that parents still precede their
- * children. */
-static uint32_t number_ids(uint32_t *ids, uint32_t n)
+static bool used_init(struct used *u, const struct profile *p)
 {
-	uint32_t next = 0;
+	return used_table_init(&u->strings, p->n_strings) &&
+	       used_table_init(&u->frames, p->n_frames) &&
+	       used_table_init(&u->threads, p->n_threads) &&
+	       used_table_init(&u->nodes, p->n_nodes) && used_table_init(&u->spans, p->n_spans);
+}
 
-	for (uint32_t i = 0; i < n; i++)
-		if (ids[i] != UINT32_MAX)
-			ids[i] = next++;
-	return next;
+/* true = @i was not needed before. */
+static bool used_need(struct used_table *t, uint32_t i)
+{
+	if (t->ids[i])
+		return false;
+	t->list[t->n++] = i;
+	t->ids[i] = t->n;
+	return true;
+}
+
+static void need_frame(struct used *u, const struct profile *p, uint32_t frame)
+{
+	const struct profile_frame *f = &p->frames[frame];
+
+	if (!used_need(&u->frames, frame))
+		return;
+	used_need(&u->strings, f->class_name);
+	used_need(&u->strings, f->method);
+	used_need(&u->strings, f->signature);
+	used_need(&u->strings, f->file);
+	used_need(&u->strings, f->module);
+}
+
+/* A node comes after its parent: the path down to the first known node is appended from its end. */
+static void need_nodes(struct used *u, const struct profile *p, uint32_t leaf)
+{
+	uint32_t at = u->nodes.n, depth = 0;
+
+	for (uint32_t n = leaf; !u->nodes.ids[n]; n = p->nodes[n].parent)
+		depth++;
+	u->nodes.n += depth;
+	for (uint32_t n = leaf; depth > 0; n = p->nodes[n].parent) {
+		u->nodes.list[at + --depth] = n;
+		u->nodes.ids[n] = at + depth + 1;
+		need_frame(u, p, p->nodes[n].frame);
+	}
 }
 
 static void need_rows(struct used *u, const struct profile *p)
 {
-	u->nodes[0] = u->strings[0] = 0;
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		const struct profile_row *r = &p->rows[i];
 
-		for (uint32_t n = r->node; u->nodes[n] == UINT32_MAX; n = p->nodes[n].parent) {
-			u->nodes[n] = 0;
-			u->frames[p->nodes[n].frame] = 0;
-		}
-		u->threads[r->thread] = 0;
-		if (r->span)
-			u->spans[r->span - 1] = 0;
-		u->strings[p->threads[r->thread].name] = 0;
+		need_nodes(u, p, r->node);
+		if (used_need(&u->threads, r->thread))
+			used_need(&u->strings, p->threads[r->thread].name);
+		if (!r->span || !used_need(&u->spans, r->span - 1))
+			continue;
+		used_need(&u->strings, p->spans[r->span - 1].trace_id);
+		used_need(&u->strings, p->spans[r->span - 1].span_id);
 	}
 }
 
-static void need_strings(struct used *u, const struct profile *p)
+static void need_processes(struct used *u, const struct profile *p)
 {
-	for (uint32_t i = 0; i < p->n_frames; i++) {
-		const struct profile_frame *f = &p->frames[i];
-
-		if (u->frames[i] != UINT32_MAX)
-			u->strings[f->class_name] = u->strings[f->method] =
-				u->strings[f->signature] = u->strings[f->file] =
-					u->strings[f->module] = 0;
-	}
-	for (uint32_t i = 0; i < p->n_spans; i++)
-		if (u->spans[i] != UINT32_MAX)
-			u->strings[p->spans[i].trace_id] = u->strings[p->spans[i].span_id] = 0;
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		const struct profile_process *q = &p->processes[i];
+		const uint32_t strings[] = { q->name, q->container_id, q->container, q->pod,
+					     q->jdk,  q->note,	       q->labels };
 
-		u->strings[q->name] = u->strings[q->container_id] = u->strings[q->container] =
-			u->strings[q->pod] = u->strings[q->jdk] = u->strings[q->note] =
-				u->strings[q->labels] = 0;
+		for (unsigned k = 0; k < ARRAY_SIZE(strings); k++)
+			used_need(&u->strings, strings[k]);
 	}
 }
 
 int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len)
 {
-	CLEANUP(used_deinit)
-	struct used u = { .strings = no_ids(p->n_strings),
-			  .frames = no_ids(p->n_frames),
-			  .threads = no_ids(p->n_threads),
-			  .nodes = no_ids(p->n_nodes),
-			  .spans = no_ids(p->n_spans) };
+	CLEANUP(used_deinit) struct used u = { 0 };
 	struct out o = { 0 };
 	int r;
 
-	if (!u.strings || !u.frames || !u.threads || !u.nodes || !u.spans)
+	if (!used_init(&u, p))
 		return -ENOMEM;
+	/* "" and the root are the first of their tables, and not written */
+	used_need(&u.strings, 0);
+	used_need(&u.nodes, 0);
 	need_rows(&u, p);
-	need_strings(&u, p);
-	u.n_strings = number_ids(u.strings, p->n_strings);
-	u.n_frames = number_ids(u.frames, p->n_frames);
-	u.n_threads = number_ids(u.threads, p->n_threads);
-	u.n_nodes = number_ids(u.nodes, p->n_nodes);
-	u.n_spans = number_ids(u.spans, p->n_spans);
+	need_processes(&u, p);
 	r = profile_encode_rows(p, &u, &o);
 	*ret = o.p;
 	*ret_len = o.len;
