@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "daemon/bpf/bpf_priv.h"
+#include "daemon/bpf/offcpu_minimum.h"
 #include "daemon/bpf/offcpu_priv.h"
 #include "daemon/ground/clock.h"
 #include "offcpu.skel.h"
@@ -19,10 +20,6 @@
 #define SIGNALS_PER_S_MAX 5000
 #define BUDGET_NS	  (NS_PER_S / 100) /* per second, for signals: 1 % of a CPU */
 #define WALK_NS		  10000 /* estimated cost of a signal in the agent */
-
-#define MIN_NS_MAX  (NS_PER_S) /* a minimum is not doubled beyond this */
-#define BURST_PART  8 /* up to an eighth of a second's signals over the budget are a burst */
-#define QUIET_TICKS 5 /* ticks with few signals after which the minimum is halved */
 
 /* estimated cost of calling a program that finds nothing to do */
 #define CALL_NS 50
@@ -35,9 +32,7 @@
 /* The daemon's own data of a target; the mapped table has the rest at the same index. */
 struct offcpu_entry {
 	pid_t pid; /* 0 = free */
-	uint64_t wanted_min_ns;
-	uint64_t signals_before, over_before; /* counts at the last tick */
-	unsigned quiet; /* ticks */
+	struct offcpu_minimum minimum;
 };
 
 struct offcpu_engine {
@@ -136,7 +131,7 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 	if (!entry)
 		return -ENOSPC;
 	i = (size_t)(entry - e->entries);
-	*entry = (struct offcpu_entry){ .pid = pid, .wanted_min_ns = min_ns };
+	*entry = (struct offcpu_entry){ .pid = pid, .minimum.asked_ns = min_ns };
 	*offcpu_mapped(e, i) = (struct offcpu_target){
 		.min_ns = min_ns,
 		.signals_max = e->signals_per_s * WINDOW_NS / NS_PER_S + 1,
@@ -160,8 +155,8 @@ int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 	entry = offcpu_find(e, pid);
 	if (!entry)
 		return offcpu_add(e, pid, min_ns);
-	if (entry->wanted_min_ns != min_ns) {
-		entry->wanted_min_ns = min_ns;
+	if (entry->minimum.asked_ns != min_ns) {
+		entry->minimum.asked_ns = min_ns;
 		offcpu_mapped(e, (size_t)(entry - e->entries))->min_ns = min_ns;
 		offcpu_update_floor(e);
 	}
@@ -283,26 +278,11 @@ unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_
 
 /* ---- budgets --------------------------------------------------------------------------------- */
 
-/* Adapts the target's minimum: if it has more times off the CPU than signals, the shortest ones get
- * none. A few over the budget are a burst within a window, for which the minimum stays: those keep
- * their records, and a longer minimum would cost all times below it their events. */
 static void offcpu_adapt(struct offcpu_entry *entry, struct offcpu_target *m,
 			 uint64_t signals_per_s)
 {
-	uint64_t over = m->over_budget - entry->over_before;
-	uint64_t wanted = m->signalled - entry->signals_before + over;
-	bool too_many = over > wanted / BURST_PART;
-
-	entry->over_before = m->over_budget;
-	entry->signals_before = m->signalled;
-	entry->quiet = !too_many && wanted < signals_per_s / 2 ? entry->quiet + 1 : 0;
-	if (too_many && m->min_ns < MIN_NS_MAX) {
-		m->min_ns *= 2;
-	} else if (entry->quiet >= QUIET_TICKS && m->min_ns > entry->wanted_min_ns) {
-		entry->quiet = 0;
-		m->min_ns =
-			m->min_ns / 2 > entry->wanted_min_ns ? m->min_ns / 2 : entry->wanted_min_ns;
-	}
+	m->min_ns = offcpu_minimum_tick(&entry->minimum, m->min_ns, m->signalled, m->over_budget,
+					signals_per_s);
 }
 
 static uint64_t offcpu_read_switches(void)

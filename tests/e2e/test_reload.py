@@ -196,6 +196,23 @@ class Reload(unittest.TestCase):
             print("4 reloads: %d samples, %d times off the CPU, none lost" % (s["taken"], t["offcpu"]["taken"]))
             self.assertEqual(jvm.end(), ("END\n", ""))
 
+    def test_too_many_times_off_the_cpu_are_told_of_until_they_fit(self):
+        def note():
+            return {n["step"]: n["what"] for n in daemon.target(jvm.pid)["notes"]}.get("offcpu")
+
+        with Daemon("events: {cpu: {}, offcpu: {min: 10us}}\n" + ONLY_MINE) as daemon, Jvm("17", "ParkStorm", "2") as jvm:
+            if daemon.status()["offcpu"]["state"] == "refused":
+                self.skipTest(daemon.status()["offcpu"]["why"])
+            daemon.wait_state(jvm.pid, "streaming")
+            wait_for("the note", note)
+            self.assertRegex(note(), r"only times off the CPU of [\d.]+ ?\w+ and more are events now, because those of 10us and more are too many")
+            self.assertGreater(daemon.status()["offcpu"]["min_ns"], 10_000)
+            self.assertIn("only times off the CPU of", daemon.cli("status").stdout.replace("\n", " "))
+            daemon.configure("events: {cpu: {}, offcpu: {min: 1m}}\n" + ONLY_MINE)
+            daemon.cli("config", "reload")
+            wait_for("no note", lambda: not note())
+            self.assertEqual(daemon.status()["offcpu"]["min_ns"], 60_000_000_000)
+
     def test_a_wrong_file_changes_nothing_and_says_where(self):
         with Daemon(ONLY_MINE) as daemon:
             before = self.in_force(daemon)

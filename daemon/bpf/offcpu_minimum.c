@@ -1,0 +1,27 @@
+/* See offcpu_minimum.h. */
+#include "daemon/bpf/offcpu_minimum.h"
+
+#include <stdbool.h>
+
+#define BURST_PART  8 /* up to an eighth of a second's signals over the budget are a burst */
+#define QUIET_TICKS 5 /* after so many ticks with few signals the minimum is halved */
+
+/* A few times over the budget are a burst within a window, for which the minimum stays: those keep
+ * their records, and a longer minimum would cost all times below it their events. */
+uint64_t offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t min_ns, uint64_t signalled,
+			     uint64_t over_budget, uint64_t signals_per_s)
+{
+	uint64_t over = over_budget - m->over_budget;
+	uint64_t wanted = signalled - m->signalled + over;
+	bool too_many = over > wanted / BURST_PART;
+
+	m->over_budget = over_budget;
+	m->signalled = signalled;
+	m->quiet = !too_many && wanted < signals_per_s / 2 ? m->quiet + 1 : 0;
+	if (too_many)
+		return min_ns < OFFCPU_MIN_NS_MAX ? 2 * min_ns : min_ns;
+	if (m->quiet < QUIET_TICKS || min_ns <= m->asked_ns)
+		return min_ns;
+	m->quiet = 0;
+	return min_ns / 2 > m->asked_ns ? min_ns / 2 : m->asked_ns;
+}

@@ -1,0 +1,88 @@
+/* The minimum of times off the CPU that are signalled, second by second. */
+#include "tests/unit/unit.h"
+#include <stdint.h>
+#include "daemon/bpf/offcpu_minimum.h"
+
+#define ASKED_NS      1000000ull
+#define SIGNALS_PER_S 400
+
+static struct offcpu_minimum minimum;
+static uint64_t min_ns, signalled, over_budget;
+
+static void begin(void)
+{
+	minimum = (struct offcpu_minimum){ .asked_ns = ASKED_NS };
+	min_ns = ASKED_NS;
+	signalled = over_budget = 0;
+}
+
+/* A second with so many times off the CPU; returns the minimum after it. */
+static uint64_t second(unsigned signals, unsigned over)
+{
+	signalled += signals;
+	over_budget += over;
+	min_ns = offcpu_minimum_tick(&minimum, min_ns, signalled, over_budget, SIGNALS_PER_S);
+	return min_ns;
+}
+
+static void a_burst_does_not_lengthen_it(void **state)
+{
+	(void)state;
+	begin();
+	/* an eighth of all, again and again */
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(second(350, 50), ASKED_NS);
+	assert_int_equal(second(7, 1), ASKED_NS);
+}
+
+static void more_than_a_burst_doubles_it_each_second(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(second(350, 51), 2 * ASKED_NS);
+	assert_int_equal(second(400, 4000), 4 * ASKED_NS);
+	for (int i = 0; i < 20; i++)
+		(void)second(400, 4000);
+	assert_in_range(min_ns, OFFCPU_MIN_NS_MAX, 2 * OFFCPU_MIN_NS_MAX);
+}
+
+static void five_seconds_with_few_halve_it_to_what_was_asked_for(void **state)
+{
+	(void)state;
+	begin();
+	(void)second(400, 4000);
+	(void)second(400, 4000);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(second(SIGNALS_PER_S / 2 - 1, 0), 4 * ASKED_NS);
+	assert_int_equal(second(SIGNALS_PER_S / 2 - 1, 0), 2 * ASKED_NS);
+	for (int i = 0; i < 4; i++)
+		(void)second(0, 0);
+	assert_int_equal(second(0, 0), ASKED_NS);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(second(0, 0), ASKED_NS);
+}
+
+static void a_second_with_many_begins_the_five_anew(void **state)
+{
+	(void)state;
+	begin();
+	(void)second(400, 4000);
+	for (int i = 0; i < 4; i++)
+		(void)second(0, 0);
+	assert_int_equal(second(SIGNALS_PER_S / 2, 0), 2 * ASKED_NS);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(second(0, 0), 2 * ASKED_NS);
+	assert_int_equal(second(0, 0), ASKED_NS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_burst_does_not_lengthen_it),
+		cmocka_unit_test(more_than_a_burst_doubles_it_each_second),
+		cmocka_unit_test(five_seconds_with_few_halve_it_to_what_was_asked_for),
+		cmocka_unit_test(a_second_with_many_begins_the_five_anew),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
