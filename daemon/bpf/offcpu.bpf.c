@@ -90,8 +90,10 @@ const volatile __u8 class_of_call[OFFCPU_CALLS];
 
 __u64 is_target[OFFCPU_PIDS / 64]; /* a bit per process; the daemon sets it, both clear it */
 __u64 floor_ns; /* the shortest minimum of all targets */
-__u64 all_max; /* signals per window, all targets together */
-__u64 all_window, all_in_window;
+/* Signals per window. Half of all are divided equally, @own_max for each target; the other half,
+ * @shared_max, is for those that need more. */
+__u64 own_max, shared_max;
+__u64 shared_window, shared_in_window;
 __u64 timed, timed_ns; /* one in COST_EVERY runs for targets: their number and total time */
 __u64 missed; /* context switches for which the kernel did not call the program */
 __u64 ends_lost; /* ended threads whose times found no room in the ring */
@@ -348,20 +350,28 @@ static __u64 signals_for(int is_long, __u64 max)
 	return is_long ? max : max - max / LONG_PART;
 }
 
-/* May this signal still be sent in this window? */
-static int is_within_budget(struct offcpu_target *g, int is_long, __u64 now)
+/* May one more signal be sent of those that are for all targets? */
+static int is_shared_left(int is_long, __u64 now)
 {
 	__u64 window = now >> WINDOW_SHIFT;
 
-	if (all_window != window) {
-		all_window = window;
-		all_in_window = 0;
+	if (shared_window != window) {
+		shared_window = window;
+		shared_in_window = 0;
 	}
+	if (shared_in_window >= signals_for(is_long, shared_max))
+		return 0;
+	__sync_fetch_and_add(&shared_in_window, 1);
+	return 1;
+}
+
+/* May this signal still be sent in this window? */
+static int is_within_budget(struct offcpu_target *g, int is_long, __u64 now)
+{
 	if (g->signals_in_window >= signals_for(is_long, g->signals_max) ||
-	    all_in_window >= signals_for(is_long, all_max))
+	    (g->signals_in_window >= own_max && !is_shared_left(is_long, now)))
 		return 0;
 	__sync_fetch_and_add(&g->signals_in_window, 1);
-	__sync_fetch_and_add(&all_in_window, 1);
 	return 1;
 }
 
@@ -385,6 +395,19 @@ static int is_open_to_signals(struct task_struct *task)
 	struct sampler_target *t = bpf_map_lookup_elem(&targets, &tgid);
 
 	return t && !(task->flags & PF_EXITING) && !is_blocked(task, t->signo);
+}
+
+/* Is it the agent's thread? Only asked of threads that block the signal, as that one does. */
+static int is_the_agents_thread(struct task_struct *task)
+{
+	char name[sizeof(task->comm)] = { 0 };
+
+	bpf_probe_read_kernel(name, sizeof(name), task->comm);
+#pragma unroll
+	for (unsigned i = 0; i < sizeof("kindling"); i++)
+		if (name[i] != "kindling"[i])
+			return 0;
+	return 1;
 }
 
 /*
@@ -489,10 +512,12 @@ static __always_inline void report_interval(struct task_struct *task, struct off
 {
 	struct offcpu_target *g = target_at(t->target, t->pid);
 	int is_long = g && off_ns >= g->min_ns * LONG_MINIMUMS;
+	int is_open = g && off_ns >= g->min_ns && is_open_to_signals(task);
 	__u64 in_window;
 	__u8 flags;
 
-	if (!g || off_ns < g->min_ns) {
+	/* the agent's thread waits for samples, which concerns nobody */
+	if (!g || off_ns < g->min_ns || (!is_open && is_the_agents_thread(task))) {
 		t->short_count++;
 		return;
 	}
@@ -506,7 +531,7 @@ static __always_inline void report_interval(struct task_struct *task, struct off
 		__sync_fetch_and_add(&g->lost_ns, off_ns);
 		return;
 	}
-	if (!is_open_to_signals(task))
+	if (!is_open)
 		flags = OFFCPU_UNREACHABLE;
 	else if (!is_within_budget(g, is_long, now))
 		flags = OFFCPU_OVER_BUDGET;

@@ -33,6 +33,7 @@
 struct offcpu_entry {
 	pid_t pid; /* 0 = free */
 	struct offcpu_minimum minimum;
+	bool is_new; /* since the last tick */
 };
 
 struct offcpu_engine {
@@ -84,8 +85,9 @@ static struct offcpu_entry *offcpu_find(struct offcpu_engine *e, pid_t pid)
 	return NULL;
 }
 
-/* Tells the programs the shortest minimum of all targets; they ignore what is shorter. */
-static void offcpu_update_floor(struct offcpu_engine *e)
+/* Tells the programs the shortest minimum of all targets, because they ignore what is shorter, and
+ * how many signals each target has for itself. */
+static void offcpu_update_shares(struct offcpu_engine *e)
 {
 	uint64_t ns = UINT64_MAX;
 
@@ -93,6 +95,7 @@ static void offcpu_update_floor(struct offcpu_engine *e)
 		if (e->entries[i].pid && offcpu_mapped(e, i)->min_ns < ns)
 			ns = offcpu_mapped(e, i)->min_ns;
 	e->programs.bpf->bss->floor_ns = ns;
+	e->programs.bpf->bss->own_max = e->n ? e->programs.bpf->bss->shared_max / e->n : 0;
 }
 
 /* Starts measuring the target at index @i. */
@@ -101,6 +104,7 @@ static int offcpu_start(struct offcpu_engine *e, size_t i)
 	struct offcpu_target *m = offcpu_mapped(e, i);
 	__u32 pid = (__u32)e->entries[i].pid, index = (__u32)i;
 
+	e->entries[i].is_new = true;
 	m->since_ns = clock_mono_ns();
 	if (bpf_map_update_elem(bpf_map__fd(e->programs.bpf->maps.indexes), &pid, &index, BPF_ANY) <
 	    0)
@@ -137,7 +141,7 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 		.signals_max = e->signals_per_s * WINDOW_NS / NS_PER_S + 1,
 	};
 	e->n++;
-	offcpu_update_floor(e);
+	offcpu_update_shares(e);
 	r = e->resting ? 0 : offcpu_attach(&e->programs);
 	if (r == 0 && !e->resting)
 		r = offcpu_start(e, i);
@@ -158,7 +162,7 @@ int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 	if (entry->minimum.asked_ns != min_ns) {
 		entry->minimum.asked_ns = min_ns;
 		offcpu_mapped(e, (size_t)(entry - e->entries))->min_ns = min_ns;
-		offcpu_update_floor(e);
+		offcpu_update_shares(e);
 	}
 	return 0;
 }
@@ -190,7 +194,7 @@ void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid)
 	offcpu_add_counts(offcpu_mapped(e, i), &e->gone);
 	entry->pid = 0;
 	e->n--;
-	offcpu_update_floor(e);
+	offcpu_update_shares(e);
 	if (!e->n)
 		offcpu_detach(&e->programs);
 }
@@ -278,11 +282,17 @@ unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_
 
 /* ---- budgets --------------------------------------------------------------------------------- */
 
-static void offcpu_adapt(struct offcpu_entry *entry, struct offcpu_target *m,
-			 uint64_t signals_per_s)
+static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 {
+	struct offcpu_entry *entry = &e->entries[i];
+	struct offcpu_target *m = offcpu_mapped(e, i);
+	uint64_t own_per_s = e->signals_per_s * (uint64_t)e->n_cpus / 2 / e->n;
+
+	if (entry->is_new)
+		offcpu_threads_prune(&e->programs, entry->pid);
+	entry->is_new = false;
 	m->min_ns = offcpu_minimum_tick(&entry->minimum, m->min_ns, m->signalled, m->over_budget,
-					signals_per_s);
+					own_per_s, e->signals_per_s);
 }
 
 static uint64_t offcpu_read_switches(void)
@@ -387,8 +397,8 @@ void offcpu_engine_tick(struct offcpu_engine *e)
 	}
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
 		if (e->entries[i].pid)
-			offcpu_adapt(&e->entries[i], offcpu_mapped(e, i), e->signals_per_s);
-	offcpu_update_floor(e);
+			offcpu_tick_target(e, i);
+	offcpu_update_shares(e);
 	offcpu_limit_cost(e);
 }
 
@@ -461,8 +471,8 @@ int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct o
 	r = offcpu_load(host, e->way, &e->programs, why);
 	if (r < 0)
 		return r;
-	e->programs.bpf->bss->all_max =
-		(signals_per_s * WINDOW_NS / NS_PER_S + 1) * (uint64_t)e->n_cpus;
+	e->programs.bpf->bss->shared_max =
+		(signals_per_s * WINDOW_NS / NS_PER_S + 1) * (uint64_t)e->n_cpus / 2;
 	e->ring = ring_buffer__new(bpf_map__fd(e->programs.bpf->maps.records), offcpu_on_record, e,
 				   NULL);
 	if (!e->ring)

@@ -7,13 +7,14 @@
 #define QUIET_TICKS 5 /* after so many ticks with few signals the minimum is halved */
 
 /* A few times over the budget are a burst within a window, for which the minimum stays: those keep
- * their records, and a longer minimum would cost all times below it their events. */
+ * their records, and a longer minimum would cost all times below it their events. It stays too for
+ * a target that has few times off the CPU, and lacks signals because of others. */
 uint64_t offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t min_ns, uint64_t signalled,
-			     uint64_t over_budget, uint64_t signals_per_s)
+			     uint64_t over_budget, uint64_t own_per_s, uint64_t signals_per_s)
 {
 	uint64_t over = over_budget - m->over_budget;
 	uint64_t wanted = signalled - m->signalled + over;
-	bool too_many = over > wanted / BURST_PART;
+	bool too_many = over > wanted / BURST_PART && wanted > own_per_s;
 
 	m->over_budget = over_budget;
 	m->signalled = signalled;

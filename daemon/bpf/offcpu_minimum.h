@@ -15,6 +15,7 @@ struct offcpu_minimum {
 };
 
 /* Call once a second: returns the minimum for the next one, after @min_ns. @signalled and
- * @over_budget: counts since the target's begin; @signals_per_s: its budget. */
+ * @over_budget: counts since the target's begin; @signals_per_s: the target's budget; @own_per_s:
+ * the part of it that others cannot use up. */
 uint64_t offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t min_ns, uint64_t signalled,
-			     uint64_t over_budget, uint64_t signals_per_s);
+			     uint64_t over_budget, uint64_t own_per_s, uint64_t signals_per_s);

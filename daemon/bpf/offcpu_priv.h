@@ -39,6 +39,9 @@ void offcpu_threads_add(struct offcpu_programs *p, pid_t pid, uint16_t target, u
  * a target. Goes over all threads of the host. If the kernel refuses, they are OFFCPU_OTHER until
  * they run. */
 void offcpu_learn_sleeps(const struct offcpu_programs *p);
+/* Drops the entries of threads that ended while they were added, before the programs knew the
+ * process: call it once, some time later. */
+void offcpu_threads_prune(struct offcpu_programs *p, pid_t pid);
 void offcpu_threads_drop(struct offcpu_programs *p, pid_t pid);
 /* Copies @t so that its times are consistent, although a program may be writing them. false = the
  * slot is free, or a program was writing all the time. */

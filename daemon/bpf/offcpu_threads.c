@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "daemon/ground/clock.h"
 
 #define COPIES_MAX 64
@@ -108,6 +109,23 @@ void offcpu_threads_add(struct offcpu_programs *p, pid_t pid, uint16_t target, u
 	}
 	if (dir)
 		closedir(dir);
+}
+
+void offcpu_threads_prune(struct offcpu_programs *p, pid_t pid)
+{
+	char path[64];
+
+	for (size_t i = 0; i < OFFCPU_THREADS; i++) {
+		struct offcpu_thread *t = &p->threads[i];
+		__u32 tid = __atomic_load_n(&t->tid, __ATOMIC_ACQUIRE);
+
+		if (!tid || t->pid != (uint32_t)pid)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)pid, tid);
+		if (access(path, F_OK) < 0)
+			(void)__atomic_compare_exchange_n(&t->tid, &tid, 0, false, __ATOMIC_SEQ_CST,
+							  __ATOMIC_SEQ_CST);
+	}
 }
 
 void offcpu_threads_drop(struct offcpu_programs *p, pid_t pid)

@@ -147,6 +147,7 @@ struct task_struct {
 	sigset_t blocked;
 	struct sigpending pending; /* the thread's own */
 	int exit_code;
+	char comm[16]; /* the thread's name */
 };
 
 #pragma clang attribute pop

@@ -267,7 +267,55 @@ static void begin_threads(void)
 	}
 }
 
-enum manner { WAITING, COMPETING, SLEEPING, MIXED, UNHANDLED, BEGINNING, ASLEEP };
+static void *begin_one_after_the_other(void *unused)
+{
+	begin_threads();
+	return unused;
+}
+
+static void begin_many_threads(void)
+{
+	pthread_t t;
+
+	for (int i = 0; i < 15; i++)
+		pthread_create(&t, NULL, begin_one_after_the_other, NULL);
+	begin_threads();
+}
+
+static void *sleep_blocked(void *name)
+{
+	prctl(PR_SET_NAME, name);
+	for (;;)
+		nap(NS_PER_MS);
+	return NULL;
+}
+
+/* A thread with the name of the agent's and one with another, both of which block all signals. */
+static void block_signals(void)
+{
+	sigset_t all;
+	pthread_t t;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	pthread_create(&t, NULL, sleep_blocked, "kindling");
+	pthread_create(&t, NULL, sleep_blocked, "another");
+	for (;;)
+		pause();
+}
+
+enum manner {
+	WAITING,
+	COMPETING,
+	SLEEPING,
+	MIXED,
+	UNHANDLED,
+	BEGINNING,
+	CROWDED,
+	ASLEEP,
+	SELDOM,
+	BLOCKING
+};
 
 static pid_t child(enum manner manner)
 {
@@ -290,8 +338,14 @@ static pid_t child(enum manner manner)
 		sleep_mixed();
 	if (manner == BEGINNING)
 		begin_threads();
+	if (manner == CROWDED)
+		begin_many_threads();
 	if (manner == ASLEEP)
 		stay_asleep();
+	if (manner == SELDOM)
+		sleep_long(NULL);
+	if (manner == BLOCKING)
+		block_signals();
 	sleep_often();
 	_exit(0);
 }
@@ -804,6 +858,101 @@ static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **s
 	engines_free();
 }
 
+static void those_that_use_the_signals_up_leave_others_theirs(void **state)
+{
+	uint64_t min_ns, deadline = clock_mono_ns() + 60 * NS_PER_S;
+	pid_t greedy[2] = { child(SLEEPING), child(SLEEPING) }, pid = child(SELDOM);
+	struct offcpu_counts c = { 0 }, of_greedy;
+
+	(void)state;
+	engines_or_skip(200);
+	wait_for_handler();
+	measure(greedy[0], shared->handler, OFFCPU_MIN_NS_LEAST);
+	measure(greedy[1], shared->handler, OFFCPU_MIN_NS_LEAST);
+	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
+	while (c.signalled < LONG_WAITS && clock_mono_ns() < deadline) {
+		usleep(20000);
+		offcpu_engine_drain(seen.engine);
+		assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
+	}
+	assert_true(offcpu_engine_target(seen.engine, greedy[0], &of_greedy, &min_ns));
+	print_message("%u of %u seldom ones are signalled, %u of %u others\n",
+		      (unsigned)c.signalled, (unsigned)c.intervals, (unsigned)of_greedy.signalled,
+		      (unsigned)of_greedy.intervals);
+	assert_true(of_greedy.over_budget > 0);
+	assert_true(c.signalled >= LONG_WAITS);
+	assert_int_equal(c.over_budget, 0);
+	for (int i = 0; i < 2; i++)
+		end(greedy[i]);
+	end(pid);
+	engines_free();
+}
+
+/* Entries of threads that are gone, of those that were there when they were added. */
+struct gone {
+	uint64_t added_ns;
+	unsigned n;
+};
+
+static void count_gone(void *userdata, const struct offcpu_times *t)
+{
+	struct gone *gone = userdata;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)t->pid, t->host_tid);
+	gone->n += t->from_ns <= gone->added_ns && access(path, F_OK) < 0;
+}
+
+static void threads_that_end_while_they_are_added_leave_no_entry(void **state)
+{
+	pid_t pid = child(CROWDED);
+	struct gone added = { 0 }, left = { 0 };
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	wait_for_handler();
+	for (int i = 0; i < 1000 && added.n < 12; i++) {
+		measure(pid, shared->handler, NS_PER_MS);
+		added.added_ns = left.added_ns = clock_mono_ns();
+		usleep(20000);
+		(void)offcpu_engine_threads(seen.engine, pid, count_gone, &added);
+		offcpu_engine_tick(seen.engine);
+		(void)offcpu_engine_threads(seen.engine, pid, count_gone, &left);
+		offcpu_engine_remove(seen.engine, pid);
+	}
+	print_message("%u threads ended while they were added, %u are left\n", added.n, left.n);
+	end(pid);
+	engines_free();
+	assert_true(added.n > 0);
+	assert_int_equal(left.n, 0);
+}
+
+/* Of threads that block the signal, all but the agent's are counted as unreachable. */
+static void the_agents_thread_has_no_events(void **state)
+{
+	uint64_t min_ns, deadline = clock_mono_ns() + 60 * NS_PER_S;
+	struct offcpu_counts c = { 0 };
+	pid_t pid = child(BLOCKING);
+	uint32_t tid = 0;
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	wait_for_handler();
+	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
+	while (c.unreachable < 100 && clock_mono_ns() < deadline) {
+		usleep(20000);
+		offcpu_engine_drain(seen.engine);
+		assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
+	}
+	assert_true(c.unreachable >= 100);
+	for (unsigned i = 0; i < seen.n; i++) {
+		assert_true(!tid || seen.intervals[i].host_tid == tid);
+		tid = seen.intervals[i].host_tid;
+	}
+	end(pid);
+	engines_free();
+}
+
 static unsigned count_seen(bool is_long, unsigned flag)
 {
 	unsigned n = 0;
@@ -1014,6 +1163,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_process_that_is_no_target_has_no_record),
 		cmocka_unit_test(threads_that_sleep_since_before_have_a_class),
 		cmocka_unit_test(signals_beyond_the_budget_are_counted_and_the_minimum_grows),
+		cmocka_unit_test(those_that_use_the_signals_up_leave_others_theirs),
+		cmocka_unit_test(the_agents_thread_has_no_events),
+		cmocka_unit_test(threads_that_end_while_they_are_added_leave_no_entry),
 		cmocka_unit_test(short_times_do_not_use_up_the_signals_of_long_ones),
 		cmocka_unit_test(threads_that_end_leave_their_times),
 		cmocka_unit_test(a_process_that_execs_is_never_ended_by_a_signal),

@@ -5,6 +5,7 @@
 
 #define ASKED_NS      1000000ull
 #define SIGNALS_PER_S 400
+#define OWN_PER_S     40
 
 static struct offcpu_minimum minimum;
 static uint64_t min_ns, signalled, over_budget;
@@ -21,7 +22,8 @@ static uint64_t second(unsigned signals, unsigned over)
 {
 	signalled += signals;
 	over_budget += over;
-	min_ns = offcpu_minimum_tick(&minimum, min_ns, signalled, over_budget, SIGNALS_PER_S);
+	min_ns = offcpu_minimum_tick(&minimum, min_ns, signalled, over_budget, OWN_PER_S,
+				     SIGNALS_PER_S);
 	return min_ns;
 }
 
@@ -33,6 +35,14 @@ static void a_burst_does_not_lengthen_it(void **state)
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(second(350, 50), ASKED_NS);
 	assert_int_equal(second(7, 1), ASKED_NS);
+}
+
+static void others_that_use_the_signals_up_do_not_lengthen_it(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(second(0, OWN_PER_S), ASKED_NS);
+	assert_int_equal(second(0, OWN_PER_S + 1), 2 * ASKED_NS);
 }
 
 static void more_than_a_burst_doubles_it_each_second(void **state)
@@ -79,6 +89,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_burst_does_not_lengthen_it),
+		cmocka_unit_test(others_that_use_the_signals_up_do_not_lengthen_it),
 		cmocka_unit_test(more_than_a_burst_doubles_it_each_second),
 		cmocka_unit_test(five_seconds_with_few_halve_it_to_what_was_asked_for),
 		cmocka_unit_test(a_second_with_many_begins_the_five_anew),
