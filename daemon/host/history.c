@@ -8,6 +8,7 @@
 #include <string.h>
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
+#include "daemon/profile/offcpu_history.h"
 
 #define AGREE_MAX	 64 /* processes that must agree on a name */
 #define JOURNAL_JOBS_MAX 8
@@ -112,7 +113,7 @@ void host_on_window(void *userdata, const struct profile *window)
 	if (!h->store)
 		return;
 	job = calloc(1, sizeof(*job));
-	if (!job || profile_copy(window, &job->window) < 0) {
+	if (!job || offcpu_history_copy(window, OFFCPU_HISTORY_STACKS, &job->window) < 0) {
 		free(job);
 		h->windows_dropped++;
 		note_not_stored(h, window);

@@ -341,20 +341,27 @@ static int merge_rows(struct profile *dst, const struct profile *src, const stru
 	return 0;
 }
 
-int profile_copy(const struct profile *src, struct profile **ret)
+int profile_copy_rows(const struct profile *src, const bool *rows, struct profile **ret)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
+	const struct profile_filter filter = { .rows = rows };
 	int r = profile_new(&p);
 
 	if (r < 0)
 		return r;
 	p->index->distinct = true;
-	r = profile_merge(p, src, NULL);
+	r = profile_merge(p, src, rows ? &filter : NULL);
 	p->index->distinct = false;
 	if (r < 0)
 		return r;
+	memcpy(p->rows_left_out, src->rows_left_out, sizeof(p->rows_left_out));
 	*ret = TAKE_PTR(p);
 	return 0;
+}
+
+int profile_copy(const struct profile *src, struct profile **ret)
+{
+	return profile_copy_rows(src, NULL, ret);
 }
 
 static int merge_profile(struct profile *dst, const struct profile *src,

@@ -122,7 +122,10 @@ static inline bool profile_wants(const struct profile_filter *f, unsigned event)
 	return !f || !f->events || f->events & 1u << event;
 }
 
-/* merge.c: maps the entries of one profile to those of another. */
+/* merge.c. profile_copy() of the @rows that are true (NULL = all); the accounts stay whole, and the
+ * others are not counted as left out. */
+int profile_copy_rows(const struct profile *src, const bool *rows, struct profile **ret);
+/* Maps the entries of one profile to those of another. */
 #define PROFILE_NOT_MAPPED UINT32_MAX
 struct profile_map { /* ids in the other profile; PROFILE_NOT_MAPPED = none yet */
 	uint32_t *threads, *strings, *frames, *nodes, *spans, *processes;
