@@ -51,7 +51,7 @@ int sink_choose_format(struct sink *s, enum report_format other, char *why, size
 			 s->config->format, report_format_list(false, list, sizeof(list)));
 		return -EINVAL;
 	}
-	if (s->events && format == REPORT_JFR &&
+	if (s->config->events[0] && format == REPORT_JFR &&
 	    !report_takes(REPORT_JFR, s->events, why, why_size))
 		return -EINVAL;
 	s->format = (enum report_format)format;

@@ -550,6 +550,8 @@ static int sink_open_spool(struct sink *s, int spool_dfd)
 static int sink_open_type(struct sink *s, char *why, size_t why_size)
 {
 	s->type = sink_types[s->config->type];
+	/* other people's servers get times off the CPU only where the settings name them */
+	s->events = ((1u << WIRE_EVENT_COUNT) - 1) & ~(1u << WIRE_EVENT_OFFCPU);
 	if (s->config->events[0] && !report_events_by_name(s->config->events, &s->events)) {
 		snprintf(why, why_size, "events: %s is not known", s->config->events);
 		return -EINVAL;

@@ -165,7 +165,7 @@ class Reload(unittest.TestCase):
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def test_times_off_the_cpu_come_and_go_without_a_lost_sample(self):
-        with Daemon(ONLY_MINE) as daemon, Jvm("17") as jvm:
+        with Daemon("events: {cpu: {}, lock: {}}\n" + ONLY_MINE) as daemon, Jvm("17") as jvm:
             if daemon.status()["offcpu"]["state"] == "refused":
                 self.assertIn("cannot be collected: ", daemon.cli("doctor", str(jvm.pid)).stdout)
                 self.skipTest(daemon.status()["offcpu"]["why"])

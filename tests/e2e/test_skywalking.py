@@ -55,7 +55,7 @@ class Seen(threading.Thread):
                 target = self.of.target(self.pid) or {}
             except (AssertionError, subprocess.SubprocessError):  # a busy machine: it answers the next time
                 continue
-            now = tuple(sorted(target.get("events") or [])), target.get("interval_asked_ns")
+            now = tuple(sorted(set(target.get("events") or []) - {"offcpu"})), target.get("interval_asked_ns")
             if not self.seen or self.seen[-1] != now:
                 self.seen.append(now)
             time.sleep(0.2)
