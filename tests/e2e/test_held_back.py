@@ -46,13 +46,13 @@ class HeldBack(unittest.TestCase):
             self.hold(daemon, jvm)
             before = accounts(daemon, jvm.pid)
             time.sleep(LEASE_S + 5)
-            # where others need the CPUs, it has less to say for a while
-            wait_for("more of it", lambda: accounts(daemon, jvm.pid)[2]["quota"] > before[2]["quota"] and held(daemon.target(jvm.pid)), 120)
+            # where others need the CPUs, it has less to say for a while, or earns less than the limit
+            wait_for("more of it", lambda: accounts(daemon, jvm.pid)[2]["quota"] > before[2]["quota"] and
+                     "limits.decode_cpu" in "".join(held(daemon.target(jvm.pid))), 120)
             after, target = accounts(daemon, jvm.pid), daemon.target(jvm.pid)
             print("held back: %s, then %s; %s" % (before, after, held(target)))
             self.assertEqual((target["state"], target["attempts"]), ("streaming", 1), target)
             self.assertGreater(after[1], before[1])
-            self.assertRegex(" ".join(held(target)), "limits.decode_cpu|a part of its own CPU time")
             self.assertIn("held back: decoding its data may take", " ".join(daemon.cli("status").stdout.split()))
             self.assertIn("held back: decoding its data may take",
                           " ".join(daemon.cli("doctor", str(jvm.pid), check=False).stdout.split()))
