@@ -27,8 +27,8 @@ bool rest_gathers(uint64_t now_ns);
 /* Samples need not wake the thread before this time; 0 = the next one does. */
 uint64_t rest_until_ns(void);
 
-/* When the periodic check of threads, libraries and signals is due, CLOCK_MONOTONIC; and: it has
- * been done. @quiet: it found nothing, no sample came since the previous one, and nothing is left
- * to do. */
+/* rest_check_ns() returns when the periodic check of threads, libraries and signals is due,
+ * CLOCK_MONOTONIC. rest_checked() is called after it. @quiet: the check found nothing, no sample
+ * came since the previous one, and nothing is left to do. */
 uint64_t rest_check_ns(void);
 void rest_checked(uint64_t now_ns, bool quiet);

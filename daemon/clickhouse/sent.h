@@ -16,7 +16,7 @@ struct clickhouse_sent;
 int clickhouse_sent_new(struct clickhouse_sent **ret); /* 0 or -ENOMEM */
 struct clickhouse_sent *clickhouse_sent_free(struct clickhouse_sent *s); /* NULL is allowed */
 DEFINE_FREEP(struct clickhouse_sent, clickhouse_sent_free);
-/* A hash of two hashes, for keys of this set alone: it depends on random bits. */
+/* Combines two hashes into a key. It holds only in this set, because it depends on random bits. */
 uint64_t clickhouse_sent_pair(const struct clickhouse_sent *s, uint64_t a, uint64_t b);
 /* The server has all rows of the stacks that were added so far. */
 void clickhouse_sent_confirm(struct clickhouse_sent *s);

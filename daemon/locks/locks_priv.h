@@ -100,7 +100,8 @@ struct lock_table {
 /* The row of @key, or, when there is no room, an other row; never NULL. */
 struct lock_row *lock_table_row(struct lock_table *t, const struct lock_key *key, uint32_t max);
 const struct lock_row *lock_table_find(const struct lock_table *t, const struct lock_key *key);
-/* The row for those locks of a class that have none, or an other row. */
+/* The row that sums up the locks of @key's class that have no row of their own; without room for
+ * it, the row of all other locks. */
 struct lock_row *lock_table_rest(struct lock_table *t, const struct lock_key *key);
 /* For answers by lock: adds the rows of classes to the other rows. */
 void lock_table_forget_classes(struct lock_table *t);
