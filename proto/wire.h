@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_PROTOCOL	  2
+#define WIRE_PROTOCOL	  3
 #define WIRE_HDR_SIZE	  16
 #define WIRE_FRAME_MAX	  4096
 #define WIRE_STRING_MAX	  2048 /* bytes of one string; senders cut longer ones */
@@ -29,6 +29,7 @@
 #define WIRE_ID_MAX	  (1u << 24) /* dictionary ids are 1..WIRE_ID_MAX - 1; 0 is "none" */
 #define WIRE_CONTEXT_MAX  (1u << 12) /* ids of contexts are 1..WIRE_CONTEXT_MAX - 1; 0 is "none" */
 #define WIRE_TRACE_MAX	  128 /* bytes of a trace id or a span id: visible ASCII */
+#define WIRE_WEIGHT_MAX	  (UINT64_MAX >> 1) /* of CPU, WALL and ALLOC; larger ones are cut to it */
 
 enum wire_type {
 	WIRE_HELLO = 1, /* wire_hello: first frame of a session */
@@ -362,7 +363,7 @@ struct wire_sample {
 	uint32_t tid;
 	uint32_t node; /* leaf of the stack; 0 = no stack */
 	uint64_t weight_ns; /* ns of CPU time (WALL: wall-clock time) that the sample stands for */
-	/* id of a wire_context, 0 = none; the last member in the record of every event */
+	/* id of a wire_context, 0 = none; in the records of all events only if there is one */
 	uint32_t context;
 };
 

@@ -206,6 +206,21 @@ static int get_time(struct wire_reader *r, uint64_t *ret)
 	return 1;
 }
 
+/* Reads a member whose lowest bit says whether a context follows: sets *ret_context to that bit. */
+static int get_flagged(struct wire_reader *r, uint64_t max, uint64_t *ret, uint32_t *ret_context)
+{
+	if (get_u64(r, ret))
+		return -EBADMSG;
+	*ret_context = *ret & 1;
+	*ret >>= 1;
+	return *ret <= max ? 0 : -EBADMSG;
+}
+
+static int get_context_if(struct wire_reader *r, uint32_t *context)
+{
+	return *context && (get_context(r, context) || !*context) ? -EBADMSG : 0;
+}
+
 int wire_next_sample(struct wire_reader *r, struct wire_sample *ret)
 {
 	int more = get_time(r, &ret->mono_ns);
@@ -213,7 +228,8 @@ int wire_next_sample(struct wire_reader *r, struct wire_sample *ret)
 	if (more <= 0)
 		return more;
 	if (get_max(r, UINT32_MAX, &ret->tid) || get_id(r, &ret->node) ||
-	    get_u64(r, &ret->weight_ns) || get_context(r, &ret->context))
+	    get_flagged(r, WIRE_WEIGHT_MAX, &ret->weight_ns, &ret->context) ||
+	    get_context_if(r, &ret->context))
 		return -EBADMSG;
 	return 1;
 }
@@ -221,22 +237,24 @@ int wire_next_sample(struct wire_reader *r, struct wire_sample *ret)
 int wire_next_lock(struct wire_reader *r, struct wire_lock *ret)
 {
 	int more = get_time(r, &ret->begin_ns);
-	uint32_t wait, flags;
+	uint32_t wait;
+	uint64_t flags;
 
 	if (more <= 0)
 		return more;
 	if (get_u64(r, &ret->duration_ns) || get_max(r, UINT32_MAX, &ret->tid) ||
-	    get_max(r, WIRE_WAIT_COUNT - 1, &wait) || get_max(r, UINT8_MAX, &flags) ||
-	    get_id(r, &ret->class_id) || get_max(r, UINT32_MAX, &ret->identity) ||
-	    get_max(r, UINT32_MAX, &ret->owner_tid) || get_max(r, UINT32_MAX, &ret->waker_tid) ||
-	    get_id(r, &ret->node) || get_id(r, &ret->owner_node))
+	    get_max(r, WIRE_WAIT_COUNT - 1, &wait) ||
+	    get_flagged(r, UINT8_MAX, &flags, &ret->context) || get_id(r, &ret->class_id) ||
+	    get_max(r, UINT32_MAX, &ret->identity) || get_max(r, UINT32_MAX, &ret->owner_tid) ||
+	    get_max(r, UINT32_MAX, &ret->waker_tid) || get_id(r, &ret->node) ||
+	    get_id(r, &ret->owner_node))
 		return -EBADMSG;
 	ret->wait = (uint8_t)wait;
 	ret->flags = (uint8_t)flags;
 	ret->waits = 1;
 	if (flags & WIRE_LOCK_SUM && (get_max(r, UINT32_MAX, &ret->waits) || !ret->waits))
 		return -EBADMSG;
-	return get_context(r, &ret->context) ? -EBADMSG : 1;
+	return get_context_if(r, &ret->context) ? -EBADMSG : 1;
 }
 
 int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret)
@@ -246,8 +264,9 @@ int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret)
 	if (more <= 0)
 		return more;
 	if (get_max(r, UINT32_MAX, &ret->tid) || get_id(r, &ret->node) ||
-	    get_id(r, &ret->class_id) || get_u64(r, &ret->size) || get_u64(r, &ret->weight) ||
-	    get_context(r, &ret->context))
+	    get_id(r, &ret->class_id) || get_u64(r, &ret->size) ||
+	    get_flagged(r, WIRE_WEIGHT_MAX, &ret->weight, &ret->context) ||
+	    get_context_if(r, &ret->context))
 		return -EBADMSG;
 	return 1;
 }
@@ -255,13 +274,14 @@ int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret)
 int wire_next_offcpu(struct wire_reader *r, struct wire_offcpu *ret)
 {
 	int more = get_time(r, &ret->mono_ns);
-	uint32_t status;
+	uint64_t status;
 
 	if (more <= 0)
 		return more;
 	if (get_max(r, UINT32_MAX, &ret->tid) || get_max(r, UINT32_MAX, &ret->virtual_tid) ||
 	    get_id(r, &ret->node) || get_u64(r, &ret->weight_ns) ||
-	    get_max(r, WIRE_OFFCPU_STATUS_COUNT - 1, &status) || get_context(r, &ret->context))
+	    get_flagged(r, WIRE_OFFCPU_STATUS_COUNT - 1, &status, &ret->context) ||
+	    get_context_if(r, &ret->context))
 		return -EBADMSG;
 	ret->status = (uint8_t)status;
 	return 1;
@@ -303,9 +323,9 @@ int wire_next_pause(struct wire_reader *r, struct wire_pause *ret)
 
 	if (more <= 0)
 		return more;
-	if (get_u64(r, &ret->reach_ns) || get_u64(r, &ret->length_ns) ||
-	    get_u64(r, &ret->number) || get_max(r, WIRE_PAUSE_KIND_COUNT - 1, &kind) ||
-	    get_id(r, &ret->operation_id) || ret->reach_ns > ret->length_ns)
+	if (get_u64(r, &ret->reach_ns) || get_u64(r, &ret->length_ns) || get_u64(r, &ret->number) ||
+	    get_max(r, WIRE_PAUSE_KIND_COUNT - 1, &kind) || get_id(r, &ret->operation_id) ||
+	    ret->reach_ns > ret->length_ns)
 		return -EBADMSG;
 	ret->kind = (uint8_t)kind;
 	return 1;

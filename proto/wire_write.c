@@ -239,6 +239,23 @@ static bool add_timed(struct wire_writer *w, const struct record *r, uint64_t ns
 	return true;
 }
 
+/* The context of an event comes last, if there is one; the lowest bit of another member says so. */
+static void rec_flagged(struct record *r, uint64_t v, uint32_t context)
+{
+	rec_u64(r, v << 1 | (context != 0));
+}
+
+static void rec_weight(struct record *r, uint64_t weight, uint32_t context)
+{
+	rec_flagged(r, weight < WIRE_WEIGHT_MAX ? weight : WIRE_WEIGHT_MAX, context);
+}
+
+static void rec_context(struct record *r, uint32_t context)
+{
+	if (context)
+		rec_u64(r, context);
+}
+
 bool wire_put_sample(struct wire_writer *w, const struct wire_sample *s)
 {
 	struct record r;
@@ -246,8 +263,8 @@ bool wire_put_sample(struct wire_writer *w, const struct wire_sample *s)
 	rec_time(&r, w, s->mono_ns);
 	rec_u64(&r, s->tid);
 	rec_u64(&r, s->node);
-	rec_u64(&r, s->weight_ns);
-	rec_u64(&r, s->context);
+	rec_weight(&r, s->weight_ns, s->context);
+	rec_context(&r, s->context);
 	return add_timed(w, &r, s->mono_ns);
 }
 
@@ -259,7 +276,7 @@ bool wire_put_lock(struct wire_writer *w, const struct wire_lock *l)
 	rec_u64(&r, l->duration_ns);
 	rec_u64(&r, l->tid);
 	rec_u64(&r, l->wait);
-	rec_u64(&r, l->flags);
+	rec_flagged(&r, l->flags, l->context);
 	rec_u64(&r, l->class_id);
 	rec_u64(&r, l->identity);
 	rec_u64(&r, l->owner_tid);
@@ -268,7 +285,7 @@ bool wire_put_lock(struct wire_writer *w, const struct wire_lock *l)
 	rec_u64(&r, l->owner_node);
 	if (l->flags & WIRE_LOCK_SUM)
 		rec_u64(&r, l->waits);
-	rec_u64(&r, l->context);
+	rec_context(&r, l->context);
 	return add_timed(w, &r, l->begin_ns);
 }
 
@@ -281,8 +298,8 @@ bool wire_put_alloc(struct wire_writer *w, const struct wire_alloc *a)
 	rec_u64(&r, a->node);
 	rec_u64(&r, a->class_id);
 	rec_u64(&r, a->size);
-	rec_u64(&r, a->weight);
-	rec_u64(&r, a->context);
+	rec_weight(&r, a->weight, a->context);
+	rec_context(&r, a->context);
 	return add_timed(w, &r, a->mono_ns);
 }
 
@@ -295,8 +312,8 @@ bool wire_put_offcpu(struct wire_writer *w, const struct wire_offcpu *o)
 	rec_u64(&r, o->virtual_tid);
 	rec_u64(&r, o->node);
 	rec_u64(&r, o->weight_ns);
-	rec_u64(&r, o->status);
-	rec_u64(&r, o->context);
+	rec_flagged(&r, o->status, o->context);
+	rec_context(&r, o->context);
 	return add_timed(w, &r, o->mono_ns);
 }
 

@@ -25,7 +25,8 @@ static void samples_come_back_as_they_went_also_out_of_order(void **state)
 	const struct wire_sample in[] = {
 		{ 5000000000ull, 17, 3, 10000000, 0 },
 		{ 4999999000ull, 18, 0, 20000000, 1 },
-		{ 5000000001ull, UINT32_MAX, WIRE_ID_MAX - 1, UINT64_MAX, WIRE_CONTEXT_MAX - 1 },
+		{ 5000000001ull, UINT32_MAX, WIRE_ID_MAX - 1, WIRE_WEIGHT_MAX,
+		  WIRE_CONTEXT_MAX - 1 },
 	};
 	struct wire_sample out;
 	struct wire_writer w;
@@ -98,6 +99,45 @@ static void contexts_come_back_and_impossible_ones_are_refused(void **state)
 	f = finish(&w);
 	wire_read(&r, &f);
 	assert_int_equal(wire_next_sample(&r, &sample), -EBADMSG);
+}
+
+static uint32_t bytes_of_samples(uint32_t context)
+{
+	const struct wire_sample s = { 5000000000ull, 17, 3, 10000000, context };
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_CPU);
+	for (int i = 0; i < 2; i++)
+		assert_true(wire_put_sample(&w, &s));
+	return w.len;
+}
+
+static void a_context_takes_bytes_only_where_there_is_one(void **state)
+{
+	static const uint8_t none[] = { 0 /* base time */, 0, 1, 1, 3, 0 };
+	const struct wire_sample huge = { .mono_ns = 1, .weight_ns = UINT64_MAX };
+	struct wire_sample out;
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	assert_int_equal(bytes_of_samples(1), bytes_of_samples(0) + 2);
+	/* 5 bytes of the base time; delta, tid, node, and four of the weight */
+	assert_int_equal(bytes_of_samples(0), WIRE_HDR_SIZE + 5 + 2 * 7);
+	wire_begin(&w, buf, WIRE_CPU);
+	assert_true(wire_put_sample(&w, &huge));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_sample(&r, &out), 1);
+	assert_true(out.weight_ns == WIRE_WEIGHT_MAX);
+	/* the bit is set, and the context is 0 */
+	wire_begin(&w, buf, WIRE_CPU);
+	memcpy(buf + w.len, none, sizeof(none));
+	w.len += sizeof(none);
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_sample(&r, &out), -EBADMSG);
 }
 
 static void a_record_that_does_not_fit_leaves_the_frame_as_it_was(void **state)
@@ -662,6 +702,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples_come_back_as_they_went_also_out_of_order),
 		cmocka_unit_test(contexts_come_back_and_impossible_ones_are_refused),
+		cmocka_unit_test(a_context_takes_bytes_only_where_there_is_one),
 		cmocka_unit_test(a_record_that_does_not_fit_leaves_the_frame_as_it_was),
 		cmocka_unit_test(nodes_and_mappings_come_back),
 		cmocka_unit_test(hello_start_ledger_and_fault_come_back),
