@@ -19,7 +19,7 @@ struct clickhouse_sent {
 	/* odd; targets choose their stacks, and so could choose keys that collide in a table
 	 * without it */
 	uint64_t factor;
-	uint64_t seeds[2]; /* of clickhouse_sent_pair(), for the same reason */
+	uint64_t seeds[2]; /* random, so that targets cannot choose pairs that collide */
 };
 
 int clickhouse_sent_new(struct clickhouse_sent **ret)

@@ -48,7 +48,8 @@ struct host {
 	uint64_t memory_ended; /* how many sessions limits.memory has ended */
 	unsigned appending; /* windows on their way to the store */
 	bool stands_still; /* the last window could not be stored */
-	uint64_t settled_real_ns; /* see host_settled_real_ns(), when no window was on its way */
+	uint64_t settled_real_ns; /* the last host_settled_real_ns() while no window was being
+				     written */
 	uint64_t not_stored[WIRE_EVENT_COUNT]; /* samples that kindling-upload has not been told of
 						  yet */
 	struct uploads *uploads; /* NULL = there are no sinks */

@@ -496,7 +496,7 @@ void target_leave(struct target *t, enum target_state to, const struct fault *wh
 	t->priv->leave_to = to;
 	t->priv->leave_why = why ? *why : (struct fault){ 0 };
 	if (t->priv->ending || t->priv->looking)
-		t->priv->leave = true; /* leaves when the process has ended, or was examined */
+		t->priv->leave = true; /* once the process has ended, or was examined */
 	else if (t->state == to)
 		t->fault = t->priv->leave_why;
 	else if (t->state == TARGET_EXCLUDED || t->state == TARGET_DETACHED)

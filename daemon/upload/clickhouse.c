@@ -34,10 +34,9 @@ struct clickhouse_sink {
 	unsigned step;
 	struct clickhouse_body bodies[CLICKHOUSE_TABLES]; /* of the current interval */
 	uint64_t put; /* bodies put since the program began: makes their keys unique */
-	/* stacks whose rows the server has, since when they are collected, and sink.lost_bodies
-	 * then */
-	struct clickhouse_sent *sent;
-	uint64_t sent_mono_ns, sent_lost;
+	struct clickhouse_sent *sent; /* the stacks whose rows the server has */
+	uint64_t sent_mono_ns; /* when @sent was empty last */
+	uint64_t sent_lost; /* sink.lost_bodies at that time */
 	bool taking; /* an interval is being taken */
 };
 

@@ -1,7 +1,7 @@
 /*
- * The services at link-local addresses that a cloud offers each host: who it is (cloud.h), and keys
- * (aws_keys.h). Another host of the network might answer instead: so answers are bounded in size
- * and time, and no proxy is used. The functions block and are called in a worker.
+ * Asks the services that a cloud offers each host at link-local addresses: for the host's identity
+ * (cloud.h) and for keys (aws_keys.h). Another host of the network might answer instead, so answers
+ * are bounded in size and time, and no proxy is used. The functions block; a worker calls them.
  */
 #pragma once
 
