@@ -630,8 +630,11 @@ static void names_of_others_do_not_hide_what_a_killed_attempt_left(void **state)
 	p = (struct placement)PLACEMENT_NULL;
 	place_and_die(&p);
 	assert_true(has_private_dir());
-	strangers.left = 70000;
-	private_dir_cleanup(&in);
+	/* a cleanup is bounded by time: on a machine without any for us the next one finishes it */
+	for (int i = 0; i < 10 && has_private_dir(); i++) {
+		strangers.left = 70000;
+		private_dir_cleanup(&in);
+	}
 	strangers.left = 0;
 	assert_false(has_private_dir());
 }
