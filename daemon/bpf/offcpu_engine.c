@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "daemon/bpf/bpf_priv.h"
+#include "daemon/bpf/offcpu_cost.h"
 #include "daemon/bpf/offcpu_minimum.h"
 #include "daemon/bpf/offcpu_priv.h"
 #include "daemon/ground/clock.h"
@@ -21,13 +22,9 @@
 #define BUDGET_NS	  (NS_PER_S / 100) /* per second, for signals: 1 % of a CPU */
 #define WALK_NS		  10000 /* estimated cost of a signal in the agent */
 
-/* estimated cost of calling a program that finds nothing to do */
-#define CALL_NS 50
-/* above this share of all CPUs' time wakers are no longer recorded ... */
-#define COST_PPM_NO_WAKERS 5000
-#define COST_PPM_MAX	   10000 /* ... and above this the engine pauses ... */
-#define COST_TICKS	   3 /* ... if it lasts for this many ticks (seconds) */
-#define REST_TICKS	   60
+/* estimated cost of calling a program that finds nothing to do: what an empty one adds to a switch,
+ * measured by tests/bench/switches.c */
+#define CALL_NS 100
 
 /* The daemon's own data of a target; the mapped table has the rest at the same index. */
 struct offcpu_entry {
@@ -51,8 +48,7 @@ struct offcpu_engine {
 	/* cost of the programs */
 	uint64_t tick_ns, ctxt, timed, timed_ns;
 	uint64_t switches_per_s, cost_ppm;
-	unsigned costly, calm, resting; /* ticks */
-	uint64_t rests;
+	struct offcpu_cost cost;
 };
 
 const char *offcpu_class_name(enum offcpu_class c)
@@ -98,7 +94,7 @@ static void offcpu_update_shares(struct offcpu_engine *e)
 	e->programs.bpf->bss->own_max = e->n ? e->programs.bpf->bss->shared_max / e->n : 0;
 }
 
-/* Starts measuring the target at index @i. */
+/* Starts measuring the target at index @i; offcpu_learn_sleeps() has to follow. */
 static int offcpu_start(struct offcpu_engine *e, size_t i)
 {
 	struct offcpu_target *m = offcpu_mapped(e, i);
@@ -112,7 +108,6 @@ static int offcpu_start(struct offcpu_engine *e, size_t i)
 	__atomic_store_n(&m->pid, pid, __ATOMIC_RELEASE);
 	offcpu_threads_add(&e->programs, (pid_t)pid, (uint16_t)i, m->since_ns);
 	offcpu_mark(&e->programs, (pid_t)pid, true);
-	offcpu_learn_sleeps(&e->programs);
 	return 0;
 }
 
@@ -142,9 +137,13 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 	};
 	e->n++;
 	offcpu_update_shares(e);
-	r = e->resting ? 0 : offcpu_attach(&e->programs);
-	if (r == 0 && !e->resting)
+	if (e->cost.resting)
+		return 0;
+	r = offcpu_attach(&e->programs);
+	if (r == 0)
 		r = offcpu_start(e, i);
+	if (r == 0)
+		offcpu_learn_sleeps(&e->programs);
 	if (r < 0)
 		offcpu_engine_remove(e, pid);
 	return r;
@@ -338,47 +337,40 @@ static void offcpu_rest(struct offcpu_engine *e)
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
 		if (e->entries[i].pid)
 			offcpu_stop(e, i);
-	e->resting = REST_TICKS;
-	e->costly = 0;
-	e->rests++;
 }
 
-static void offcpu_set_wakers(struct offcpu_engine *e, bool ask)
+/* The kernel refused to attach programs: the next try is in a minute. */
+static void offcpu_rest_refused(struct offcpu_engine *e)
 {
-	e->programs.no_wakers = !ask;
-	e->calm = 0;
-	e->costly = 0;
-	if (!ask)
-		offcpu_detach_wakers(&e->programs);
-	else if (offcpu_attach(&e->programs) < 0)
-		offcpu_rest(e);
-}
-
-/* Limits the cost on hosts with very many switches: first without wakers, then by pausing for a
- * while. */
-static void offcpu_limit_cost(struct offcpu_engine *e)
-{
-	bool wakers = !e->programs.no_wakers;
-
-	e->costly = e->cost_ppm > (wakers ? COST_PPM_NO_WAKERS : COST_PPM_MAX) ? e->costly + 1 : 0;
-	e->calm = e->cost_ppm < COST_PPM_NO_WAKERS / 3 ? e->calm + 1 : 0;
-	if (e->costly >= COST_TICKS && wakers)
-		offcpu_set_wakers(e, false);
-	else if (e->costly >= COST_TICKS)
-		offcpu_rest(e);
-	else if (!wakers && e->calm >= REST_TICKS)
-		offcpu_set_wakers(e, true);
+	offcpu_cost_rest(&e->cost);
+	offcpu_rest(e);
 }
 
 static void offcpu_resume(struct offcpu_engine *e)
 {
 	if (offcpu_attach(&e->programs) < 0) {
-		e->resting = REST_TICKS;
+		offcpu_rest_refused(e);
 		return;
 	}
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
 		if (e->entries[i].pid)
 			(void)offcpu_start(e, i);
+	offcpu_learn_sleeps(&e->programs);
+}
+
+static void offcpu_limit_cost(struct offcpu_engine *e)
+{
+	enum offcpu_step step = offcpu_cost_tick(&e->cost, e->cost_ppm);
+
+	e->programs.no_wakers = e->cost.no_wakers;
+	if (step == OFFCPU_WITHOUT_WAKERS)
+		offcpu_detach_wakers(&e->programs);
+	else if (step == OFFCPU_WITH_WAKERS && offcpu_attach(&e->programs) < 0)
+		offcpu_rest_refused(e);
+	else if (step == OFFCPU_RESTS)
+		offcpu_rest(e);
+	else if (step == OFFCPU_RESUMES)
+		offcpu_resume(e);
 }
 
 void offcpu_engine_tick(struct offcpu_engine *e)
@@ -386,17 +378,12 @@ void offcpu_engine_tick(struct offcpu_engine *e)
 	if (!e->n) {
 		e->tick_ns = 0;
 		e->cost_ppm = 0;
-		e->resting = 0;
+		e->cost.resting = 0;
 		return;
 	}
 	offcpu_measure(e);
-	if (e->resting) {
-		if (--e->resting == 0)
-			offcpu_resume(e);
-		return;
-	}
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->entries[i].pid)
+		if (e->entries[i].pid && !e->cost.resting)
 			offcpu_tick_target(e, i);
 	offcpu_update_shares(e);
 	offcpu_limit_cost(e);
@@ -407,12 +394,12 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 	*ret = (struct offcpu_state){
 		.way = e->way,
 		.targets = e->n,
-		.resting = e->resting > 0,
+		.resting = e->cost.resting > 0,
 		.wakers = !e->programs.no_wakers,
 		.signals_per_s = e->signals_per_s,
 		.switches_per_s = e->switches_per_s,
-		.cost_ppm = e->resting ? 0 : e->cost_ppm,
-		.rests = e->rests,
+		.cost_ppm = e->cost.resting ? 0 : e->cost_ppm,
+		.rests = e->cost.rests,
 		.missed = e->programs.bpf->bss->missed,
 		.ends_lost = e->programs.bpf->bss->ends_lost,
 	};

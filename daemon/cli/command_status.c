@@ -363,7 +363,11 @@ static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 	char min[32];
 
 	duration_text(json_number_of(offcpu, "min_asked_ns"), min, sizeof(min));
-	if (strcmp(state, "refused") == 0)
+	if (strcmp(state, "refused") == 0 && cJSON_IsFalse(json_get(offcpu, "asked")))
+		command_status_print_wrapped(
+			to, width, "time off the CPU is not measured (%s); everything else is",
+			json_text_of(offcpu, "why"));
+	else if (strcmp(state, "refused") == 0)
 		command_status_print_wrapped(to, width, "time off the CPU is not measured: %s",
 					     json_text_of(offcpu, "why"));
 	else if (strcmp(state, "resting") == 0)
@@ -374,8 +378,10 @@ static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 	else if (strcmp(state, "on") == 0)
 		command_status_print_wrapped(
 			to, width,
-			"time off the CPU: intervals of %s and more, %.2g %% of the CPUs for %.0f context switches a second",
-			min, json_number_of(offcpu, "cost_ppm") / 1e4,
+			"time off the CPU: intervals of %s and more%s, %.2g %% of the CPUs for %.0f context switches a second",
+			min,
+			cJSON_IsFalse(json_get(offcpu, "wakers")) ? ", without who woke them" : "",
+			json_number_of(offcpu, "cost_ppm") / 1e4,
 			json_number_of(offcpu, "switches_per_s"));
 }
 

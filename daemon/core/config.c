@@ -181,7 +181,7 @@ static int config_read_events(struct reading *r)
 		yaml_event_delete(&event);
 	}
 	if (n == 0 && !r->events_given)
-		n = config_refuse(r, "is empty; leave it out to collect cpu and lock");
+		n = config_refuse(r, "is empty; leave it out to collect cpu, lock and offcpu");
 	return n;
 }
 

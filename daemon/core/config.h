@@ -56,7 +56,7 @@ struct config {
 	char injector[256]; /* kindling-inject; default: beside the program, or ../bin */
 	int log_level; /* enum log_level */
 	/* events to collect, bits 1 << enum wire_event: those that the key `events` names; without
-	 * the key cpu and lock */
+	 * the key cpu, lock and, where the host can measure it, offcpu */
 	unsigned events;
 	uint64_t cpu_interval_ns; /* events.cpu.interval: 10ms */
 	bool cpu_interval_given; /* not a field: the file sets it, so it is not raised */
@@ -142,5 +142,9 @@ const char *config_rule(const struct config *c, unsigned index, char *buf, size_
 /* Label @index of labels.set, and rule @index of labels.rules. */
 const char *config_label(const struct config *c, unsigned index, char *buf, size_t size);
 const char *config_label_rule(const struct config *c, unsigned index, char *buf, size_t size);
+/* Do the settings ask for times off the CPU more than the defaults do, which have them only where the
+ * host can measure them? Naming the defaults themselves, as the installed file does, asks for nothing
+ * more. */
+bool config_asks_for_offcpu(const struct config *c);
 /* The events to collect as a list, "cpu, lock". */
 const char *config_events(const struct config *c, char *buf, size_t size);

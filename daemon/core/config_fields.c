@@ -17,6 +17,8 @@
 #define KIB 1024ull
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
+#define EVENTS_DEFAULT        (1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK | 1u << WIRE_EVENT_OFFCPU)
+#define OFFCPU_MIN_DEFAULT_NS NS_PER_MS
 #define FIELD(name, type, member, min, max, sentence)                               \
 	{                                                                           \
 		name, type, offsetof(struct config, member),                        \
@@ -136,6 +138,12 @@ static void config_fields_name_host(struct config *c)
 		memcpy(c->node, c->host, sizeof(c->host));
 }
 
+bool config_asks_for_offcpu(const struct config *c)
+{
+	return c->events & 1u << WIRE_EVENT_OFFCPU &&
+	       (c->events != EVENTS_DEFAULT || c->offcpu_min_ns != OFFCPU_MIN_DEFAULT_NS);
+}
+
 void config_defaults(struct config *c)
 {
 	const char *socket = getenv("KINDLING_SOCKET");
@@ -147,9 +155,9 @@ void config_defaults(struct config *c)
 		.agent = "/usr/lib/kindling/libkindling.so",
 		.injector = "/usr/bin/kindling-inject",
 		.log_level = LOG_LEVEL_INFO,
-		.events = 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK,
+		.events = EVENTS_DEFAULT,
 		.cpu_interval_ns = 10 * NS_PER_MS,
-		.offcpu_min_ns = NS_PER_MS,
+		.offcpu_min_ns = OFFCPU_MIN_DEFAULT_NS,
 		.lock_min_ns = NS_PER_MS,
 		.monitors = WIRE_MONITORS_AUTO,
 		.alloc_interval = 512 * KIB,

@@ -16,6 +16,7 @@ struct host_sampling {
 	struct host_engine *engine; /* NULL = not wanted, or refused */
 	struct offcpu_engine *offcpu; /* NULL = refused, or no engine */
 	struct kernel_frames *frames; /* NULL = not wanted, or no engine */
+	bool offcpu_resting; /* as it was logged last */
 	uint64_t price_ns; /* of one tick of one CPU; 0 = unknown */
 	char why[HOST_ENGINE_WHY_MAX];
 	char offcpu_why[OFFCPU_ENGINE_WHY_MAX];
@@ -31,11 +32,13 @@ static void open_frames(struct host_sampling *s)
 		log_warn("kernel_frames.refused", "error=%s", log_str(strerror(-r)));
 }
 
+/* Many kernels cannot do it. That is a warning only where the settings ask for it. */
 static void open_offcpu(struct host_sampling *s)
 {
 	if (offcpu_engine_new(s->engine, offcpu_engine_affordable(s->price_ns), &s->offcpu,
 			      s->offcpu_why) < 0)
-		log_warn("offcpu.refused", "why=%s", log_str(s->offcpu_why));
+		log_line(config_asks_for_offcpu(s->config) ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+			 "offcpu.refused", "why=%s", log_str(s->offcpu_why));
 }
 
 static void open_engine(struct host_sampling *s)
@@ -191,6 +194,19 @@ struct kernel_stack *host_sampling_take(struct host_sampling *s, struct host_sam
 	return kernel_frames_take(s->frames, e->stacks, t->stream, sample, ret);
 }
 
+static void host_sampling_tick_offcpu(struct host_sampling *s)
+{
+	struct offcpu_state state;
+
+	offcpu_engine_tick(s->offcpu);
+	offcpu_engine_state(s->offcpu, &state);
+	if (state.resting == s->offcpu_resting)
+		return;
+	s->offcpu_resting = state.resting;
+	log_info(state.resting ? "offcpu.rests" : "offcpu.resumes", "switches_per_s=%llu rests=%llu",
+		 (unsigned long long)state.switches_per_s, (unsigned long long)state.rests);
+}
+
 void host_sampling_tick(struct host_sampling *s)
 {
 	if (s->frames)
@@ -198,7 +214,7 @@ void host_sampling_tick(struct host_sampling *s)
 	if (s->engine)
 		host_engine_tick(s->engine);
 	if (s->offcpu)
-		offcpu_engine_tick(s->offcpu);
+		host_sampling_tick_offcpu(s);
 }
 
 const struct host_engine *host_sampling_engine(const struct host_sampling *s, const char **ret_why)

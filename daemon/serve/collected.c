@@ -18,6 +18,10 @@ static bool collected_collects(const struct target *t, int event, const char **r
 			"the owner of this JVM does not allow them (kindling.io/events, KINDLING_EVENTS)";
 	if (!(target_asked_events(t) & bit))
 		return false;
+	if (event == WIRE_EVENT_OFFCPU && t->state == TARGET_STREAMING && !t->host_interval_ns) {
+		*ret_why = "CPU timers take the samples of this JVM, not the host engine";
+		return false;
+	}
 	for (int i = 0; i < NOTES_MAX; i++) {
 		if (strcmp(t->notes[i].step, wire_event_names[event]) != 0)
 			continue;

@@ -371,7 +371,7 @@ static void status_put_offcpu_counts(struct text_out *to, struct host *h,
 }
 
 /* "state": on, idle (no JVM to measure), resting (too many context switches) or refused, with
- * "why" */
+ * "why"; "asked": the settings ask for it more than the defaults do */
 static void status_put_offcpu(struct text_out *to, struct host *h)
 {
 	const struct offcpu_engine *e = host_offcpu_engine(h);
@@ -383,6 +383,7 @@ static void status_put_offcpu(struct text_out *to, struct host *h)
 		json_add_string(to, "state", "refused");
 		json_add_string_or_null(to, "why", host_offcpu_why(h));
 	}
+	json_add_bool(to, "asked", config_asks_for_offcpu(host_config(h)));
 	json_end_object(to);
 }
 

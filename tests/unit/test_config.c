@@ -22,8 +22,7 @@ static int parse(const char *text)
 static bool is_commented_out(const struct config_entry *e)
 {
 	return strncmp(e->name, "events.alloc.", 13) == 0 ||
-	       strncmp(e->name, "events.wall.", 12) == 0 ||
-	       strncmp(e->name, "events.offcpu.", 14) == 0;
+	       strncmp(e->name, "events.wall.", 12) == 0;
 }
 
 static void the_example_sets_every_field_to_its_default(void **state)
@@ -104,12 +103,13 @@ static void values_are_read_with_their_units(void **state)
 static void events_that_are_named_are_collected(void **state)
 {
 	const unsigned cpu = 1u << WIRE_EVENT_CPU, lock = 1u << WIRE_EVENT_LOCK;
+	const unsigned all = cpu | lock | 1u << WIRE_EVENT_OFFCPU;
 
 	(void)state;
 	assert_int_equal(parse("socket: /a\n"), 0);
-	assert_int_equal(config.events, cpu | lock);
+	assert_int_equal(config.events, all);
 	assert_int_equal(parse("events:\n  # lock:\n"), 0);
-	assert_int_equal(config.events, cpu | lock);
+	assert_int_equal(config.events, all);
 	assert_int_equal(parse("events: { cpu: { interval: 5ms } }\n"), 0);
 	assert_int_equal(config.events, cpu);
 	assert_int_equal(parse("events:\n  lock:\n  wall: { interval: 20ms, threads: http- }\n"),
@@ -122,6 +122,22 @@ static void events_that_are_named_are_collected(void **state)
 	assert_int_equal(config.events, lock | 1u << WIRE_EVENT_ALLOC);
 	assert_int_equal(config.lock_min_ns, 50000);
 	assert_int_equal(config.monitors, WIRE_MONITORS_NEVER);
+}
+
+/* A kernel that cannot measure them is a warning only then. */
+static void times_off_the_cpu_are_asked_for_by_other_events_than_the_defaults(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("socket: /a\n"), 0);
+	assert_false(config_asks_for_offcpu(&config));
+	assert_int_equal(config_load(&config, EXAMPLE, err, sizeof(err)), 0);
+	assert_false(config_asks_for_offcpu(&config));
+	assert_int_equal(parse("events: [cpu, lock]\n"), 0);
+	assert_false(config_asks_for_offcpu(&config));
+	assert_int_equal(parse("events: [cpu, offcpu]\n"), 0);
+	assert_true(config_asks_for_offcpu(&config));
+	assert_int_equal(parse("events: {cpu: {}, lock: {}, offcpu: {min: 100us}}\n"), 0);
+	assert_true(config_asks_for_offcpu(&config));
 }
 
 static void events_may_be_a_list(void **state)
@@ -266,7 +282,7 @@ static void a_shape_that_is_not_ours_is_refused(void **state)
 		"k.yaml:1: events: must be a list of cpu, lock, alloc, wall, offcpu; not \"locks\"");
 	refused("events: [[cpu]]\n",
 		"k.yaml:1: events: must be a list of words, as in [cpu, lock]");
-	refused("events: []\n", "k.yaml:1: events: is empty; leave it out to collect cpu and lock");
+	refused("events: []\n", "k.yaml:1: events: is empty; leave it out to collect cpu, lock and offcpu");
 	refused("events: [cpu]\nevents: {wall: }\n", "k.yaml:2: events: is set a second time");
 	refused("socket: [/x]\n", "k.yaml:1: socket: takes one value, not a list or an alias");
 	refused("- socket\n", "k.yaml:1: must be one map of settings, `name: value`");
@@ -525,6 +541,8 @@ int main(void)
 		cmocka_unit_test(the_example_names_every_field_once),
 		cmocka_unit_test(values_are_read_with_their_units),
 		cmocka_unit_test(events_that_are_named_are_collected),
+		cmocka_unit_test(
+			times_off_the_cpu_are_asked_for_by_other_events_than_the_defaults),
 		cmocka_unit_test(events_may_be_a_list),
 		cmocka_unit_test(sinks_are_read_with_all_their_keys),
 		cmocka_unit_test(wrong_sinks_are_refused_by_name_and_line),

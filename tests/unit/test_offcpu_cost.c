@@ -1,0 +1,77 @@
+/* What the off-CPU engine does when it costs a host too much, second by second. */
+#include "tests/unit/unit.h"
+#include "daemon/bpf/offcpu_cost.h"
+
+static struct offcpu_cost cost;
+
+/* So many seconds at @ppm; returns what came of the last. In those before nothing happened. */
+static enum offcpu_step seconds(unsigned n, uint64_t ppm)
+{
+	for (unsigned i = 1; i < n; i++)
+		assert_int_equal(offcpu_cost_tick(&cost, ppm), OFFCPU_GOES_ON);
+	return offcpu_cost_tick(&cost, ppm);
+}
+
+static void begin(void)
+{
+	cost = (struct offcpu_cost){ 0 };
+}
+
+static void a_burst_changes_nothing(void **state)
+{
+	(void)state;
+	begin();
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(seconds(2, 100000), OFFCPU_GOES_ON);
+		assert_int_equal(seconds(1, OFFCPU_COST_PPM_NO_WAKERS), OFFCPU_GOES_ON);
+	}
+	assert_false(cost.no_wakers);
+}
+
+static void half_a_percent_costs_the_wakers(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(seconds(OFFCPU_COST_TICKS, OFFCPU_COST_PPM_NO_WAKERS + 1),
+			 OFFCPU_WITHOUT_WAKERS);
+	assert_true(cost.no_wakers);
+	/* a percent is allowed then */
+	assert_int_equal(seconds(1000, OFFCPU_COST_PPM_MAX), OFFCPU_GOES_ON);
+}
+
+static void wakers_come_back_after_a_calm_minute(void **state)
+{
+	(void)state;
+	half_a_percent_costs_the_wakers(state);
+	assert_int_equal(seconds(OFFCPU_REST_TICKS - 1, 1000), OFFCPU_GOES_ON);
+	assert_int_equal(seconds(1, OFFCPU_COST_PPM_NO_WAKERS / 3), OFFCPU_GOES_ON);
+	assert_int_equal(seconds(OFFCPU_REST_TICKS, 1000), OFFCPU_WITH_WAKERS);
+	assert_false(cost.no_wakers);
+}
+
+static void above_a_percent_it_rests_for_a_minute_and_tries_again(void **state)
+{
+	(void)state;
+	half_a_percent_costs_the_wakers(state);
+	for (unsigned i = 1; i <= 3; i++) {
+		assert_int_equal(seconds(OFFCPU_COST_TICKS, OFFCPU_COST_PPM_MAX + 1), OFFCPU_RESTS);
+		assert_int_equal(cost.rests, i);
+		assert_int_equal(seconds(OFFCPU_REST_TICKS, 0), OFFCPU_RESUMES);
+		assert_int_equal(cost.resting, 0);
+	}
+	/* the storm is over */
+	assert_int_equal(seconds(OFFCPU_REST_TICKS, 100), OFFCPU_WITH_WAKERS);
+	assert_int_equal(seconds(1000, 100), OFFCPU_GOES_ON);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_burst_changes_nothing),
+		cmocka_unit_test(half_a_percent_costs_the_wakers),
+		cmocka_unit_test(wakers_come_back_after_a_calm_minute),
+		cmocka_unit_test(above_a_percent_it_rests_for_a_minute_and_tries_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
