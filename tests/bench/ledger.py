@@ -118,4 +118,5 @@ def main():
     bench.finish("ledger", args, {"programs": {name: figures for name, (_, figures) in got.items()}})
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,7 @@
 What kindling costs an application, with CPU samples and lock events or with the --events that are named: operations
 of a deterministic workload (tests/harness/java/Work.java), with --tomcat the answers of a server
 (programs/ServletLoop.java), with --handoff of threads that switch all the time (programs/HandOff.java), with the
-agent in it, against the same JVM without. With --rival also async-profiler 4.6, event=cpu at the same interval,
+agent in it, against the same JVM without, or with --against the same JVM with other events. With --rival also async-profiler 4.6, event=cpu at the same interval,
 in turns in the same JVM.
 
 One JVM does all the work. Two JVMs of the same program differ by several percent (what the JIT inlined,
@@ -21,6 +21,8 @@ thrown away, counted and repeated.
 
 What this cannot see: what an attach leaves behind after the detach (on JDK 21 and later the environment
 of JVMTI). The row "before the first attach" says it, with the drift of warming up in it.
+
+With --against the daemon stays; a reload changes what it collects.
 """
 import contextlib
 import os
@@ -36,6 +38,10 @@ from kindling import Daemon, Jvm, java_home, timers, wait_for
 
 SPOILED_MAX = 20
 OFF, ON, RIVAL = "off", "on", "async-profiler"
+
+
+def settings(args, events):
+    return bench.settings(args, *("  %s: {}" % e for e in events.split(",") if e != "cpu"))
 
 
 class Application(Jvm):
@@ -91,6 +97,11 @@ class Switch:
         subprocess.run(["jattach", str(self.jvm.pid), "load", stacks.rival(), "true", what],
                        stdout=subprocess.DEVNULL, check=True)
 
+    def collect(self, events):
+        self.daemon.configure(settings(self.args, events))
+        self.daemon.cli("config", "reload")
+        wait_for("these events", lambda: set(self.daemon.target(self.jvm.pid)["events"]) == set(events.split(",")), bench.FOREVER)
+
     def leave(self):
         if self.state == ON:
             self.daemon.stop()
@@ -98,20 +109,25 @@ class Switch:
             self.rival("stop,file=/dev/null,collapsed")
 
     def put(self, state):
-        if state != self.state:
+        if self.args.against:
+            self.collect(self.args.events if state == ON else self.args.against)
+        elif state != self.state:
             self.leave()
             if state == RIVAL:
                 self.rival("start,event=cpu,interval=" + self.args.interval)
             elif state == ON:
                 self.daemon.start()
         self.state = state
-        if state == ON:
+        if state == ON and not self.args.against:
             self.daemon.wait_state(self.jvm.pid, "streaming", bench.FOREVER)
             wait_for("samples", lambda: self.daemon.target(self.jvm.pid)["samples"]["delivered"] > 0, bench.FOREVER)
         time.sleep(self.args.settle)
 
+    def sampled(self):
+        return self.state == ON or bool(self.args.against)
+
     def accounts(self):
-        if self.state != ON:
+        if not self.sampled():
             return None
         t = self.daemon.target(self.jvm.pid)
         return t["state"], t["interval_ns"], t["samples"]["taken"], t["agent"]["cpu_ns"]
@@ -121,7 +137,7 @@ class Switch:
         before, timers_before = self.accounts(), timers(self.jvm.pid)
         rates = self.jvm.block(self.args.block)
         after, timers_after = self.accounts(), timers(self.jvm.pid)
-        if self.state != ON:
+        if not self.sampled():
             return (rates, 0) if timers_before == timers_after == 0 else (None, 0)
         if before[0] != "streaming" or after[0] != "streaming" or before[1] != after[1] or after[2] <= before[2]:
             return None, 0
@@ -218,6 +234,7 @@ def main():
     p.add_argument("--tomcat", action="store_true", help="a server and its clients instead of the workload")
     p.add_argument("--handoff", action="store_true", help="threads that switch all the time instead of the workload")
     p.add_argument("--events", default="cpu,lock", metavar="LIST", help="what the daemon collects (cpu,lock)")
+    p.add_argument("--against", default="", metavar="LIST", help="compare with a daemon that collects these, not with none")
     p.add_argument("--rival", action="store_true", help="also async-profiler's event=cpu")
     args = bench.begin(p)
     if args.rival and not stacks.rival():
@@ -225,12 +242,11 @@ def main():
     with application(args) as jvm:
         time.sleep(args.warmup)
         jvm.untouched = jvm.block(2 * args.block)
-        more = ["  %s: {}" % e for e in args.events.split(",") if e != "cpu"]
-        with Daemon(bench.settings(args, *more)) as daemon:
+        with Daemon(settings(args, args.events)) as daemon:
             daemon.wait_state(jvm.pid, "streaming", bench.FOREVER)
             time.sleep(args.settle)
             got = run(args, daemon, jvm)
-    print("throughput, JDK %s, %s every %s" % (args.jdk, args.events, args.interval))
+    print("throughput, JDK %s, %s every %s%s" % (args.jdk, args.events, args.interval, args.against and ", against " + args.against))
     report(got, args)
     bench.finish("throughput", args, dict(got, threads=args.threads, block_s=args.block))
     return 0

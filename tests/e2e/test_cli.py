@@ -324,7 +324,7 @@ class Commands(unittest.TestCase):
         for args in (("config", "--help"), ("config", "check", "--help"), ("config", "reload", "-h")):
             self.assertIn("Usage: kindling config check FILE", self.daemon.cli(*args).stdout)
         out = self.daemon.cli("config", "check", self.daemon.config).stdout
-        self.assertIn("events collected: cpu, lock\n", out)
+        self.assertIn("events collected: cpu, lock, offcpu\n", out)
         self.assertRegex(out, r'targets.rules:\n  - allow: { environment: "KINDLING_TEST=[-0-9]+" }\nsinks: none\n$')
         with open(self.path("wrong.yaml"), "w") as f:
             f.write("agent:\n  library: /nowhere/libkindling.so\n")

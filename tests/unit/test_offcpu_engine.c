@@ -31,6 +31,7 @@
 #define COOKIES_MAX   8192
 #define RECORDS_MAX   8192
 #define GENERATIONS   60
+#define STORM_PAIRS   4 /* on each CPU */
 
 enum { SLEEPS, FUTEXES, POLLS, PIPES, SOCKETS, KINDS };
 
@@ -304,6 +305,47 @@ static void block_signals(void)
 		pause();
 }
 
+static void *bounce(void *arg)
+{
+	const int *pipes = arg; /* read from [0], write to [1] */
+	char c;
+
+	while (read(pipes[0], &c, 1) == 1 && write(pipes[1], &c, 1) == 1)
+		;
+	return NULL;
+}
+
+/* Pairs of threads that hand a byte to and fro: on each CPU nothing but context switches. */
+static void storm(void)
+{
+	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	for (long cpu = 0; cpu < n_cpus; cpu++) {
+		for (int pair = 0; pair < STORM_PAIRS; pair++) {
+			int *pipes = calloc(4, sizeof(*pipes)), there[2], back[2];
+			pthread_attr_t attr;
+			cpu_set_t set;
+			pthread_t t;
+
+			if (!pipes || pipe(there) < 0 || pipe(back) < 0)
+				_exit(1);
+			pipes[0] = there[0];
+			pipes[1] = back[1];
+			pipes[2] = back[0];
+			pipes[3] = there[1];
+			CPU_ZERO(&set);
+			CPU_SET(cpu, &set);
+			pthread_attr_init(&attr);
+			pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
+			pthread_create(&t, &attr, bounce, pipes);
+			pthread_create(&t, &attr, bounce, pipes + 2);
+			(void)!write(there[1], "x", 1);
+		}
+	}
+	for (;;)
+		pause();
+}
+
 enum manner {
 	WAITING,
 	COMPETING,
@@ -314,7 +356,8 @@ enum manner {
 	CROWDED,
 	ASLEEP,
 	SELDOM,
-	BLOCKING
+	BLOCKING,
+	STORMING
 };
 
 static pid_t child(enum manner manner)
@@ -346,6 +389,8 @@ static pid_t child(enum manner manner)
 		sleep_long(NULL);
 	if (manner == BLOCKING)
 		block_signals();
+	if (manner == STORMING)
+		storm();
 	sleep_often();
 	_exit(0);
 }
@@ -888,6 +933,62 @@ static void those_that_use_the_signals_up_leave_others_theirs(void **state)
 	engines_free();
 }
 
+static struct offcpu_state tick_after(unsigned ms)
+{
+	struct offcpu_state s;
+
+	usleep(ms * 1000);
+	offcpu_engine_drain(seen.engine);
+	offcpu_engine_tick(seen.engine);
+	offcpu_engine_state(seen.engine, &s);
+	return s;
+}
+
+/* A tick measures the time since the last one, so it need not be a second. */
+static void a_storm_of_switches_costs_the_wakers_and_then_a_rest(void **state)
+{
+	pid_t quiet = child(SLEEPING), pid;
+	struct offcpu_state s = { .wakers = true };
+	struct lookup l = { 0 };
+	bool without_wakers = false;
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	wait_for_handler();
+	measure(quiet, shared->handler, NS_PER_MS);
+	pid = child(STORMING);
+	wait_for_handler();
+	measure(pid, shared->handler, NS_PER_MS);
+	for (int i = 0; i < 600 && !s.resting; i++) {
+		s = tick_after(100);
+		without_wakers |= !s.wakers && !s.resting;
+	}
+	print_message("%llu switches a second\n", (unsigned long long)s.switches_per_s);
+	assert_true(without_wakers);
+	assert_true(s.resting);
+	assert_int_equal(s.rests, 1);
+	assert_int_equal(s.cost_ppm, 0);
+	/* nothing is measured during a rest, and a target that comes then is no exception */
+	assert_int_equal(offcpu_engine_threads(seen.engine, 0, look_up, &l), 0);
+	offcpu_engine_remove(seen.engine, pid);
+	measure(pid, shared->handler, NS_PER_MS);
+	assert_int_equal(offcpu_engine_threads(seen.engine, 0, look_up, &l), 0);
+	end(pid);
+	offcpu_engine_remove(seen.engine, pid);
+	for (int i = 0; i < 100 && s.resting; i++)
+		s = tick_after(1);
+	assert_false(s.resting);
+	assert_int_equal(offcpu_engine_threads(seen.engine, 0, look_up, &l), 1);
+	/* how long it takes until it asks for wakers again depends on what else runs here:
+	 * test_offcpu_cost */
+	seen.n = 0;
+	for (int i = 0; i < 100 && !seen.n; i++)
+		s = tick_after(20);
+	assert_true(seen.n > 0);
+	end(quiet);
+	engines_free();
+}
+
 /* Entries of threads that are gone, of those that were there when they were added. */
 struct gone {
 	uint64_t added_ns;
@@ -1164,6 +1265,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(threads_that_sleep_since_before_have_a_class),
 		cmocka_unit_test(signals_beyond_the_budget_are_counted_and_the_minimum_grows),
 		cmocka_unit_test(those_that_use_the_signals_up_leave_others_theirs),
+		cmocka_unit_test(a_storm_of_switches_costs_the_wakers_and_then_a_rest),
 		cmocka_unit_test(the_agents_thread_has_no_events),
 		cmocka_unit_test(threads_that_end_while_they_are_added_leave_no_entry),
 		cmocka_unit_test(short_times_do_not_use_up_the_signals_of_long_ones),
