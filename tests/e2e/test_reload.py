@@ -196,6 +196,26 @@ class Reload(unittest.TestCase):
             print("4 reloads: %d samples, %d times off the CPU, none lost" % (s["taken"], t["offcpu"]["taken"]))
             self.assertEqual(jvm.end(), ("END\n", ""))
 
+    def test_a_host_that_cannot_measure_them_says_one_sentence_and_the_rest_goes_on(self):
+        def said(daemon):
+            return re.sub(r"\s+", " ", daemon.cli("status").stdout)
+
+        without = ("setpriv", "--bounding-set", "-sys_admin,-bpf,-perfmon")
+        with Daemon(ONLY_MINE, wrap=without) as daemon, Jvm("17") as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            self.assertIn("time off the CPU is not measured (off-CPU time needs the host engine); everything else is", said(daemon))
+            self.assertNotIn("offcpu", daemon.read_log())
+            wait_for("everything else", lambda: set(daemon.target(jvm.pid)["events"]) == {"cpu", "lock"} and
+                     daemon.target(jvm.pid)["samples"]["delivered"] > 20)
+            self.assertNotIn("offcpu", [n["step"] for n in daemon.target(jvm.pid)["notes"]])
+            done = daemon.cli("report", "-e", "offcpu", str(jvm.pid), "-o", "-", "-f", "txt", check=False)
+            self.assertIn("offcpu events are not collected: off-CPU time needs the host engine", done.stdout + done.stderr)
+            self.assertIn("KnownShares", daemon.cli("report", str(jvm.pid), "-o", "-", "-f", "txt").stdout)
+            # where somebody asks for them, it is not said in passing
+            daemon.configure("events: [cpu, offcpu]\n" + ONLY_MINE)
+            daemon.cli("config", "reload")
+            self.assertIn("time off the CPU is not measured: off-CPU time needs the host engine", said(daemon))
+
     def test_too_many_times_off_the_cpu_are_told_of_until_they_fit(self):
         def note():
             return {n["step"]: n["what"] for n in daemon.target(jvm.pid)["notes"]}.get("offcpu")
