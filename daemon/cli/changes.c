@@ -9,8 +9,8 @@
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* Splits "FROM/TO", @len bytes, into @ret; false: it is not a range. */
-static bool changes_range(const char *word, size_t len, char ret[2][64])
+/* Splits "FROM/TO", @len bytes; false: it is not a range. */
+static bool changes_range(const char *word, size_t len, struct changes_side *ret)
 {
 	const char *slash = memchr(word, '/', len);
 	uint64_t now = clock_real_ns(), ns;
@@ -18,9 +18,48 @@ static bool changes_range(const char *word, size_t len, char ret[2][64])
 
 	if (!from || !to || from >= 64 || to >= 64)
 		return false;
-	snprintf(ret[0], 64, "%.*s", (int)from, word);
-	snprintf(ret[1], 64, "%.*s", (int)to, slash + 1);
-	return parse_moment(ret[0], now, &ns) && parse_moment(ret[1], now, &ns);
+	snprintf(ret->from, sizeof(ret->from), "%.*s", (int)from, word);
+	snprintf(ret->to, sizeof(ret->to), "%.*s", (int)to, slash + 1);
+	return parse_moment(ret->from, now, &ns) && parse_moment(ret->to, now, &ns);
+}
+
+/* Splits "KEY=VALUE", @len bytes; false: it is not one, or KEY is not one of @keys. */
+static bool changes_value(const char *word, size_t len, const char *const *keys,
+			  struct changes_side *ret)
+{
+	const char *equals = memchr(word, '=', len);
+	size_t key = equals ? (size_t)(equals - word) : 0, value = equals ? len - key - 1 : 0;
+
+	if (!key || !value || value >= sizeof(ret->value))
+		return false;
+	for (; *keys; keys++)
+		if (strlen(*keys) == key && strncmp(*keys, word, key) == 0)
+			break;
+	if (!*keys)
+		return false;
+	snprintf(ret->key, sizeof(ret->key), "%s", *keys);
+	snprintf(ret->value, sizeof(ret->value), "%.*s", (int)value, equals + 1);
+	return true;
+}
+
+static bool changes_side(const struct changes *c, const char *word, size_t len,
+			 struct changes_side *ret)
+{
+	return changes_value(word, len, c->keys, ret) || changes_range(word, len, ret);
+}
+
+/* Says what --diff or --baseline takes. */
+static int changes_wrong(const struct changes *c, const char *takes)
+{
+	char why[400];
+	size_t n = (size_t)snprintf(why, sizeof(why),
+				    "%s; a time is 14:05, \"2026-11-21 14:05\" or @SECONDS, and "
+				    "KEY=VALUE is one of",
+				    takes);
+
+	for (const char *const *key = c->keys; *key && n < sizeof(why); key++)
+		n += (size_t)snprintf(why + n, sizeof(why) - n, " %s=", *key);
+	return cli_wrong(c->command, why);
 }
 
 static int changes_check_diff(struct changes *c, bool has_range)
@@ -29,22 +68,27 @@ static int changes_check_diff(struct changes *c, bool has_range)
 
 	if (c->baseline)
 		return cli_wrong(c->command, "use either --diff or --baseline");
-	if (has_range)
+	if (!dots || !changes_side(c, c->diff, (size_t)(dots - c->diff), &c->base) ||
+	    !changes_side(c, dots + 2, strlen(dots + 2), &c->now) ||
+	    !*c->base.key != !*c->now.key)
+		return changes_wrong(c, "--diff takes two ranges, 14:00/14:10..15:00/15:10, or two "
+					"values, version=1.4..version=1.5");
+	if (has_range && !*c->base.key)
 		return cli_wrong(c->command, "--diff gives both ranges; leave out --last, --from "
 					     "and --to");
-	if (!dots || !changes_range(c->diff, (size_t)(dots - c->diff), c->ranges[0]) ||
-	    !changes_range(dots + 2, strlen(dots + 2), c->ranges[1]))
-		return cli_wrong(
-			c->command,
-			"--diff takes two ranges: 14:00/14:10..15:00/15:10, where a time is 14:05, "
-			"\"2026-11-21 14:05\" or @SECONDS");
 	return -1;
+}
+
+bool changes_select(const struct changes *c)
+{
+	struct changes_side side = { 0 };
+
+	return c->diff && changes_value(c->diff, strcspn(c->diff, "."), c->keys, &side);
 }
 
 int changes_check(struct changes *c, const char *format, bool has_range)
 {
 	char why[160];
-	int r = -1;
 
 	if (!changes_are_asked(c))
 		return c->by ? cli_wrong(c->command, "--by goes with --diff or --baseline") : -1;
@@ -56,16 +100,13 @@ int changes_check(struct changes *c, const char *format, bool has_range)
 		return cli_wrong(c->command, "--by takes time or total");
 	if (c->diff)
 		return changes_check_diff(c, has_range);
-	if (!changes_range(c->baseline, strlen(c->baseline), c->ranges[0])) {
-		c->ranges[0][0][0] = '\0'; /* the baseline is a file */
-		if (report_format_by_path(c->baseline) < 0)
-			r = cli_wrong(
-				c->command,
-				"--baseline takes a range such as 14:00/14:10, or a file: .json, "
-				".pb.gz or "
-				".collapsed");
-	}
-	return r;
+	if (changes_side(c, c->baseline, strlen(c->baseline), &c->base))
+		return -1;
+	c->base_is_file = report_format_by_path(c->baseline) >= 0;
+	return c->base_is_file
+		       ? -1
+		       : changes_wrong(c, "--baseline takes a range such as 14:00/14:10, a value such "
+					  "as version=1.4, or a file (.json, .pb.gz or .collapsed)");
 }
 
 /* ---- profiles -------------------------------------------------------------------------------- */
@@ -82,11 +123,6 @@ int changes_read(const struct changes *c, struct reply *reply, struct profile **
 		"kindling %s: the answer cannot be read: %s; kindling and kindlingd may be of different versions\n",
 		c->command, r == -EBADMSG ? reading.why : strerror(-r));
 	return CLI_FAILED;
-}
-
-static int changes_fetch(const struct changes *c, const char range[2][64], struct profile **ret)
-{
-	return c->fetch(c->userdata, *range[0] ? range[0] : NULL, *range[1] ? range[1] : NULL, ret);
 }
 
 /* Reads a baseline from a file and filters it by thread, as the daemon does for a range. The other
@@ -123,11 +159,11 @@ int changes_write(struct changes *c, const char *format, const char *output)
 	CLEANUP(profile_freep) struct profile *base = NULL, *now = NULL;
 	CLEANUP(freep) char *out = NULL;
 	size_t len;
-	int r = changes_fetch(c, c->ranges[1], &now);
+	int r = c->fetch(c->userdata, &c->now, &now);
 
 	if (r == CLI_OK)
-		r = *c->ranges[0][0] ? changes_fetch(c, c->ranges[0], &base)
-				     : changes_file(c, &base);
+		r = c->base_is_file ? changes_file(c, &base)
+				    : c->fetch(c->userdata, &c->base, &base);
 	if (r != CLI_OK)
 		return r;
 	r = report_diff(base, now, (enum report_format)report_format_by_name(format), &c->options,

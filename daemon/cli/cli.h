@@ -209,6 +209,10 @@ bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns);
 struct span_words {
 	const char *command, *last, *from, *to;
 };
+/* Finds out the span, in ns since 1970; *ret_from_ns is 0 if neither --last nor --from is given.
+ * -1 = done, else the exit status after printing the error. */
+int span_parse(const struct span_words *w, uint64_t now_ns, uint64_t *ret_from_ns,
+	       uint64_t *ret_to_ns);
 /* Appends the span to @path. -1 = done, else the exit status after printing the error. */
 int path_add_span(char *path, size_t size, const struct span_words *w);
 

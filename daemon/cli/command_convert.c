@@ -189,8 +189,15 @@ int command_convert(int argc, char **argv)
 	r = command_convert_file(&c, p, &out, &len);
 	if (r == CLI_OK)
 		r = write_file(c.out, out, len);
-	if (r == CLI_OK)
+	if (r != CLI_OK)
+		return r;
+	if (p->n_rows && profile_samples(p) == 0)
+		fprintf(stderr,
+			"%s: %u rows; %s does not give the number of samples; use --interval if its "
+			"numbers count samples\n",
+			c.out, p->n_rows, c.in);
+	else
 		output_report_written(c.out, c.format, c.options.events,
 				      report_samples(p, &c.options), report_dropped(p, &c.options));
-	return r;
+	return CLI_OK;
 }

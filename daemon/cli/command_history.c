@@ -5,7 +5,7 @@
 
 struct arguments {
 	struct span_words span;
-	const char *target, *service, *pod, *container;
+	const char *target, *service, *namespace, *version, *image, *pod, *container;
 	bool json;
 };
 
@@ -16,6 +16,9 @@ static const struct usage_row options[] = {
 		    "14:05, 14:05:30, \"2026-11-21 14:05\" or @SECONDS since 1970"),
 	OPTION_TEXT(0, "to", "TIME", struct arguments, span.to, "in the same forms (default: now)"),
 	OPTION_TEXT(0, "service", "NAME", struct arguments, service, "only JVMs of a service"),
+	OPTION_TEXT(0, "namespace", "NAME", struct arguments, namespace, "of a namespace"),
+	OPTION_TEXT(0, "version", "NAME", struct arguments, version, "of a version"),
+	OPTION_TEXT(0, "image", "NAME", struct arguments, image, "of an image"),
 	OPTION_TEXT(0, "pod", "NAME", struct arguments, pod,
 		    "only JVMs of a pod, with or without its namespace"),
 	OPTION_TEXT(0, "container", "NAME", struct arguments, container,
@@ -125,8 +128,8 @@ void history_print(FILE *to, const cJSON *history, size_t width)
 	if (table.n_rows)
 		table_print(to, &table, width);
 	fprintf(to,
-		"%d JVMs, %d alive; the history takes %sB of %sB, and goes back %.0f h at most\n",
-		cJSON_GetArraySize(list), alive, bytes, most,
+		"%d JVM%s, %d alive; the history takes %sB of %sB, and goes back %.0f h at most\n",
+		cJSON_GetArraySize(list), cJSON_GetArraySize(list) == 1 ? "" : "s", alive, bytes, most,
 		json_number_of(history, "retention_s") / 3600);
 	table_free(&table);
 }
@@ -145,6 +148,9 @@ int command_history(int argc, char **argv)
 		return r;
 	path_add(path, sizeof(path), "target", a.target);
 	path_add(path, sizeof(path), "service", a.service);
+	path_add(path, sizeof(path), "namespace", a.namespace);
+	path_add(path, sizeof(path), "version", a.version);
+	path_add(path, sizeof(path), "image", a.image);
 	path_add(path, sizeof(path), "pod", a.pod);
 	path_add(path, sizeof(path), "container", a.container);
 	r = client_request("GET", path, &reply);

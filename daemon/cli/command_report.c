@@ -9,7 +9,7 @@
 struct arguments {
 	struct changes changes;
 	const char *target, *last, *from, *to, *output, *format, *thread, *type, *include, *exclude;
-	const char *service, *pod, *container, *trace;
+	const char *service, *namespace, *version, *image, *pod, *container, *trace;
 	unsigned events;
 	bool all, merge, threads, annotate, idle, reverse;
 };
@@ -19,6 +19,9 @@ static const struct usage_row options[] = {
 		    "all JVMs, a tower for each in the flame graph"),
 	OPTION_TEXT(0, "service", "NAME", struct arguments, service,
 		    "all JVMs of a service in that time, including those that have ended"),
+	OPTION_TEXT(0, "namespace", "NAME", struct arguments, namespace, "of a namespace"),
+	OPTION_TEXT(0, "version", "NAME", struct arguments, version, "of a version"),
+	OPTION_TEXT(0, "image", "NAME", struct arguments, image, "of an image"),
 	OPTION_TEXT(0, "pod", "NAME", struct arguments, pod,
 		    "all JVMs of a pod, with or without its namespace"),
 	OPTION_TEXT(0, "container", "NAME", struct arguments, container,
@@ -46,6 +49,7 @@ const struct usage usage_report = {
 	"kindling report 4711 --last 5m -o flame.html\n"
 	"kindling report 4711 --type lock -o waits.html\n"
 	"kindling report 4711 --diff 14:00/14:10..15:00/15:10 -o changed.html\n"
+	"kindling report --service shop --diff version=1.4..version=1.5 --last 1h -o changed.html\n"
 	"kindling report 4711 --include 'java.util.HashMap' --reverse -o callers.html\n"
 	"kindling report --service shop --from \"2026-11-20 09:00\" --to \"2026-11-22 09:00\" -o x.html\n"
 	"kindling report --all --from 14:00 --to 14:10 -o - | head -30",
@@ -86,12 +90,39 @@ static int check_view(const struct arguments *a)
 	return r;
 }
 
+/* The options that select JVMs by a label, which the API takes under the same names. */
+static const char *const command_report_keys[] = {
+	"service", "namespace", "version", "image", "pod", "container", NULL,
+};
+
+/* The value of the option @key, which is one of command_report_keys. */
+static const char **command_report_value(struct arguments *a, const char *key)
+{
+	const char **values[] = { &a->service, &a->namespace, &a->version,
+				  &a->image,   &a->pod,       &a->container };
+	size_t i = 0;
+
+	while (strcmp(command_report_keys[i], key) != 0)
+		i++;
+	return values[i];
+}
+
+static bool command_report_selects(struct arguments *a)
+{
+	for (const char *const *key = command_report_keys; *key; key++)
+		if (*command_report_value(a, *key))
+			return true;
+	a->changes.keys = command_report_keys;
+	return !a->target && changes_select(&a->changes);
+}
+
 /* Compares what the report would contain with a baseline (--diff, --baseline). */
 static int check_changes(struct arguments *a)
 {
 	struct changes *c = &a->changes;
 
 	c->command = "report";
+	c->keys = command_report_keys;
 	c->thread = a->thread;
 	c->options = (struct report_options){ .events = a->events,
 					      .threads = a->threads,
@@ -108,9 +139,9 @@ static int command_report_parse(int argc, char **argv, struct arguments *a)
 
 	if (r >= 0)
 		return r;
-	if (a->all + !!a->target + (a->service || a->pod || a->container) != 1)
-		return cli_wrong("report",
-				 "name a TARGET, or --all, or --service, --pod, --container");
+	if (a->all + !!a->target + command_report_selects(a) != 1)
+		return cli_wrong("report", "name a TARGET, or --all, or --service, --namespace, "
+					   "--version, --image, --pod, --container");
 	if (!a->output)
 		return cli_wrong("report", "-o FILE is missing: the file to write");
 	/* the timeline, where traces come from, holds no more */
@@ -126,7 +157,7 @@ static int command_report_parse(int argc, char **argv, struct arguments *a)
 	return r < 0 ? check_changes(a) : r;
 }
 
-static int command_report_fetch(const struct arguments *a, const char *format, struct reply *ret)
+static int command_report_fetch(struct arguments *a, const char *format, struct reply *ret)
 {
 	char path[PATH_MAX_BYTES] = "/v1/profile";
 	int r;
@@ -137,9 +168,8 @@ static int command_report_fetch(const struct arguments *a, const char *format, s
 	if (r >= 0)
 		return r;
 	path_add(path, sizeof(path), "target", a->target);
-	path_add(path, sizeof(path), "service", a->service);
-	path_add(path, sizeof(path), "pod", a->pod);
-	path_add(path, sizeof(path), "container", a->container);
+	for (const char *const *key = command_report_keys; *key; key++)
+		path_add(path, sizeof(path), *key, *command_report_value(a, *key));
 	path_add(path, sizeof(path), "trace", a->trace);
 	path_add(path, sizeof(path), "thread", a->thread);
 	path_add(path, sizeof(path), "type", a->type);
@@ -153,17 +183,21 @@ static int command_report_fetch(const struct arguments *a, const char *format, s
 	return client_request("GET", path, ret);
 }
 
-/* changes.fetch: fetches the profile of another range. */
-static int fetch_profile(void *userdata, const char *from, const char *to, struct profile **ret)
+/* changes.fetch: fetches the profile of one side. */
+static int fetch_profile(void *userdata, const struct changes_side *side, struct profile **ret)
 {
 	struct arguments a = *(const struct arguments *)userdata;
 	struct reply reply;
 	int r;
 
-	if (from) {
-		a.from = from;
-		a.to = to;
+	if (*side->from) {
+		a.from = side->from;
+		a.to = side->to;
 		a.last = NULL;
+	}
+	if (*side->key) {
+		a.all = false;
+		*command_report_value(&a, side->key) = side->value;
 	}
 	r = command_report_fetch(&a, "json", &reply);
 	return r == CLI_OK ? changes_read(&a.changes, &reply, ret) : r;

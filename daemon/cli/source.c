@@ -14,13 +14,14 @@
 
 #define LOCK_ROWS_MAX 500
 #define TOP_ROWS      20
+#define SOURCE_LAST_NS (60 * NS_PER_S)
 
 struct source_arguments {
 	const char *command, *source, *last, *from, *to, *output, *format, *type, *thread, *include,
-		*exclude, *rows_word, *sort;
+		*exclude, *rows_word, *sort, *by;
 	const char *selectors[CLICKHOUSE_SELECTORS];
 	unsigned events, rows;
-	bool all, merge, idle, threads, annotate, reverse, once;
+	bool all, merge, idle, threads, annotate, reverse, once, json;
 	struct changes changes;
 	struct source_server server;
 	struct clickhouse_question question;
@@ -42,8 +43,10 @@ const struct usage usage_source_report = {
 	"Writes what JVMs of a whole cluster did, from ClickHouse, as `kindling report` does from the history "
 	"of one host: the same formats, the same options. Sinks deliver no waits for work.",
 	report_rows,
-	"Two versions: --version 1.4 -o old.json, then --version 1.5 --baseline old.json -o changed.html",
-	"kindling report --source clickhouse://ch.example/kindling --service shop --last 1h -o flame.html",
+	NULL,
+	"kindling report --source clickhouse://ch.example/kindling --service shop --last 1h -o flame.html\n"
+	"kindling report --source clickhouse://ch.example/kindling --service shop --diff version=1.4..version=1.5 "
+	"-o changed.html",
 };
 
 static const struct usage_row top_rows[] = {
@@ -67,6 +70,8 @@ static const struct usage_row top_rows[] = {
 	OPTION_FLAG(0, "once", struct source_arguments, once,
 		    "has no effect: with --source the "
 		    "table is always printed once"),
+	OPTION_FLAG('j', "json", struct source_arguments, json,
+		    "one JSON object; the JVMs in `targets` have sums and no methods of their own"),
 	OPTION_HELP,
 	USAGE_ROWS_END,
 };
@@ -95,6 +100,9 @@ static const struct usage_row locks_rows[] = {
 		    "only threads whose name contains WORD"),
 	OPTION_TEXT('n', "rows", "N", struct source_arguments, rows_word,
 		    "show N rows (default 20)"),
+	OPTION_CHOICE(0, "by", "WORD", "class", struct source_arguments, by,
+		      "class (the default): ClickHouse has no single locks"),
+	OPTION_FLAG('j', "json", struct source_arguments, json, "one JSON object"),
 	OPTION_HELP,
 	USAGE_ROWS_END,
 };
@@ -142,22 +150,12 @@ static int source_parse_options(int argc, char **argv, struct source_arguments *
 static int source_parse_range(struct source_arguments *a, uint64_t now_ns)
 {
 	struct clickhouse_question *q = &a->question;
-	uint64_t last = 60 * NS_PER_S;
+	const struct span_words words = { a->command, a->last, a->from, a->to };
+	int r = span_parse(&words, now_ns, &q->from_ns, &q->to_ns);
 
-	q->to_ns = now_ns;
-	if (a->last && (a->from || a->to))
-		return cli_wrong(a->command, "use --last, or --from and --to");
-	if (a->last && !parse_length(a->last, &last))
-		return cli_wrong(a->command, "--last takes a duration such as 1h");
-	q->from_ns = now_ns - (last < now_ns ? last : now_ns);
-	if (a->from && !parse_moment(a->from, now_ns, &q->from_ns))
-		return cli_wrong(a->command,
-				 "--from takes 14:05, \"2026-11-21 14:05\" or @SECONDS");
-	if (a->to && !parse_moment(a->to, now_ns, &q->to_ns))
-		return cli_wrong(a->command, "--to takes 14:05, \"2026-11-21 14:05\" or @SECONDS");
-	if (q->from_ns >= q->to_ns)
-		return cli_wrong(a->command, "--from is not before --to");
-	return -1;
+	if (r < 0 && !a->from && !a->last)
+		q->from_ns = q->to_ns > SOURCE_LAST_NS ? q->to_ns - SOURCE_LAST_NS : 0;
+	return r;
 }
 
 /* Parses the arguments. -1 = go on, else the exit status. */
@@ -232,6 +230,10 @@ static int source_filter(const struct source_arguments *a, struct profile *all,
 
 static int cli_source_profile(const struct source_arguments *a, struct profile **ret)
 {
+	/* stacks last, so that those of samples that nodes deliver meanwhile are in the answer */
+	static const enum clickhouse_table order[CLICKHOUSE_TABLES] = {
+		CLICKHOUSE_SAMPLES, CLICKHOUSE_PROCESSES, CLICKHOUSE_STACKS
+	};
 	struct reply replies[CLICKHOUSE_TABLES] = { 0 };
 	CLEANUP(profile_freep) struct profile *all = NULL;
 	struct clickhouse_answered what = { 0 };
@@ -239,9 +241,9 @@ static int cli_source_profile(const struct source_arguments *a, struct profile *
 	int r = CLI_OK, error;
 
 	for (unsigned i = 0; i < CLICKHOUSE_TABLES && r == CLI_OK; i++) {
-		r = source_ask_table(a, (enum clickhouse_table)i, &replies[i]);
-		answers.bytes[i] = replies[i].body;
-		answers.len[i] = replies[i].len;
+		r = source_ask_table(a, order[i], &replies[order[i]]);
+		answers.bytes[order[i]] = replies[order[i]].body;
+		answers.len[order[i]] = replies[order[i]].len;
 	}
 	if (r == CLI_OK) {
 		error = clickhouse_profile(&answers, &what, &all);
@@ -252,6 +254,10 @@ static int cli_source_profile(const struct source_arguments *a, struct profile *
 	}
 	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++)
 		reply_free(&replies[i]);
+	if (r == CLI_OK && !what.rows[CLICKHOUSE_PROCESSES])
+		fputs("kindling: ClickHouse has no such JVM in this time; sinks deliver at the end of "
+		      "each interval (60s by default)\n",
+		      stderr);
 	if (r == CLI_OK && what.without_stack)
 		fprintf(stderr,
 			"kindling: the stacks of %" PRIu64 " samples are not in ClickHouse (yet)\n",
@@ -281,6 +287,9 @@ static int source_check_report(struct source_arguments *a, enum report_format *r
 		return cli_wrong("report", "-o FILE is missing: the file to write");
 	for (unsigned i = 0; i < CLICKHOUSE_SELECTORS && !a->all; i++)
 		a->all = a->selectors[i];
+	a->changes.keys = clickhouse_selector_names;
+	if (!a->all)
+		a->all = changes_select(&a->changes);
 	if (!a->all)
 		return cli_wrong("report", "name a --service, --pod, --node ... or take --all");
 	r = source_check_pattern("--include", a->include);
@@ -318,21 +327,24 @@ static int source_report_failure(int error)
 	return CLI_FAILED;
 }
 
-/* changes.fetch: fetches the profile of a range. */
-static int source_fetch(void *userdata, const char *from, const char *to, struct profile **ret)
+/* changes.fetch: fetches the profile of one side. */
+static int source_fetch(void *userdata, const struct changes_side *side, struct profile **ret)
 {
 	struct source_arguments a = *(const struct source_arguments *)userdata;
 	int r = -1;
 
-	if (from) {
-		a.from = from;
-		a.to = to;
+	if (*side->from) {
+		a.from = side->from;
+		a.to = side->to;
 		r = source_parse_range(&a, clock_real_ns());
 	}
+	for (unsigned i = 0; i < CLICKHOUSE_SELECTORS; i++)
+		if (strcmp(side->key, clickhouse_selector_names[i]) == 0)
+			a.question.selectors[i] = side->value;
 	return r < 0 ? cli_source_profile(&a, ret) : r;
 }
 
-/* Checks --diff and --baseline. -1 = neither is given. */
+/* Checks --diff and --baseline. -1 = go on, else the exit status. */
 static int source_check_changes(struct source_arguments *a)
 {
 	struct changes *c = &a->changes;
@@ -340,6 +352,7 @@ static int source_check_changes(struct source_arguments *a)
 	c->command = "report";
 	c->thread = a->thread;
 	c->options = source_options(a);
+	c->keys = clickhouse_selector_names;
 	c->fetch = source_fetch;
 	c->userdata = a;
 	return changes_check(c, a->format, a->last || a->from || a->to);
@@ -375,6 +388,12 @@ int source_report(int argc, char **argv)
 		output_report_written(a.output, a.format, a.events, report_samples(p, &o),
 				      report_dropped(p, &o));
 	return r;
+}
+
+/* The length of the range in seconds. */
+static double source_seconds(const struct source_arguments *a)
+{
+	return (double)(a->question.to_ns - a->question.from_ns) / 1e9;
 }
 
 /* ---- top ------------------------------------------------------------------------------------ */
@@ -418,18 +437,23 @@ int source_top(int argc, char **argv)
 	    report_methods(p, index, UINT32_MAX, by_self ? REPORT_BY_SELF : REPORT_BY_TOTAL,
 			   &methods) < 0)
 		return CLI_FAILED;
-	source_print_methods(&a, p, &methods, report_event_of(a.events));
+	if (a.json) {
+		r = source_json_top(p, &methods, report_event_of(a.events), a.sort, a.rows,
+				    source_seconds(&a));
+	} else {
+		source_print_methods(&a, p, &methods, report_event_of(a.events));
+		r = fflush(stdout) == 0 && !ferror(stdout) ? CLI_OK : CLI_FAILED;
+	}
 	report_methods_free(&methods);
-	return fflush(stdout) == 0 && !ferror(stdout) ? CLI_OK : CLI_FAILED;
+	return r;
 }
 
 /* ---- locks ---------------------------------------------------------------------------------- */
 
-/* Adds a row for "org.shop.Lock\tpark\t12\t512\t25600000000"; false = not such a line. */
-static bool source_lock_row(struct table *t, char *line)
+/* Splits "org.shop.Lock\tpark\t12\t512\t25600000000"; false = not such a line. */
+static bool source_read_lock(char *line, struct source_lock *ret)
 {
-	char *field[5], *save = NULL, name[1024];
-	char(*cells)[CELL_MAX];
+	char *field[5], *save = NULL;
 	size_t n = 0;
 
 	for (char *word = strtok_r(line, "\t", &save); word && n < 5;
@@ -437,19 +461,33 @@ static bool source_lock_row(struct table *t, char *line)
 		field[n++] = word;
 	if (n != 5)
 		return false;
-	cells = table_row(t);
-	if (!cells)
-		return false;
-	(void)text_clean(field[0], SIZE_MAX, name, sizeof(name));
-	snprintf(cells[0], CELL_MAX, "%s", name);
-	snprintf(cells[1], CELL_MAX, "%.16s", field[1]);
-	snprintf(cells[2], CELL_MAX, "%.20s", field[2]);
-	snprintf(cells[3], CELL_MAX, "%.20s", field[3]);
-	snprintf(cells[4], CELL_MAX, "%.3fs", strtod(field[4], NULL) / 1e9);
+	*ret = (struct source_lock){ .class_name = field[0],
+				     .kind = field[1],
+				     .jvms = strtoull(field[2], NULL, 10),
+				     .waits = strtoull(field[3], NULL, 10),
+				     .total_ns = strtoull(field[4], NULL, 10) };
 	return true;
 }
 
-static int source_print_locks(const struct source_arguments *a, char *answer)
+/* Reads the lines of @answer; returns how many, -1 after printing that one is malformed. */
+static int source_read_locks(const struct source_arguments *a, char *answer,
+			     struct source_lock ret[LOCK_ROWS_MAX])
+{
+	char *save = NULL;
+	int n = 0;
+
+	for (char *line = strtok_r(answer, "\n", &save); line && n < (int)a->rows;
+	     line = strtok_r(NULL, "\n", &save))
+		if (!source_read_lock(line, &ret[n++])) {
+			fprintf(stderr,
+				"kindling: %s: the answer does not have the expected columns\n",
+				a->server.url);
+			return -1;
+		}
+	return n;
+}
+
+static int source_print_locks(const struct source_lock *locks, int n)
 {
 	static const struct column columns[] = { { "LOCK", false, 20 },
 						 { "KIND", false, 0 },
@@ -457,30 +495,36 @@ static int source_print_locks(const struct source_arguments *a, char *answer)
 						 { "WAITS", true, 0 },
 						 { "TOTAL", true, 0 } };
 	struct table t = { .columns = columns, .n_columns = ARRAY_SIZE(columns) };
-	char *save = NULL;
-	bool fine = true;
+	char(*cells)[CELL_MAX];
+	char name[1024];
 
-	for (char *line = strtok_r(answer, "\n", &save); line && fine && t.n_rows < a->rows;
-	     line = strtok_r(NULL, "\n", &save))
-		fine = source_lock_row(&t, line);
-	if (!fine)
-		fprintf(stderr, "kindling: %s: the answer does not have the expected columns\n",
-			a->server.url);
-	else if (!t.n_rows)
-		puts("no waits in this time");
-	else
+	for (int i = 0; i < n && (cells = table_row(&t)); i++) {
+		(void)text_clean(locks[i].class_name, SIZE_MAX, name, sizeof(name));
+		snprintf(cells[0], CELL_MAX, "%s", name);
+		snprintf(cells[1], CELL_MAX, "%.16s", locks[i].kind);
+		snprintf(cells[2], CELL_MAX, "%" PRIu64, locks[i].jvms);
+		snprintf(cells[3], CELL_MAX, "%" PRIu64, locks[i].waits);
+		snprintf(cells[4], CELL_MAX, "%.3fs", (double)locks[i].total_ns / 1e9);
+	}
+	if (t.n_rows)
 		table_print(stdout, &t, terminal_width());
+	else
+		puts("no waits in this time");
 	table_free(&t);
-	return fine ? CLI_OK : CLI_FAILED;
+	return CLI_OK;
 }
 
 int source_locks(int argc, char **argv)
 {
 	struct source_arguments a = { .command = "locks" };
+	static struct source_lock locks[LOCK_ROWS_MAX];
 	struct text_out sql = { 0 };
 	struct reply reply;
-	int r = source_parse(argc, argv, &a);
+	int r = source_parse(argc, argv, &a), n;
 
+	if (r < 0 && a.by && strcmp(a.by, "class") != 0)
+		r = cli_wrong("locks", "with --source --by takes class: identities of locks stay on "
+				       "each node");
 	if (r >= 0)
 		return r;
 	a.question.events = 1u << WIRE_EVENT_LOCK;
@@ -489,7 +533,13 @@ int source_locks(int argc, char **argv)
 	free(sql.p);
 	if (r != CLI_OK)
 		return r;
-	r = source_print_locks(&a, reply.body ? reply.body : (char[]){ "" });
+	n = source_read_locks(&a, reply.body ? reply.body : (char[]){ "" }, locks);
+	if (n < 0)
+		r = CLI_FAILED;
+	else if (a.json)
+		r = source_json_locks(locks, (unsigned)n, a.idle, source_seconds(&a));
+	else
+		r = source_print_locks(locks, n);
 	reply_free(&reply);
 	return r;
 }

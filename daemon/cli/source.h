@@ -8,6 +8,7 @@
 #include "daemon/cli/cli.h"
 #include "daemon/clickhouse/ask.h"
 #include "daemon/profile/profile.h"
+#include "daemon/report/methods.h"
 
 #define OPTIONS_OF_SOURCE(type)                                                                  \
 	OPTION_TEXT(                                                                             \
@@ -34,6 +35,20 @@ bool source_is_asked(int argc, char **argv);
 int source_report(int argc, char **argv);
 int source_top(int argc, char **argv);
 int source_locks(int argc, char **argv);
+
+/* ---- source_json.c -------------------------------------------------------------------------- */
+
+/* A class of locks, as ClickHouse answers; strings are borrowed. */
+struct source_lock {
+	const char *class_name, *kind;
+	uint64_t jvms, waits, total_ns;
+};
+
+/* Print one JSON object about the last @seconds: of @m @rows methods, or of @n classes of locks.
+ * Both return the exit status. */
+int source_json_top(const struct profile *p, const struct report_methods *m, enum wire_event event,
+		    const char *sort, unsigned rows, double seconds);
+int source_json_locks(const struct source_lock *locks, unsigned n, bool idle, double seconds);
 
 /* ---- source_http.c -------------------------------------------------------------------------- */
 

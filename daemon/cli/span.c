@@ -50,40 +50,53 @@ static int refuse_future(const char *command, uint64_t from_ns, uint64_t now_ns)
 	return cli_wrong(command, why);
 }
 
-static int add_range(char *path, size_t size, const struct span_words *w)
+static int span_parse_range(const struct span_words *w, uint64_t now, uint64_t *from, uint64_t *to)
 {
-	uint64_t now = clock_real_ns(), from = 0, to = now;
-	char text[32];
-	int r = read_moment(w->command, "--from", w->from, now, &from);
+	int r = read_moment(w->command, "--from", w->from, now, from);
 
 	if (r < 0)
-		r = read_moment(w->command, "--to", w->to, now, &to);
+		r = read_moment(w->command, "--to", w->to, now, to);
 	if (r >= 0)
 		return r;
-	if (from > now)
-		return refuse_future(w->command, from, now);
-	span_note_yesterday("--from", w->from, now, from);
-	if (to < from && !strpbrk(w->to, "@-"))
-		to = now; /* --to 14:10 at 14:07 means now */
+	if (*from > now)
+		return refuse_future(w->command, *from, now);
+	span_note_yesterday("--from", w->from, now, *from);
+	if (*to < *from && !strpbrk(w->to, "@-"))
+		*to = now; /* --to 14:10 at 14:07 means now */
 	else
-		span_note_yesterday("--to", w->to, now, to);
-	if (from >= to)
-		return cli_wrong(w->command, "--from is not before --to");
-	snprintf(text, sizeof(text), "%" PRIu64, from);
-	path_add(path, size, "from", w->from ? text : NULL);
-	snprintf(text, sizeof(text), "%" PRIu64, to);
-	path_add(path, size, "to", w->to ? text : NULL);
+		span_note_yesterday("--to", w->to, now, *to);
+	return *from >= *to ? cli_wrong(w->command, "--from is not before --to") : -1;
+}
+
+int span_parse(const struct span_words *w, uint64_t now_ns, uint64_t *ret_from_ns,
+	       uint64_t *ret_to_ns)
+{
+	uint64_t last;
+
+	*ret_from_ns = 0;
+	*ret_to_ns = now_ns;
+	if (!w->last)
+		return span_parse_range(w, now_ns, ret_from_ns, ret_to_ns);
+	if (w->from || w->to)
+		return cli_wrong(w->command, "use --last, or --from and --to");
+	if (!parse_length(w->last, &last))
+		return cli_wrong(w->command, "--last takes a duration such as 60s");
+	*ret_from_ns = now_ns - (last < now_ns ? last : now_ns);
 	return -1;
 }
 
 int path_add_span(char *path, size_t size, const struct span_words *w)
 {
-	uint64_t ns;
+	uint64_t from, to;
+	char text[32];
+	int r = span_parse(w, clock_real_ns(), &from, &to);
 
-	if (w->last && (w->from || w->to))
-		return cli_wrong(w->command, "use --last, or --from and --to");
-	if (w->last && !parse_length(w->last, &ns))
-		return cli_wrong(w->command, "--last takes a duration such as 60s");
+	if (r >= 0)
+		return r;
 	path_add(path, size, "last", w->last);
-	return add_range(path, size, w);
+	snprintf(text, sizeof(text), "%" PRIu64, from);
+	path_add(path, size, "from", w->from ? text : NULL);
+	snprintf(text, sizeof(text), "%" PRIu64, to);
+	path_add(path, size, "to", w->to ? text : NULL);
+	return -1;
 }

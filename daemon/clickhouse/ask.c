@@ -7,7 +7,7 @@
 
 #define DAY_S 86400u /* no interval of a row is longer */
 
-const char *const clickhouse_selector_names[CLICKHOUSE_SELECTORS] = {
+const char *const clickhouse_selector_names[CLICKHOUSE_SELECTORS + 1] = {
 	[CLICKHOUSE_NAMESPACE] = "namespace",
 	[CLICKHOUSE_SERVICE] = "service",
 	[CLICKHOUSE_VERSION] = "version",

@@ -15,7 +15,7 @@ enum clickhouse_selector {
 	CLICKHOUSE_SELECTORS
 };
 /* The names of columns, which are also the names of options. */
-extern const char *const clickhouse_selector_names[CLICKHOUSE_SELECTORS];
+extern const char *const clickhouse_selector_names[CLICKHOUSE_SELECTORS + 1]; /* NULL-terminated */
 
 struct clickhouse_question {
 	const char *database;

@@ -32,6 +32,7 @@ struct maker {
 	struct text_out scratch; /* a stack's row from the namespace on, which its number hashes */
 	struct text_out owner; /* the columns of `owner_of`, which all of its rows begin with */
 	uint32_t owner_of; /* process */
+	bool is_test;
 	char name[NAME_BYTES];
 };
 
@@ -270,7 +271,7 @@ static void rows_put_sample(struct maker *m, const struct sample *s)
 	rows_put_owner(t, m, thread->process);
 	rowbinary_put_number(t, thread->tid, 4);
 	rowbinary_put_string(t, p->strings[thread->name]);
-	rowbinary_put_string(t, wire_event_names[r->event]);
+	rowbinary_put_string(t, m->is_test ? CLICKHOUSE_TEST_EVENT : wire_event_names[r->event]);
 	rowbinary_put_string(t, r->event == WIRE_EVENT_LOCK ? wire_wait_names[r->wait] : "");
 	rowbinary_put_number(t, r->idle, 1);
 	rowbinary_put_number(t, s->stack, 8);
@@ -396,10 +397,11 @@ static void maker_deinit(struct maker *m)
 	free(m->owner.p);
 }
 
-int clickhouse_rows_make(const struct profile *p, const char *node, struct clickhouse_sent *sent,
-			 struct clickhouse_rows *ret)
+static int rows_make(const struct profile *p, const char *node, struct clickhouse_sent *sent,
+		     bool is_test, struct clickhouse_rows *ret)
 {
-	CLEANUP(maker_deinit) struct maker m = { .p = p, .rows = ret, .sent = sent };
+	CLEANUP(maker_deinit)
+	struct maker m = { .p = p, .rows = ret, .sent = sent, .is_test = is_test };
 	bool failed = false;
 
 	memset(ret, 0, sizeof(*ret));
@@ -416,6 +418,17 @@ int clickhouse_rows_make(const struct profile *p, const char *node, struct click
 	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++)
 		failed |= ret->tables[i].failed;
 	return failed || m.scratch.failed || m.owner.failed ? -ENOMEM : 0;
+}
+
+int clickhouse_rows_make(const struct profile *p, const char *node, struct clickhouse_sent *sent,
+			 struct clickhouse_rows *ret)
+{
+	return rows_make(p, node, sent, false, ret);
+}
+
+int clickhouse_rows_test(const struct profile *p, const char *node, struct clickhouse_rows *ret)
+{
+	return rows_make(p, node, NULL, true, ret);
 }
 
 void clickhouse_rows_deinit(struct clickhouse_rows *r)

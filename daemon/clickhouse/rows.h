@@ -16,9 +16,15 @@ struct clickhouse_rows {
 	uint64_t samples; /* samples in the rows, of all events */
 };
 
+/* The event of the row that `sink test` inserts: no report and no sum over events counts it. */
+#define CLICKHOUSE_TEST_EVENT "test"
+
+
 /* @node: the node of the rows; NULL = from the labels. @sent: stacks in it get no row, others are
  * added to it; NULL = all stacks get rows. 0 or -ENOMEM; freed by clickhouse_rows_deinit() in
  * either case. */
 int clickhouse_rows_make(const struct profile *p, const char *node, struct clickhouse_sent *sent,
 			 struct clickhouse_rows *ret);
+/* The same for `sink test`: the event of the samples is CLICKHOUSE_TEST_EVENT. */
+int clickhouse_rows_test(const struct profile *p, const char *node, struct clickhouse_rows *ret);
 void clickhouse_rows_deinit(struct clickhouse_rows *r);

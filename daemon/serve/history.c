@@ -98,16 +98,25 @@ static bool is_container(const struct who *who, const char *word)
 }
 
 /* The keys that select JVMs by a value, in the order of KEY_x. */
-static const char *const keys[] = { "service", "pod", "container" };
-enum { KEY_SERVICE, KEY_POD, KEY_CONTAINER, KEY_COUNT };
+static const char *const keys[] = { "service", "pod", "container", "namespace", "version", "image" };
+enum {
+	KEY_SERVICE,
+	KEY_POD,
+	KEY_CONTAINER,
+	KEY_NAMESPACE,
+	KEY_VERSION,
+	KEY_IMAGE,
+	KEY_COUNT,
+	KEY_NAMES = KEY_NAMESPACE /* the keys before it are also matched by target= */
+};
 
 static bool has_value(const struct who *who, int key, const char *word)
 {
-	if (key == KEY_SERVICE)
-		return labels_is(who->labels, "service", word);
-	if (key == KEY_POD)
-		return is_pod(who->pod, word) || labels_is(who->labels, "pod", word);
-	return is_container(who, word) || labels_is(who->labels, "container", word);
+	if (key == KEY_POD && is_pod(who->pod, word))
+		return true;
+	if (key == KEY_CONTAINER && is_container(who, word))
+		return true;
+	return labels_is(who->labels, keys[key], word);
 }
 
 static bool serve_history_is_called(const struct who *who, const char *word)
@@ -117,7 +126,7 @@ static bool serve_history_is_called(const struct who *who, const char *word)
 	snprintf(pid, sizeof(pid), "%u", who->pid);
 	if (strcmp(pid, word) == 0 || strcmp(who->name, word) == 0)
 		return true;
-	for (int key = 0; key < KEY_COUNT; key++)
+	for (int key = 0; key < KEY_NAMES; key++)
 		if (has_value(who, key, word))
 			return true;
 	return false;

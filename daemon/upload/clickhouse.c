@@ -141,18 +141,22 @@ static int clickhouse_add(struct sink *s, const struct sink_interval *in,
 }
 
 /* For `sink test`: one body, of samples. */
-static int clickhouse_encode_test(struct sink *s, const struct sink_interval *in,
-				  const struct clickhouse_rows *rows)
+static int clickhouse_encode_test(struct sink *s, const struct sink_interval *in)
 {
-	const struct text_out *t = &rows->tables[CLICKHOUSE_SAMPLES];
-	struct clickhouse_body b = { .samples = rows->samples };
-	int r = clickhouse_body_add(&b, t->p, t->len);
+	struct clickhouse_rows rows;
+	struct clickhouse_body b = { 0 };
+	int r = clickhouse_rows_test(in->profile, in->node, &rows);
 
+	b.samples = rows.samples;
+	if (r == 0)
+		r = clickhouse_body_add(&b, rows.tables[CLICKHOUSE_SAMPLES].p,
+					rows.tables[CLICKHOUSE_SAMPLES].len);
 	if (r == 0)
 		r = clickhouse_body_end(&b);
 	if (r == 0)
 		r = clickhouse_put(s, in, CLICKHOUSE_SAMPLES, &b);
 	clickhouse_body_deinit(&b);
+	clickhouse_rows_deinit(&rows);
 	return r;
 }
 
@@ -165,15 +169,14 @@ static int clickhouse_encode(struct sink *s, const struct sink_interval *in)
 	bool is_known = *labels_get(p->strings[in->process->labels], "node", label);
 	int r;
 
-	if (!d->taking && !s->test_encodes)
+	if (s->test_encodes)
+		return clickhouse_encode_test(s, in);
+	if (!d->taking)
 		clickhouse_begin_interval(s);
-	r = clickhouse_rows_make(p, is_known ? NULL : in->node, s->test_encodes ? NULL : d->sent,
-				 &rows);
+	r = clickhouse_rows_make(p, is_known ? NULL : in->node, d->sent, &rows);
 	if (r < 0)
 		s->lost_bodies++; /* stacks were added, but not their rows */
-	if (r == 0 && s->test_encodes)
-		r = clickhouse_encode_test(s, in, &rows);
-	for (unsigned i = 0; i < CLICKHOUSE_TABLES && r == 0 && !s->test_encodes; i++)
+	for (unsigned i = 0; i < CLICKHOUSE_TABLES && r == 0; i++)
 		r = clickhouse_add(s, in, &rows, (enum clickhouse_table)i);
 	clickhouse_rows_deinit(&rows);
 	return r;

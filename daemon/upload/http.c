@@ -91,9 +91,10 @@ static const char *http_header(CURL *easy, const char *name)
 {
 	struct curl_header *h;
 
-	return curl_easy_header(easy, name, 0, CURLH_HEADER | CURLH_TRAILER, -1, &h) == CURLHE_OK
-		       ? h->value
-		       : "";
+	if (curl_easy_header(easy, name, 0, CURLH_HEADER | CURLH_TRAILER, -1, &h) != CURLHE_OK)
+		return "";
+	/* of a header without a value curl 7.88 keeps an end of line */
+	return h->value + strspn(h->value, "\r\n");
 }
 
 static void http_take_headers(struct http_transfer *t)

@@ -146,6 +146,7 @@ class Cluster:
         self.assertEqual(whole["view"]["weight_ns"], 2 * HISTORY.json["view"]["weight_ns"])
         none = json.loads(self.source("report", *HISTORY.range(), "-f", "json", "-o", "-", "--service", "o'ther\\").stdout)
         self.assertEqual(none["view"]["samples"], 0)
+        self.assertIn("ClickHouse has no such JVM in this time", self.source("top", *HISTORY.range(), "--service", "other").stderr)
 
     def test_top_and_locks(self):
         lines = self.source("top", *HISTORY.range(), "-n", "5").stdout.splitlines()
@@ -156,6 +157,19 @@ class Cluster:
         self.assertIn("2", rows[1])
         lock = sum(int(line.rsplit(" ", 1)[1]) for line in HISTORY.reports["-e", "lock", "--threads"].splitlines())
         self.assertAlmostEqual(sum(float(r[-1].rstrip("s")) for r in rows[1:]), 2 * lock / 1e9, delta=0.02)
+        self.check_json(2 * lock)
+
+    def check_json(self, lock_ns):
+        top = json.loads(self.source("top", "--json", *HISTORY.range(), "-n", "500").stdout)
+        self.assertEqual((top["samples"], top["weight"]), (2 * HISTORY.json["view"]["samples"], 2 * HISTORY.json["view"]["weight_ns"]))
+        self.assertEqual((top["event"], top["sort"], top["seconds"]), ("cpu", "self", WINDOW_S))
+        self.assertAlmostEqual(sum(m["self"] for m in top["methods"]), 1, delta=0.01)
+        self.assertEqual(sorted((t["pid"], t["node"]) for t in top["targets"]),
+                         sorted((q["pid"], n) for q in HISTORY.json["processes"] for n in ("node-a", "node-b")))
+        self.assertEqual(sum(t["samples"] for t in top["targets"]), top["samples"])
+        locks = json.loads(self.source("locks", "--json", "--by", "class", *HISTORY.range(), "-n", "500").stdout)
+        self.assertEqual((locks["total_ns"], sum(c["total_ns"] for c in locks["classes"])), (lock_ns, lock_ns))
+        self.assertIn("identities of locks stay on each node", self.source("locks", "--by", "lock", check=False).stderr)
 
     def test_the_queries_of_the_page(self):
         with open(PAGE) as f:
@@ -190,6 +204,16 @@ class Cluster:
         span = "@%d/@%d" % (HISTORY.begin, HISTORY.end)
         both = self.source("report", "--diff", span + ".." + span, "--node", "node-a", "-f", "json", "-o", "-").stdout
         self.assertEqual(json.loads(both)["diff"]["baseline"]["weight_ns"], HISTORY.json["view"]["weight_ns"])
+
+    def test_changes_between_two_nodes(self):
+        same = json.loads(self.source("report", "--diff", "node=node-a..node=node-b", *HISTORY.range(), "-f", "json", "-o", "-").stdout)
+        self.assertEqual(same["view"]["weight_ns"], HISTORY.json["view"]["weight_ns"])
+        self.assertEqual(same["diff"]["baseline"]["weight_ns"], HISTORY.json["view"]["weight_ns"])
+        for m in same["diff"]["methods"]:
+            self.assertEqual(m["self_ns"], m["baseline_self_ns"], m)
+        services = json.loads(self.source("report", "--node", "node-a", "--service", "KnownShares", "--baseline", "service=LockStories",
+                                          *HISTORY.range(), "-f", "json", "-o", "-").stdout)
+        self.assertEqual(services["view"]["samples"] + services["diff"]["baseline"]["samples"], HISTORY.json["view"]["samples"])
 
     def test_towers_and_one_tower(self):
         merged = self.report("--merge", "--all")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import unittest.mock
 import zipfile
@@ -122,6 +123,38 @@ class Labels(unittest.TestCase):
             self.assertEqual(self.labels(daemon, jvm)["cluster"], "c1")
             # of a process whose labels changed, those of one of its windows; a service finds its history
             wait_for("what was before", lambda: [x["service"] for x in self.reported(daemon, "shop")] in (["shop"], ["shop-7-blue"]))
+
+    def test_two_versions_and_two_pods_are_compared(self):
+        old, new = (self.start("KnownShares", OTEL_SERVICE_NAME="shop", OTEL_RESOURCE_ATTRIBUTES="service.version=" + version)
+                    for version in ("1.4", "1.5"))
+        with Daemon(ONLY_MINE) as daemon:
+            for jvm in (old, new):
+                self.assertEqual(self.labels(daemon, jvm)["service"], "shop")
+            begin = int(time.time()) + 1
+            span = ("--from", "@%d" % begin, "--to", "@%d" % (begin + 3))
+            time.sleep(begin + 6 - time.time())  # samples of that time have arrived
+
+            def report(*words):
+                return json.loads(daemon.cli("report", *words, *span, "-f", "json", "-o", "-").stdout)
+            before, now = report("--version", "1.4"), report("--service", "shop", "--version", "1.5")
+            self.assertEqual([[p["pid"] for p in x["processes"]] for x in (before, now)], [[old.pid], [new.pid]])
+            self.assertGreater(now["view"]["samples"], 50)
+            for words in (("--diff", "version=1.4..version=1.5"), ("--service", "shop", "--diff", "version=1.4..version=1.5"),
+                          ("--service", "shop", "--version", "1.5", "--baseline", "version=1.4"), ("--all", "--diff", "version=1.4..version=1.5")):
+                changed = report(*words)
+                self.assertEqual((changed["view"]["weight_ns"], changed["diff"]["baseline"]["weight_ns"]),
+                                 (now["view"]["weight_ns"], before["view"]["weight_ns"]), words)
+            self.refuses(daemon, span)
+
+    def refuses(self, daemon, span):
+        for words, code, why in (
+                (("--diff", "version=1.4..version=9"), 1, 'no JVM of that time has the version "9"'),
+                (("--all", "--diff", "color=red..color=blue"), 2, "KEY=VALUE is one of service= namespace= version= image= pod= container="),
+                (("--all", "--diff", "version=1..14:00/14:10"), 2, "two ranges, 14:00/14:10..15:00/15:10, or two values"),
+                (("--all", "--baseline", "red"), 2, "--baseline takes a range"),
+                (("--version", "1.4", "--all"), 2, "name a TARGET")):
+            refused = daemon.cli("report", *words, *span, "-f", "json", "-o", "-", check=False)
+            self.assertEqual((refused.returncode, why in refused.stderr), (code, True), refused.stderr)
 
     def test_uploads_have_the_labels_of_the_cloud_and_no_names_of_threads(self):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metadata)
