@@ -195,6 +195,8 @@ class Formats(unittest.TestCase):
         self.assertEqual(self.read("1.collapsed"), self.read("0.collapsed"))
         self.assertEqual(self.read("1.collapsed"), self.read("2.collapsed"))
         self.assertEqual(self.read("1.collapsed"), self.read("3.collapsed"))
+        self.assertIn("3.collapsed does not give the number of samples; use --interval",
+                      self.convert(self.path("3.collapsed"), self.path("3.json")).stderr)
         # what the daemon writes is what convert makes of its json
         self.report("d.collapsed")
         self.convert(self.path("x.json"), self.path("c.collapsed"))

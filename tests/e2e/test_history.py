@@ -2,17 +2,20 @@
 
 kindlingd is killed at random moments beside a JVM; what the history has of the JVM's CPU time is held against the
 clock of its process. At most a second of it may be missing for each death, beside the time in which no kindlingd ran.
+And a disk that is full stops the history and nothing else.
 """
+import contextlib
 import json
 import os
 import random
 import re
+import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import Daemon, Jvm, cpu_ns, wait_for  # noqa: E402
+from kindling import Daemon, Jvm, Tail, cpu_ns, wait_for  # noqa: E402
 
 MAJOR = "17"
 OPTIONS = ("-Xmx64m", "-XX:+UseSerialGC", "-Dotel.service.name=shop")
@@ -93,6 +96,54 @@ class History(unittest.TestCase):
         self.daemon.wait_state(self.jvm.pid, "streaming")
         self.assertEqual([p["pid"] for p in self.report(str(old.pid))["processes"]], [old.pid])
         self.assertIsNone(re.search(r"(?m)^event=.*level=err", self.daemon.read_log()))
+
+
+class FullDisk(unittest.TestCase):
+    @contextlib.contextmanager
+    def small_disk(self, daemon):
+        """The segments lie on a file system of their own."""
+        where = daemon.dir + "/state/segments"
+        self.assertEqual(daemon.stop(), 0)
+        owner = os.stat(where)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=0750,uid=%d,gid=%d" % (owner.st_uid, owner.st_gid), "tmpfs", where],
+                       check=True)
+        try:
+            daemon.start()
+            yield where
+        finally:
+            daemon.stop()
+            subprocess.run(["umount", "-l", where], check=True)
+
+    def test_a_full_disk_stops_the_history_and_not_the_stream(self):
+        with Daemon() as daemon, Jvm(MAJOR, options=OPTIONS) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            with self.small_disk(daemon) as where:
+                daemon.wait_state(jvm.pid, "streaming")
+                tail = Tail(daemon, jvm.pid)
+                wait_for("samples", lambda: tail.lines > 10)
+                self.fill(where)
+                stopped = wait_for("the warning", lambda: daemon.status()["store"]["note"], 60)
+                self.assertRegex(stopped, r"^the history stopped at .* \(No space left on device\); profiling goes on")
+                self.assertRegex(daemon.read_log(), r"(?m)^history\.stopped error=\"No space left")
+                self.assertIn("the history stopped", daemon.cli("status").stdout)
+                lines = tail.lines
+                wait_for("samples after it", lambda: tail.lines > lines + 100)
+                live = json.loads(daemon.cli("report", str(jvm.pid), "--last", "5s", "-f", "json", "-o", "-").stdout)
+                self.assertGreater(live["view"]["samples"], 50)
+                os.unlink(where + "/full")
+                wait_for("the history", lambda: daemon.status()["store"]["note"] is None, 60)
+                self.assertIn("history.goes_on", daemon.read_log())
+                tail.end()
+                self.assertLess(tail.longest, 5)
+                samples = daemon.target(jvm.pid)["samples"]
+                self.assertEqual(sum(samples["dropped"].values()), 0, samples)
+
+    def fill(self, where):
+        with open(where + "/full", "wb") as f:
+            with self.assertRaises(OSError):
+                while True:
+                    f.write(bytes(4096))
+                    f.flush()
 
 
 if __name__ == "__main__":

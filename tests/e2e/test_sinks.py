@@ -187,6 +187,7 @@ sinks:
                 daemon.wait_state(jvm.pid, "streaming")
                 names = ["lake", "pyro", "otel", "web"]
                 self.settled(daemon, names, 100)
+                self.assertEqual(daemon.cli("sink", "test", "otel").stdout, "otel: taken (gRPC status 0)\n")
                 self.assertRegex(daemon.cli("sink", "test", "wrong", check=False).stdout,
                                  "^wrong: not taken: HTTP 403: SignatureDoesNotMatch: .")
                 self.settled(daemon, names, sinks_of(daemon)["lake"]["delivered"])

@@ -193,6 +193,29 @@ static void the_same_profile_is_the_same_rows(void **state)
 	profile_free(p);
 }
 
+/* So that no report and no query of docs/clickhouse.md counts what `sink test` inserts. */
+static void rows_of_a_test_have_an_event_of_their_own(void **state)
+{
+	struct profile *p = example();
+	const struct text_out *samples;
+	struct clickhouse_rows rows;
+
+	(void)state;
+	assert_int_equal(clickhouse_rows_test(p, node, &rows), 0);
+	samples = &rows.tables[CLICKHOUSE_SAMPLES];
+	assert_int_equal(rows.samples, profile_samples(p));
+	assert_non_null(memmem(samples->p, samples->len, "\4test", 5));
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++) {
+		char word[32];
+		int n = snprintf(word, sizeof(word), "%c%s", (int)strlen(wire_event_names[e]),
+				 wire_event_names[e]);
+
+		assert_null(memmem(samples->p, samples->len, word, (size_t)n));
+	}
+	clickhouse_rows_deinit(&rows);
+	profile_free(p);
+}
+
 static void processes_of_two_nodes_are_two(void **state)
 {
 	struct clickhouse_answered what;
@@ -361,6 +384,7 @@ int main(void)
 		cmocka_unit_test(rows_are_read_back_as_they_were_written),
 		cmocka_unit_test(no_two_rows_have_the_same_key),
 		cmocka_unit_test(the_same_profile_is_the_same_rows),
+		cmocka_unit_test(rows_of_a_test_have_an_event_of_their_own),
 		cmocka_unit_test(processes_of_two_nodes_are_two),
 		cmocka_unit_test(an_answer_that_is_cut_is_refused),
 		cmocka_unit_test(statements_quote_what_they_are_given),
