@@ -113,7 +113,7 @@ static bool command_report_selects(struct arguments *a)
 		if (*command_report_value(a, *key))
 			return true;
 	a->changes.keys = command_report_keys;
-	return !a->target && changes_select(&a->changes);
+	return !a->target && !a->all && changes_select(&a->changes);
 }
 
 /* Compares what the report would contain with a baseline (--diff, --baseline). */

@@ -155,6 +155,8 @@ static void done_journal(void *userdata)
 	job->host->journaling--;
 	if (job->written)
 		host_gaps_journaled(job->host, job->begin_real_ns + NS_PER_S);
+	else if (job->host->live) /* not at the daemon's end */
+		live_slice_lost(job->host->live, job->begin_real_ns);
 	free(job->bytes);
 	free(job);
 }

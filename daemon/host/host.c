@@ -49,8 +49,8 @@ static void host_on_second(void *userdata)
 }
 
 /* host_on_second() first runs SETTLED_NS after a full second: by then its samples have arrived,
- * also those that an agent had for 100 ms and a receiver gathered for 300, so most slices are
- * written to the journal only once. */
+ * also those that an agent had for 100 ms and a receiver gathered for 300, so that after the next
+ * second few slices are written to the journal a third time. */
 static uint64_t first_second_ns(void)
 {
 	return NS_PER_S + SETTLED_NS - clock_real_ns() % NS_PER_S;
@@ -186,7 +186,7 @@ struct host *host_free(struct host *h)
 	h->targets = targets_free(h->targets);
 	host_sampling_free(h->sampling);
 	timelines_free(h->timelines);
-	live_free(h->live); /* closes the last windows, which go to the worker */
+	h->live = live_free(h->live); /* closes the last windows, which go to the worker */
 	if (h->store)
 		store_hurry(h->store);
 	worker_free(h->worker);

@@ -2,26 +2,27 @@
  * A profile as bytes: "KPRF", a version, then varints, table by table in the order of profile.h.
  * Older versions can still be read: version 2 has only CPU time, version 3 neither the CPU time nor
  * the notes of processes, version 4 no labels, version 5 no trace ids. A profile without ids is
- * written as version 5, which earlier daemons read too. Decoding trusts nothing: every count is
- * checked against the bytes that are left, every index against its table, and a node's parent must
- * precede the node. Fuzzed by tests/fuzz/fuzz_profile.c.
+ * written as version 5, which earlier daemons read too. decode.c reads it.
+ *
+ * A slice of an open window begins with "KPRJ" instead: it has only those names, frames, threads and
+ * stacks that no earlier slice of the window had, each behind its number, and refers to all by their
+ * numbers in the window. slices.c reads them.
  */
-#include "daemon/profile/profile_priv.h"
+#include "daemon/profile/encode_priv.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define MAGIC	    "KPRF"
-#define VERSION	    5
-#define VARINT_MAX  10 /* bytes */
-#define VERSION_IDS 6 /* with trace ids; earlier daemons skip such a window (store/record.c) */
+#define VERSION	   5
+#define VARINT_MAX 10 /* bytes */
 /* A version that nobody can choose to avoid needs a new version of segments too (store/record.c).
  */
 
 struct out {
 	uint8_t *p;
 	size_t len, cap;
-	bool ids; /* VERSION_IDS */
+	bool ids; /* PROFILE_VERSION_IDS */
+	bool numbers; /* entries have their numbers in front of them */
 	bool failed;
 };
 
@@ -102,42 +103,44 @@ static uint64_t row_kind(const struct profile_row *r)
 	return (uint64_t)r->event << 4 | (uint64_t)r->wait << 1 | r->idle;
 }
 
-/* The entries of one table that are to be written, in this order; ids: the new id of each + 1, 0 =
- * it is not written. NULL = all of them, with their own ids. */
+/* The entries of one table that are to be written, in this order; list NULL = all of them. */
 struct used_table {
-	uint32_t *list, *ids;
-	uint32_t n;
+	uint32_t *list;
+	uint32_t n, cap;
 };
 
 struct used {
 	struct used_table strings, frames, threads, nodes, spans;
+	bool failed; /* no memory */
 };
 
-static uint32_t profile_encode_id(const struct used_table *t, uint32_t i)
+/* Of all strings and nodes the first, "" and the root, are counted and not written. */
+static uint32_t first_entry(const struct out *o)
 {
-	return t->ids ? t->ids[i] - 1 : i;
+	return o->numbers ? 0 : 1;
 }
 
-/* The entry that is written as number @k. */
-static uint32_t used_entry(const struct used_table *t, uint32_t k)
+/* The entry that is written in place @k, after its number if slices have that. */
+static uint32_t used_entry(struct out *o, const struct used_table *t, uint32_t k)
 {
-	return t->list ? t->list[k] : k;
+	uint32_t i = t->list ? t->list[k] : k;
+
+	if (o->numbers)
+		profile_encode_put(o, i);
+	return i;
 }
 
-static void profile_encode_put_rows(struct out *o, const struct profile *p, const struct used *u)
+static void profile_encode_put_rows(struct out *o, const struct profile *p)
 {
 	profile_encode_put(o, p->n_rows);
 	for (uint32_t i = 0; i < p->n_rows; i++) {
-		profile_encode_put(o, profile_encode_id(&u->threads, p->rows[i].thread));
-		profile_encode_put(o, profile_encode_id(&u->nodes, p->rows[i].node));
+		profile_encode_put(o, p->rows[i].thread);
+		profile_encode_put(o, p->rows[i].node);
 		profile_encode_put(o, row_kind(&p->rows[i]));
 		profile_encode_put(o, p->rows[i].samples);
 		profile_encode_put(o, p->rows[i].weight);
 		if (o->ids)
-			profile_encode_put(
-				o, p->rows[i].span
-					   ? profile_encode_id(&u->spans, p->rows[i].span - 1) + 1
-					   : 0);
+			profile_encode_put(o, p->rows[i].span);
 	}
 }
 
@@ -145,18 +148,18 @@ static void profile_encode_put_spans(struct out *o, const struct profile *p, con
 {
 	profile_encode_put(o, u->spans.n);
 	for (uint32_t k = 0; k < u->spans.n; k++) {
-		const struct profile_span *s = &p->spans[used_entry(&u->spans, k)];
+		const struct profile_span *s = &p->spans[used_entry(o, &u->spans, k)];
 
-		profile_encode_put(o, profile_encode_id(&u->strings, s->trace_id));
-		profile_encode_put(o, profile_encode_id(&u->strings, s->span_id));
+		profile_encode_put(o, s->trace_id);
+		profile_encode_put(o, s->span_id);
 	}
 }
 
 static void put_strings(struct out *o, const struct profile *p, const struct used *u)
 {
 	profile_encode_put(o, u->strings.n);
-	for (uint32_t k = 1; k < u->strings.n; k++) {
-		const char *text = p->strings[used_entry(&u->strings, k)];
+	for (uint32_t k = first_entry(o); k < u->strings.n; k++) {
+		const char *text = p->strings[used_entry(o, &u->strings, k)];
 		size_t len = strlen(text);
 
 		profile_encode_put(o, len);
@@ -168,21 +171,20 @@ static void profile_encode_put_frames(struct out *o, const struct profile *p, co
 {
 	profile_encode_put(o, u->frames.n);
 	for (uint32_t k = 0; k < u->frames.n; k++) {
-		const struct profile_frame *f = &p->frames[used_entry(&u->frames, k)];
+		const struct profile_frame *f = &p->frames[used_entry(o, &u->frames, k)];
 
 		profile_encode_put(o, f->kind);
 		profile_encode_put(o, (uint64_t)(f->line + 1));
-		profile_encode_put(o, profile_encode_id(&u->strings, f->class_name));
-		profile_encode_put(o, profile_encode_id(&u->strings, f->method));
-		profile_encode_put(o, profile_encode_id(&u->strings, f->signature));
-		profile_encode_put(o, profile_encode_id(&u->strings, f->file));
-		profile_encode_put(o, profile_encode_id(&u->strings, f->module));
+		profile_encode_put(o, f->class_name);
+		profile_encode_put(o, f->method);
+		profile_encode_put(o, f->signature);
+		profile_encode_put(o, f->file);
+		profile_encode_put(o, f->module);
 		profile_encode_put(o, f->offset);
 	}
 }
 
-static void profile_encode_put_processes(struct out *o, const struct profile *p,
-					 const struct used *u)
+static void profile_encode_put_processes(struct out *o, const struct profile *p)
 {
 	profile_encode_put(o, p->n_processes);
 	for (uint32_t i = 0; i < p->n_processes; i++) {
@@ -191,14 +193,14 @@ static void profile_encode_put_processes(struct out *o, const struct profile *p,
 		profile_encode_put(o, q->pid);
 		profile_encode_put(o, q->ns_pid);
 		profile_encode_put(o, q->start_time);
-		profile_encode_put(o, profile_encode_id(&u->strings, q->name));
-		profile_encode_put(o, profile_encode_id(&u->strings, q->container_id));
-		profile_encode_put(o, profile_encode_id(&u->strings, q->container));
-		profile_encode_put(o, profile_encode_id(&u->strings, q->pod));
-		profile_encode_put(o, profile_encode_id(&u->strings, q->jdk));
-		profile_encode_put(o, profile_encode_id(&u->strings, q->note));
+		profile_encode_put(o, q->name);
+		profile_encode_put(o, q->container_id);
+		profile_encode_put(o, q->container);
+		profile_encode_put(o, q->pod);
+		profile_encode_put(o, q->jdk);
+		profile_encode_put(o, q->note);
 		profile_encode_put(o, q->cpu_ns);
-		profile_encode_put(o, profile_encode_id(&u->strings, q->labels));
+		profile_encode_put(o, q->labels);
 		profile_encode_put_accounts(o, &q->accounts);
 	}
 }
@@ -207,25 +209,25 @@ static void put_tables(struct out *o, const struct profile *p, const struct used
 {
 	put_strings(o, p, u);
 	profile_encode_put_frames(o, p, u);
-	profile_encode_put_processes(o, p, u);
+	profile_encode_put_processes(o, p);
 	profile_encode_put(o, u->threads.n);
 	for (uint32_t k = 0; k < u->threads.n; k++) {
-		const struct profile_thread *t = &p->threads[used_entry(&u->threads, k)];
+		const struct profile_thread *t = &p->threads[used_entry(o, &u->threads, k)];
 
 		profile_encode_put(o, t->process);
 		profile_encode_put(o, t->tid);
-		profile_encode_put(o, profile_encode_id(&u->strings, t->name));
+		profile_encode_put(o, t->name);
 	}
 	profile_encode_put(o, u->nodes.n);
-	for (uint32_t k = 1; k < u->nodes.n; k++) {
-		const struct profile_node *n = &p->nodes[used_entry(&u->nodes, k)];
+	for (uint32_t k = first_entry(o); k < u->nodes.n; k++) {
+		const struct profile_node *n = &p->nodes[used_entry(o, &u->nodes, k)];
 
-		profile_encode_put_pair(o, profile_encode_id(&u->nodes, n->parent),
-					profile_encode_id(&u->frames, n->frame));
+		profile_encode_put_pair(o, n->parent,
+					n->frame);
 	}
 	if (o->ids)
 		profile_encode_put_spans(o, p, u);
-	profile_encode_put_rows(o, p, u);
+	profile_encode_put_rows(o, p);
 }
 
 static bool has_ids(const struct profile *p)
@@ -241,8 +243,8 @@ static bool has_ids(const struct profile *p)
 static int profile_encode_rows(const struct profile *p, const struct used *u, struct out *o)
 {
 	o->ids = has_ids(p);
-	put_bytes(o, MAGIC, 4);
-	profile_encode_put(o, o->ids ? VERSION_IDS : VERSION);
+	put_bytes(o, o->numbers ? PROFILE_MAGIC_SLICE : PROFILE_MAGIC, 4);
+	profile_encode_put(o, o->ids ? PROFILE_VERSION_IDS : VERSION);
 	profile_encode_put(o, p->begin_real_ns);
 	profile_encode_put(o, p->end_real_ns);
 	profile_encode_put(o, WIRE_EVENT_COUNT); /* the length of the arrays by event that follow */
@@ -290,94 +292,115 @@ int profile_encode_again(const struct profile *p, struct profile_bytes *to)
 	return r;
 }
 
-/* ---- entries that rows and processes need
- * ----------------------------------------------------- */
+/* ---- slices ---------------------------------------------------------------------------------- */
 
-/* Of many entries few are used: the kernel gives the others no memory. */
-static bool used_table_init(struct used_table *t, uint32_t n)
+void profile_told_free(struct profile_told *t)
 {
-	t->ids = calloc((size_t)n + 1, sizeof(*t->ids));
-	t->list = malloc(((size_t)n + 1) * sizeof(*t->list));
-	return t->ids && t->list;
-}
+	struct profile_bits *all[] = { &t->strings, &t->frames, &t->threads, &t->nodes, &t->spans };
 
-static void used_table_deinit(struct used_table *t)
-{
-	free(t->ids);
-	free(t->list);
-}
-
-static void used_deinit(struct used *u)
-{
-	used_table_deinit(&u->strings);
-	used_table_deinit(&u->frames);
-	used_table_deinit(&u->threads);
-	used_table_deinit(&u->nodes);
-	used_table_deinit(&u->spans);
-}
-
-static bool used_init(struct used *u, const struct profile *p)
-{
-	return used_table_init(&u->strings, p->n_strings) &&
-	       used_table_init(&u->frames, p->n_frames) &&
-	       used_table_init(&u->threads, p->n_threads) &&
-	       used_table_init(&u->nodes, p->n_nodes) && used_table_init(&u->spans, p->n_spans);
-}
-
-/* true = @i was not needed before. */
-static bool used_need(struct used_table *t, uint32_t i)
-{
-	if (t->ids[i])
-		return false;
-	t->list[t->n++] = i;
-	t->ids[i] = t->n;
-	return true;
-}
-
-static void need_frame(struct used *u, const struct profile *p, uint32_t frame)
-{
-	const struct profile_frame *f = &p->frames[frame];
-
-	if (!used_need(&u->frames, frame))
-		return;
-	used_need(&u->strings, f->class_name);
-	used_need(&u->strings, f->method);
-	used_need(&u->strings, f->signature);
-	used_need(&u->strings, f->file);
-	used_need(&u->strings, f->module);
-}
-
-/* A node comes after its parent: the path down to the first known node is appended from its end. */
-static void need_nodes(struct used *u, const struct profile *p, uint32_t leaf)
-{
-	uint32_t at = u->nodes.n, depth = 0;
-
-	for (uint32_t n = leaf; !u->nodes.ids[n]; n = p->nodes[n].parent)
-		depth++;
-	u->nodes.n += depth;
-	for (uint32_t n = leaf; depth > 0; n = p->nodes[n].parent) {
-		u->nodes.list[at + --depth] = n;
-		u->nodes.ids[n] = at + depth + 1;
-		need_frame(u, p, p->nodes[n].frame);
+	for (unsigned i = 0; i < ARRAY_SIZE(all); i++) {
+		free(all[i]->words);
+		*all[i] = (struct profile_bits){ 0 };
 	}
 }
 
-static void need_rows(struct used *u, const struct profile *p)
+void profile_slice_lost(const struct profile *p)
+{
+	profile_told_free(&p->index->told);
+}
+
+bool profile_bits_set(struct profile_bits *b, uint32_t i)
+{
+	size_t have = b->n / 64, want = (size_t)i / 64 + 1;
+	uint64_t *words;
+
+	if (i >= b->n) {
+		want += want / 4 + 16;
+		words = realloc(b->words, want * sizeof(*words));
+		if (!words)
+			return false;
+		memset(words + have, 0, (want - have) * sizeof(*words));
+		b->words = words;
+		b->n = (uint32_t)(64 * want);
+	}
+	b->words[i / 64] |= 1ull << i % 64;
+	return true;
+}
+
+/* Appends entry @i unless an earlier slice had it. true = it is new. */
+static bool used_need(struct used *u, struct used_table *t, struct profile_bits *told, uint32_t i)
+{
+	if (profile_bits_has(told, i))
+		return false;
+	if (t->n == t->cap) {
+		uint32_t cap = 2 * t->cap + 256;
+		uint32_t *list = realloc(t->list, cap * sizeof(*list));
+
+		if (!list) {
+			u->failed = true;
+			return false;
+		}
+		t->list = list;
+		t->cap = cap;
+	}
+	u->failed |= !profile_bits_set(told, i);
+	t->list[t->n++] = i;
+	return !u->failed;
+}
+
+static void need_string(struct used *u, struct profile_told *told, uint32_t string)
+{
+	if (string)
+		used_need(u, &u->strings, &told->strings, string);
+}
+
+static void need_frame(struct used *u, struct profile_told *told, const struct profile *p,
+		       uint32_t frame)
+{
+	const struct profile_frame *f = &p->frames[frame];
+
+	if (!used_need(u, &u->frames, &told->frames, frame))
+		return;
+	need_string(u, told, f->class_name);
+	need_string(u, told, f->method);
+	need_string(u, told, f->signature);
+	need_string(u, told, f->file);
+	need_string(u, told, f->module);
+}
+
+/* Appends the new nodes of a stack, and turns their order round: a node comes after its parent. */
+static void need_nodes(struct used *u, struct profile_told *told, const struct profile *p,
+		       uint32_t leaf)
+{
+	uint32_t begin = u->nodes.n;
+
+	for (uint32_t n = leaf; n && used_need(u, &u->nodes, &told->nodes, n);
+	     n = p->nodes[n].parent)
+		need_frame(u, told, p, p->nodes[n].frame);
+	for (uint32_t i = begin, k = u->nodes.n; i + 1 < k; i++) {
+		uint32_t node = u->nodes.list[i];
+
+		u->nodes.list[i] = u->nodes.list[--k];
+		u->nodes.list[k] = node;
+	}
+}
+
+static void need_rows(struct used *u, struct profile_told *told, const struct profile *p)
 {
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		const struct profile_row *r = &p->rows[i];
 
-		need_nodes(u, p, r->node);
-		if (used_need(&u->threads, r->thread))
-			used_need(&u->strings, p->threads[r->thread].name);
-		if (!r->span || !used_need(&u->spans, r->span - 1))
+		need_nodes(u, told, p, r->node);
+		if (used_need(u, &u->threads, &told->threads, r->thread))
+			need_string(u, told, p->threads[r->thread].name);
+		if (!r->span || !used_need(u, &u->spans, &told->spans, r->span - 1))
 			continue;
-		used_need(&u->strings, p->spans[r->span - 1].trace_id);
-		used_need(&u->strings, p->spans[r->span - 1].span_id);
+		need_string(u, told, p->spans[r->span - 1].trace_id);
+		need_string(u, told, p->spans[r->span - 1].span_id);
 	}
 }
 
-static void need_processes(struct used *u, const struct profile *p)
+static void need_processes(struct used *u, struct profile_told *told, const struct profile *p)
 {
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		const struct profile_process *q = &p->processes[i];
@@ -385,295 +408,41 @@ static void need_processes(struct used *u, const struct profile *p)
 					     q->jdk,  q->note,	       q->labels };
 
 		for (unsigned k = 0; k < ARRAY_SIZE(strings); k++)
-			used_need(&u->strings, strings[k]);
+			need_string(u, told, strings[k]);
 	}
 }
 
-int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len)
+static void used_deinit(struct used *u)
+{
+	free(u->strings.list);
+	free(u->frames.list);
+	free(u->threads.list);
+	free(u->nodes.list);
+	free(u->spans.list);
+}
+
+int profile_encode_slice(const struct profile *p, uint8_t **ret, size_t *ret_len)
 {
 	CLEANUP(used_deinit) struct used u = { 0 };
-	struct out o = { 0 };
-	int r;
+	struct profile_told *told = &p->index->told;
+	struct out o = { .numbers = true };
+	/* a list that is NULL would stand for all entries */
+	struct used_table *all[] = { &u.strings, &u.frames, &u.threads, &u.nodes, &u.spans };
+	int r = 0;
 
-	if (!used_init(&u, p))
-		return -ENOMEM;
-	/* "" and the root are the first of their tables, and not written */
-	used_need(&u.strings, 0);
-	used_need(&u.nodes, 0);
-	need_rows(&u, p);
-	need_processes(&u, p);
-	r = profile_encode_rows(p, &u, &o);
+	for (unsigned i = 0; i < ARRAY_SIZE(all); i++) {
+		all[i]->cap = 64;
+		all[i]->list = malloc(all[i]->cap * sizeof(*all[i]->list));
+		u.failed |= !all[i]->list;
+	}
+	if (!u.failed) {
+		need_rows(&u, told, p);
+		need_processes(&u, told, p);
+	}
+	r = u.failed ? -ENOMEM : profile_encode_rows(p, &u, &o);
+	if (r < 0)
+		profile_told_free(told);
 	*ret = o.p;
 	*ret_len = o.len;
 	return r;
-}
-
-/* ---- decoding ----------------------------------------------------------------------------- */
-
-struct in {
-	const uint8_t *p, *end;
-	unsigned version, events; /* events: how many kinds of events its writer knew */
-	bool bad;
-};
-
-static uint64_t profile_encode_get(struct in *in)
-{
-	uint64_t v = 0;
-
-	for (int shift = 0; shift < 64 && in->p < in->end; shift += 7) {
-		uint8_t b = *in->p++;
-
-		v |= (uint64_t)(b & 0x7f) << shift;
-		if (!(b & 0x80))
-			return v;
-	}
-	in->bad = true;
-	return 0;
-}
-
-static uint32_t get_below(struct in *in, uint64_t limit)
-{
-	uint64_t v = profile_encode_get(in);
-
-	if (v >= limit) {
-		in->bad = true;
-		return 0;
-	}
-	return (uint32_t)v;
-}
-
-/* Reads a count of entries that take at least @min_bytes each. */
-static uint32_t get_count(struct in *in, uint32_t max, size_t min_bytes)
-{
-	uint64_t n = profile_encode_get(in);
-
-	if (n > max || n > (uint64_t)(in->end - in->p) / min_bytes + 1) {
-		in->bad = true;
-		return 0;
-	}
-	return (uint32_t)n;
-}
-
-static void get_losses(struct in *in, struct profile_losses *l)
-{
-	l->taken = profile_encode_get(in);
-	l->taken_weight = profile_encode_get(in);
-	l->delivered = profile_encode_get(in);
-	l->delivered_weight = profile_encode_get(in);
-	l->dropped = profile_encode_get(in);
-	l->dropped_weight = profile_encode_get(in);
-	if (in->version >= VERSION_IDS)
-		l->no_ids = profile_encode_get(in);
-}
-
-static void get_accounts(struct in *in, struct profile_accounts *b)
-{
-	for (unsigned e = 0; e < in->events; e++)
-		get_losses(in, &b->of[e]);
-	if (in->version < 3)
-		return;
-	b->short_waits = profile_encode_get(in);
-	b->short_waits_ns = profile_encode_get(in);
-}
-
-static uint64_t get_length(struct in *in)
-{
-	uint64_t len = profile_encode_get(in);
-
-	in->bad |= len == 0 || len > PROFILE_STRING_MAX || len > (uint64_t)(in->end - in->p);
-	return in->bad ? 0 : len;
-}
-
-static int get_strings(struct in *in, struct profile *p)
-{
-	uint32_t n = get_count(in, PROFILE_STRINGS_MAX, 1);
-	struct in ahead = *in;
-	size_t bytes = 0;
-
-	for (uint32_t i = 1; i < n && !ahead.bad; i++) {
-		uint64_t len = get_length(&ahead);
-
-		bytes += len + 1;
-		ahead.p += len;
-	}
-	if (ahead.bad || profile_text_room(p, bytes) < 0)
-		return -EBADMSG;
-	for (uint32_t i = 1; i < n; i++) {
-		uint64_t len = get_length(in);
-
-		if (memchr(in->p, 0, len) || !profile_add_text(p, in->p, len))
-			return -EBADMSG;
-		in->p += len;
-	}
-	return 0;
-}
-
-static int get_frames(struct in *in, struct profile *p)
-{
-	uint32_t n = get_count(in, PROFILE_NODES_MAX, 8);
-
-	for (uint32_t i = 0; i < n && !in->bad; i++) {
-		struct profile_frame f = { 0 };
-
-		f.kind = (uint8_t)get_below(in, 256);
-		f.line = (int32_t)get_below(in, INT32_MAX) - 1;
-		f.class_name = get_below(in, p->n_strings);
-		f.method = get_below(in, p->n_strings);
-		f.signature = get_below(in, p->n_strings);
-		f.file = get_below(in, p->n_strings);
-		f.module = get_below(in, p->n_strings);
-		f.offset = profile_encode_get(in);
-		if (in->bad || profile_intern_frame(p, &f) != i)
-			return -EBADMSG;
-	}
-	return 0;
-}
-
-static int get_owners(struct in *in, struct profile *p)
-{
-	uint32_t n = get_count(in, PROFILE_NODES_MAX, 14);
-	uint64_t cpu_ns = 0;
-
-	for (uint32_t i = 0; i < n && !in->bad; i++) {
-		struct profile_accounts accounts = { 0 };
-		struct profile_process q = { 0 };
-
-		q.pid = get_below(in, (uint64_t)UINT32_MAX + 1);
-		q.ns_pid = get_below(in, (uint64_t)UINT32_MAX + 1);
-		q.start_time = profile_encode_get(in);
-		q.name = get_below(in, p->n_strings);
-		q.container_id = get_below(in, p->n_strings);
-		q.container = get_below(in, p->n_strings);
-		q.pod = get_below(in, p->n_strings);
-		q.jdk = get_below(in, p->n_strings);
-		if (in->version >= 4) {
-			q.note = get_below(in, p->n_strings);
-			cpu_ns = profile_encode_get(in);
-		}
-		if (in->version >= 5)
-			q.labels = get_below(in, p->n_strings);
-		get_accounts(in, &accounts);
-		if (in->bad || profile_process(p, &q) != i)
-			return -EBADMSG;
-		PROCESSES(p)[i].accounts = accounts;
-		PROCESSES(p)[i].cpu_ns = cpu_ns;
-	}
-	n = get_count(in, PROFILE_NODES_MAX, 3);
-	for (uint32_t i = 0; i < n && !in->bad; i++) {
-		struct profile_thread t = { 0 };
-
-		t.process = get_below(in, p->n_processes);
-		t.tid = get_below(in, (uint64_t)UINT32_MAX + 1);
-		t.name = get_below(in, p->n_strings);
-		if (in->bad || profile_thread(p, &t) != i)
-			return -EBADMSG;
-	}
-	return 0;
-}
-
-static int get_spans(struct in *in, struct profile *p)
-{
-	uint32_t n = in->version < VERSION_IDS ? 0 : get_count(in, PROFILE_SPANS_MAX, 2);
-
-	for (uint32_t i = 0; i < n && !in->bad; i++) {
-		struct profile_span s;
-
-		s.trace_id = get_below(in, p->n_strings);
-		s.span_id = get_below(in, p->n_strings);
-		if (in->bad || profile_intern_span(p, &s) != i)
-			return -EBADMSG;
-	}
-	return in->bad ? -EBADMSG : 0;
-}
-
-static int get_rows(struct in *in, struct profile *p)
-{
-	uint32_t n = get_count(in, PROFILE_ROWS_MAX, 4);
-
-	for (uint32_t i = 0; i < n && !in->bad; i++) {
-		struct profile_row r = { .event = WIRE_EVENT_CPU };
-		uint32_t kind;
-
-		r.thread = get_below(in, p->n_threads);
-		r.node = get_below(in, p->n_nodes);
-		kind = in->version < 3 ? 0 : get_below(in, WIRE_EVENT_COUNT << 4);
-		r.event = (uint8_t)(kind >> 4);
-		r.wait = kind >> 1 & 7;
-		r.idle = kind & 1;
-		r.samples = profile_encode_get(in);
-		r.weight = profile_encode_get(in);
-		if (in->version >= VERSION_IDS)
-			r.span = get_below(in, (uint64_t)p->n_spans + 1);
-		if (r.wait >= WIRE_WAIT_COUNT)
-			in->bad = true;
-		if (!in->bad)
-			profile_add_row(p, &r);
-	}
-	return in->bad || in->p != in->end ? -EBADMSG : 0;
-}
-
-static int get_stacks(struct in *in, struct profile *p)
-{
-	uint32_t n = get_count(in, PROFILE_NODES_MAX, 2);
-
-	for (uint32_t i = 1; i < n && !in->bad; i++) {
-		uint32_t parent = get_below(in, i);
-		uint32_t frame = get_below(in, p->n_frames);
-
-		if (in->bad || profile_node(p, parent, frame) != i)
-			return -EBADMSG;
-	}
-	return get_spans(in, p) < 0 ? -EBADMSG : get_rows(in, p);
-}
-
-static int get_head(struct in *in, struct profile *p)
-{
-	uint64_t flags;
-
-	in->version = get_below(in, VERSION_IDS + 1);
-	if (in->bad || in->version < 2)
-		return -EBADMSG;
-	p->begin_real_ns = profile_encode_get(in);
-	p->end_real_ns = profile_encode_get(in);
-	in->events = in->version < 3 ? 1 : get_below(in, WIRE_EVENT_COUNT + 1);
-	for (unsigned e = 0; e < in->events; e++)
-		p->interval[e] = profile_encode_get(in);
-	flags = profile_encode_get(in);
-	p->no_budget = flags & 1;
-	p->cpu_unknown = in->version < 4 || flags & 2;
-	p->overflow = profile_encode_get(in);
-	get_accounts(in, &p->accounts);
-	return in->bad ? -EBADMSG : 0;
-}
-
-int profile_decode(const uint8_t *buf, size_t len, struct profile **ret)
-{
-	CLEANUP(profile_freep) struct profile *p = NULL;
-	struct in in = { .p = buf, .end = buf + len };
-	uint64_t overflow;
-	int r;
-
-	if (len < 5 || memcmp(buf, MAGIC, 4) != 0)
-		return -EBADMSG;
-	in.p += 4;
-	r = profile_new(&p);
-	if (r < 0)
-		return r;
-	/* a full profile has used the spare entries, too */
-	p->index->spare = true;
-	p->index->as_is = true;
-	if (get_head(&in, p) < 0)
-		return -EBADMSG;
-	overflow = p->overflow;
-	if (get_strings(&in, p) < 0 || get_frames(&in, p) < 0 || get_owners(&in, p) < 0 ||
-	    get_stacks(&in, p) < 0)
-		return -EBADMSG;
-	p->overflow = overflow; /* the bytes say how many samples did not fit */
-	if (in.version < 4)
-		profile_book_rows(p);
-	p->index->spare = false;
-	p->index->as_is = false;
-	profile_adopt_full(p);
-	*ret = TAKE_PTR(p);
-	return 0;
 }

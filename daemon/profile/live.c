@@ -230,6 +230,14 @@ static void live_report_slices(struct live *l)
 	}
 }
 
+void live_slice_lost(struct live *l, uint64_t real_ns)
+{
+	const struct live_recent *w = recent_at(l, real_ns);
+
+	if (w->profile && w->begin_real_ns == window_begin(real_ns))
+		profile_slice_lost(w->profile);
+}
+
 void live_tick(struct live *l, uint64_t real_ns)
 {
 	uint64_t due = window_begin(real_ns > LATE_NS ? real_ns - LATE_NS : 0);

@@ -28,7 +28,7 @@ struct live_source; /* one target's session: maps the ids of its stream to ids i
 typedef void live_window_fn(void *userdata, const struct profile *window);
 
 /* Gets, once a second, each slice of an open window that has changed since it was last passed
- * on, with the names of the whole window (profile_encode_used() leaves out the rest). false =
+ * on, with the names of the whole window (profile_encode_slice() leaves out the rest). false =
  * not now; the next call has it again. */
 typedef bool live_slice_fn(void *userdata, const struct profile *slice);
 
@@ -46,6 +46,8 @@ void live_begin_at(struct live *l, uint64_t real_ns);
 void live_keep_ids(struct live *l, bool keep);
 void live_on_slice(struct live *l,
 		   live_slice_fn *on_slice); /* called with the @userdata of live_new() */
+/* profile_slice_lost() for the open window that begins at most a window's length before @real_ns. */
+void live_slice_lost(struct live *l, uint64_t real_ns);
 struct live *live_free(struct live *l); /* closes the open windows first */
 DEFINE_FREEP(struct live, live_free);
 

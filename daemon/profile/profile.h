@@ -217,9 +217,22 @@ struct profile_bytes {
 	size_t len, cap;
 };
 int profile_encode_again(const struct profile *p, struct profile_bytes *to);
-/* Like profile_encode(), without the names, frames, threads and stacks that no row and no process
- * uses. */
-int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len);
+/* Encodes a slice of an open window, with those names, frames, threads and stacks that its rows and
+ * processes need and no earlier slice of the window had. 0 or -ENOMEM. */
+int profile_encode_slice(const struct profile *slice, uint8_t **ret, size_t *ret_len);
+/* An encoded slice of the window @p did not get where slices are read: the next one has all that it
+ * needs again. */
+void profile_slice_lost(const struct profile *p);
 /* Decodes bytes, trusting nothing (fuzzed). 0, -EBADMSG or -ENOMEM. Entries of @buf that are
  * equal stay separate. */
 int profile_decode(const uint8_t *buf, size_t len, struct profile **ret);
+
+/* Reads the slices of one window, in the order in which they were encoded. */
+struct profile_slices;
+int profile_slices_new(struct profile_slices **ret); /* 0 or -ENOMEM */
+struct profile_slices *profile_slices_free(struct profile_slices *s);
+DEFINE_FREEP(struct profile_slices, profile_slices_free);
+/* Reads one slice, trusting nothing (fuzzed), also bytes of profile_encode(). *ret is valid until
+ * the next call. 0, -EBADMSG or -ENOMEM. */
+int profile_slices_read(struct profile_slices *s, const uint8_t *buf, size_t len,
+			struct profile **ret);

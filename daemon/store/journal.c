@@ -1,7 +1,8 @@
 /*
  * Windows that are not closed yet. As soon as a second is over, its events are appended to the
  * journal of their window, <window>.jnl; if they change they are appended again, and the last
- * version counts. Nothing is synced: this protects against the death of the daemon, not of the
+ * version counts. A record has only the names that no earlier one of the journal has. Nothing is
+ * synced: this protects against the death of the daemon, not of the
  * host. Once the window is in the store its journal is removed. The window's records hold the
  * journal's number: so when the store is opened, a leftover journal is either found to be in the
  * store, or becomes a window.
@@ -131,14 +132,16 @@ int store_journal_bytes(const struct profile *slice, uint8_t **ret, size_t *ret_
 	size_t head = sizeof(uint32_t) + slice->n_processes * sizeof(uint64_t), len;
 	CLEANUP(freep) uint8_t *encoded = NULL;
 	uint8_t *p;
-	int r = profile_encode_used(slice, &encoded, &len);
+	int r = profile_encode_slice(slice, &encoded, &len);
 
 	if (r < 0)
 		return r;
 	/* moved, not copied: another buffer of its size costs more page faults than bytes */
 	p = realloc(encoded, head + len);
-	if (!p)
+	if (!p) {
+		profile_slice_lost(slice);
 		return -ENOMEM;
+	}
 	encoded = NULL;
 	memmove(p + head, p, len);
 	memcpy(p, &slice->n_processes, sizeof(uint32_t));
@@ -180,7 +183,9 @@ static unsigned find_seconds(int fd, struct second seconds[SECONDS_MAX])
 	return n;
 }
 
-static int decode_slice(const uint8_t *raw, size_t len, struct profile **ret)
+/* *ret is valid until the next call. */
+static int decode_slice(struct profile_slices *slices, const uint8_t *raw, size_t len,
+			struct profile **ret)
 {
 	uint32_t n;
 	int r;
@@ -190,8 +195,8 @@ static int decode_slice(const uint8_t *raw, size_t len, struct profile **ret)
 	memcpy(&n, raw, sizeof(n));
 	if (n > (len - sizeof(n)) / sizeof(uint64_t))
 		return -EBADMSG;
-	r = profile_decode(raw + sizeof(n) + n * sizeof(uint64_t),
-			   len - sizeof(n) - n * sizeof(uint64_t), ret);
+	r = profile_slices_read(slices, raw + sizeof(n) + n * sizeof(uint64_t),
+				len - sizeof(n) - n * sizeof(uint64_t), ret);
 	for (uint32_t i = 0; r == 0 && i < n && i < (*ret)->n_processes; i++) {
 		uint64_t tenant;
 
@@ -201,20 +206,41 @@ static int decode_slice(const uint8_t *raw, size_t len, struct profile **ret)
 	return r;
 }
 
-static int add_second(struct profile *window, int fd, const struct second *s)
+/* Reads the record at @at, whose names later ones need; adds its events if it @counts. */
+static int add_record(struct profile *window, struct profile_slices *slices, int fd, off_t at,
+		      const struct header *h, bool counts)
 {
-	CLEANUP(profile_freep) struct profile *slice = NULL;
 	CLEANUP(freep) uint8_t *data = NULL;
 	CLEANUP(freep) uint8_t *raw = NULL;
-	int r = record_read(fd, s->at, &s->header, &data);
+	struct profile *slice;
+	int r = record_read(fd, at, h, &data);
 
 	if (r == 0)
-		r = record_inflate(&s->header, data, &raw);
+		r = record_inflate(h, data, &raw);
 	if (r == 0)
-		r = decode_slice(raw, s->header.raw_len, &slice);
-	if (r == 0)
+		r = decode_slice(slices, raw, h->raw_len, &slice);
+	if (r == 0 && counts)
 		r = profile_merge(window, slice, NULL);
 	return r == -EBADMSG ? 0 : r;
+}
+
+static bool is_last(const struct second *seconds, unsigned n, off_t at)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (seconds[i].at == at)
+			return true;
+	return false;
+}
+
+static int add_records(struct profile *window, int fd, const struct second *seconds, unsigned n)
+{
+	CLEANUP(profile_slices_freep) struct profile_slices *slices = NULL;
+	struct header h;
+	int r = profile_slices_new(&slices);
+
+	for (off_t at = 0; r == 0 && record_next(fd, &at, &h); at = record_end(&h, at))
+		r = add_record(window, slices, fd, at, &h, is_last(seconds, n, at));
+	return r;
 }
 
 /* Is a window of journal @id in the store? Only segments of its time are searched. */
@@ -247,8 +273,7 @@ static int journal_recover_window(struct store *s, int fd, uint64_t window)
 
 	if (r < 0 || !n || is_stored(s, seconds[0].header.journal, window))
 		return r;
-	for (unsigned i = 0; i < n && r == 0; i++)
-		r = add_second(p, fd, &seconds[i]);
+	r = add_records(p, fd, seconds, n);
 	if (r < 0 || !p->begin_real_ns)
 		return r;
 	r = store_append_of(s, p, seconds[0].header.journal);

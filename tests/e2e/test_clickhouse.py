@@ -164,8 +164,8 @@ class Cluster:
         self.assertEqual((top["samples"], top["weight"]), (2 * HISTORY.json["view"]["samples"], 2 * HISTORY.json["view"]["weight_ns"]))
         self.assertEqual((top["event"], top["sort"], top["seconds"]), ("cpu", "self", WINDOW_S))
         self.assertAlmostEqual(sum(m["self"] for m in top["methods"]), 1, delta=0.01)
-        self.assertEqual(sorted((t["pid"], t["node"]) for t in top["targets"]),
-                         sorted((q["pid"], n) for q in HISTORY.json["processes"] for n in ("node-a", "node-b")))
+        self.assertEqual(sorted((t["pid"], t["service"]) for t in top["targets"]),
+                         sorted(2 * [(q["pid"], q["name"]) for q in HISTORY.json["processes"]]))
         self.assertEqual(sum(t["samples"] for t in top["targets"]), top["samples"])
         locks = json.loads(self.source("locks", "--json", "--by", "class", *HISTORY.range(), "-n", "500").stdout)
         self.assertEqual((locks["total_ns"], sum(c["total_ns"] for c in locks["classes"])), (lock_ns, lock_ns))

@@ -1,5 +1,7 @@
-/* Profile bytes as a segment could hold them: what decodes must encode and decode again, equal. */
+/* Profile bytes as a segment or a journal could hold them: what decodes must encode and decode again,
+ * equal. */
 #include <stdlib.h>
+#include <string.h>
 #include "daemon/profile/profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -12,12 +14,33 @@ static const char *lookup(void *userdata, const struct profile_process *process,
 	return offset & 1 ? module : NULL;
 }
 
+/* Two slices of a journal: the first @cut bytes, and the rest. */
+static void read_slices(const uint8_t *data, size_t size, size_t cut)
+{
+	struct profile_slices *s;
+	struct profile *p, *sum;
+
+	if (profile_slices_new(&s) < 0 || profile_new(&sum) < 0)
+		abort();
+	for (int i = 0; i < 2; i++)
+		if (profile_slices_read(s, i ? data + cut : data, i ? size - cut : cut, &p) == 0 &&
+		    profile_merge(sum, p, NULL) < 0)
+			abort();
+	profile_free(sum);
+	profile_slices_free(s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct profile *p, *q, *sum;
 	uint8_t *bytes;
 	size_t len;
 
+	if (size > 4 && memcmp(data, "KPRJ", 4) == 0) {
+		const uint8_t *second = memmem(data + 4, size - 4, "KPRJ", 4);
+
+		read_slices(data, size, second ? (size_t)(second - data) : size);
+	}
 	if (profile_decode(data, size, &p) < 0)
 		return 0;
 	if (profile_encode(p, &bytes, &len) < 0 || profile_decode(bytes, len, &q) < 0)

@@ -127,6 +127,7 @@ static void a_part_has_the_ids_of_its_process(void **state)
 
 static void bytes_have_the_ids(void **state)
 {
+	struct profile_slices *slices;
 	struct profile *p = spans(), *q;
 	uint8_t *bytes;
 	size_t len;
@@ -145,10 +146,11 @@ static void bytes_have_the_ids(void **state)
 	for (size_t cut = 0; cut < len; cut++)
 		assert_int_equal(profile_decode(bytes, cut, &q), -EBADMSG);
 	free(bytes);
-	assert_int_equal(profile_encode_used(p, &bytes, &len), 0);
-	assert_int_equal(profile_decode(bytes, len, &q), 0);
+	assert_int_equal(profile_encode_slice(p, &bytes, &len), 0);
+	assert_int_equal(profile_slices_new(&slices), 0);
+	assert_int_equal(profile_slices_read(slices, bytes, len, &q), 0);
 	check_spans(q);
-	profile_free(q);
+	profile_slices_free(slices);
 	free(bytes);
 	profile_free(p);
 }
