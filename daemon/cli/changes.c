@@ -69,8 +69,7 @@ static int changes_check_diff(struct changes *c, bool has_range)
 	if (c->baseline)
 		return cli_wrong(c->command, "use either --diff or --baseline");
 	if (!dots || !changes_side(c, c->diff, (size_t)(dots - c->diff), &c->base) ||
-	    !changes_side(c, dots + 2, strlen(dots + 2), &c->now) ||
-	    !*c->base.key != !*c->now.key)
+	    !changes_side(c, dots + 2, strlen(dots + 2), &c->now) || !*c->base.key != !*c->now.key)
 		return changes_wrong(c, "--diff takes two ranges, 14:00/14:10..15:00/15:10, or two "
 					"values, version=1.4..version=1.5");
 	if (has_range && !*c->base.key)
@@ -105,8 +104,9 @@ int changes_check(struct changes *c, const char *format, bool has_range)
 	c->base_is_file = report_format_by_path(c->baseline) >= 0;
 	return c->base_is_file
 		       ? -1
-		       : changes_wrong(c, "--baseline takes a range such as 14:00/14:10, a value such "
-					  "as version=1.4, or a file (.json, .pb.gz or .collapsed)");
+		       : changes_wrong(c,
+				       "--baseline takes a range such as 14:00/14:10, a value such "
+				       "as version=1.4, or a file (.json, .pb.gz or .collapsed)");
 }
 
 /* ---- profiles -------------------------------------------------------------------------------- */

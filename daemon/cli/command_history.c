@@ -129,8 +129,8 @@ void history_print(FILE *to, const cJSON *history, size_t width)
 		table_print(to, &table, width);
 	fprintf(to,
 		"%d JVM%s, %d alive; the history takes %sB of %sB, and goes back %.0f h at most\n",
-		cJSON_GetArraySize(list), cJSON_GetArraySize(list) == 1 ? "" : "s", alive, bytes, most,
-		json_number_of(history, "retention_s") / 3600);
+		cJSON_GetArraySize(list), cJSON_GetArraySize(list) == 1 ? "" : "s", alive, bytes,
+		most, json_number_of(history, "retention_s") / 3600);
 	table_free(&table);
 }
 

@@ -99,7 +99,7 @@ static const char *const command_report_keys[] = {
 static const char **command_report_value(struct arguments *a, const char *key)
 {
 	const char **values[] = { &a->service, &a->namespace, &a->version,
-				  &a->image,   &a->pod,       &a->container };
+				  &a->image,   &a->pod,	      &a->container };
 	size_t i = 0;
 
 	while (strcmp(command_report_keys[i], key) != 0)

@@ -12,8 +12,8 @@
 #include "daemon/report/patterns.h"
 #include "daemon/report/view.h"
 
-#define LOCK_ROWS_MAX 500
-#define TOP_ROWS      20
+#define LOCK_ROWS_MAX  500
+#define TOP_ROWS       20
 #define SOURCE_LAST_NS (60 * NS_PER_S)
 
 struct source_arguments {
@@ -231,9 +231,9 @@ static int source_filter(const struct source_arguments *a, struct profile *all,
 static int cli_source_profile(const struct source_arguments *a, struct profile **ret)
 {
 	/* stacks last, so that those of samples that nodes deliver meanwhile are in the answer */
-	static const enum clickhouse_table order[CLICKHOUSE_TABLES] = {
-		CLICKHOUSE_SAMPLES, CLICKHOUSE_PROCESSES, CLICKHOUSE_STACKS
-	};
+	static const enum clickhouse_table order[CLICKHOUSE_TABLES] = { CLICKHOUSE_SAMPLES,
+									CLICKHOUSE_PROCESSES,
+									CLICKHOUSE_STACKS };
 	struct reply replies[CLICKHOUSE_TABLES] = { 0 };
 	CLEANUP(profile_freep) struct profile *all = NULL;
 	struct clickhouse_answered what = { 0 };
@@ -523,8 +523,9 @@ int source_locks(int argc, char **argv)
 	int r = source_parse(argc, argv, &a), n;
 
 	if (r < 0 && a.by && strcmp(a.by, "class") != 0)
-		r = cli_wrong("locks", "with --source --by takes class: identities of locks stay on "
-				       "each node");
+		r = cli_wrong("locks",
+			      "with --source --by takes class: identities of locks stay on "
+			      "each node");
 	if (r >= 0)
 		return r;
 	a.question.events = 1u << WIRE_EVENT_LOCK;

@@ -19,7 +19,6 @@ struct clickhouse_rows {
 /* The event of the row that `sink test` inserts: no report and no sum over events counts it. */
 #define CLICKHOUSE_TEST_EVENT "test"
 
-
 /* @node: the node of the rows; NULL = from the labels. @sent: stacks in it get no row, others are
  * added to it; NULL = all stacks get rows. 0 or -ENOMEM; freed by clickhouse_rows_deinit() in
  * either case. */

@@ -98,8 +98,7 @@ static int get_strings(struct profile_in *in, struct profile *p)
 	return 0;
 }
 
-void profile_decode_frame(struct profile_in *in, const struct profile *p,
-			  struct profile_frame *ret)
+void profile_decode_frame(struct profile_in *in, const struct profile *p, struct profile_frame *ret)
 {
 	*ret = (struct profile_frame){ 0 };
 	ret->kind = (uint8_t)profile_decode_below(in, 256);
@@ -187,7 +186,9 @@ static int get_threads(struct profile_in *in, struct profile *p)
 
 static int get_spans(struct profile_in *in, struct profile *p)
 {
-	uint32_t n = in->version < PROFILE_VERSION_IDS ? 0 : profile_decode_count(in, PROFILE_SPANS_MAX, 2);
+	uint32_t n = in->version < PROFILE_VERSION_IDS
+			     ? 0
+			     : profile_decode_count(in, PROFILE_SPANS_MAX, 2);
 
 	for (uint32_t i = 0; i < n && !in->bad; i++) {
 		struct profile_span s;

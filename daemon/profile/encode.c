@@ -4,9 +4,9 @@
  * the notes of processes, version 4 no labels, version 5 no trace ids. A profile without ids is
  * written as version 5, which earlier daemons read too. decode.c reads it.
  *
- * A slice of an open window begins with "KPRJ" instead: it has only those names, frames, threads and
- * stacks that no earlier slice of the window had, each behind its number, and refers to all by their
- * numbers in the window. slices.c reads them.
+ * A slice of an open window begins with "KPRJ" instead: it has only those names, frames, threads
+ * and stacks that no earlier slice of the window had, each behind its number, and refers to all by
+ * their numbers in the window. slices.c reads them.
  */
 #include "daemon/profile/encode_priv.h"
 
@@ -222,8 +222,7 @@ static void put_tables(struct out *o, const struct profile *p, const struct used
 	for (uint32_t k = first_entry(o); k < u->nodes.n; k++) {
 		const struct profile_node *n = &p->nodes[used_entry(o, &u->nodes, k)];
 
-		profile_encode_put_pair(o, n->parent,
-					n->frame);
+		profile_encode_put_pair(o, n->parent, n->frame);
 	}
 	if (o->ids)
 		profile_encode_put_spans(o, p, u);

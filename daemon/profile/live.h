@@ -46,7 +46,8 @@ void live_begin_at(struct live *l, uint64_t real_ns);
 void live_keep_ids(struct live *l, bool keep);
 void live_on_slice(struct live *l,
 		   live_slice_fn *on_slice); /* called with the @userdata of live_new() */
-/* profile_slice_lost() for the open window that begins at most a window's length before @real_ns. */
+/* profile_slice_lost() for the open window that begins at most a window's length before @real_ns.
+ */
 void live_slice_lost(struct live *l, uint64_t real_ns);
 struct live *live_free(struct live *l); /* closes the open windows first */
 DEFINE_FREEP(struct live, live_free);

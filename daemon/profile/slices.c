@@ -64,9 +64,9 @@ static bool slices_room(void **table, uint32_t *cap, uint32_t *n, uint32_t i, si
 	return true;
 }
 
-#define SLICES_ROOM(p, table, i)                                                          \
-	slices_room((void **)(uintptr_t)&(p)->table, &(p)->index->cap_##table, &(p)->n_##table, i, \
-		    sizeof(*(p)->table))
+#define SLICES_ROOM(p, table, i)                                                                  \
+	slices_room((void **)(uintptr_t) & (p)->table, &(p)->index->cap_##table, &(p)->n_##table, \
+		    i, sizeof(*(p)->table))
 
 /* ---- entries --------------------------------------------------------------------------------- */
 

@@ -98,7 +98,9 @@ static bool is_container(const struct who *who, const char *word)
 }
 
 /* The keys that select JVMs by a value, in the order of KEY_x. */
-static const char *const keys[] = { "service", "pod", "container", "namespace", "version", "image" };
+static const char *const keys[] = {
+	"service", "pod", "container", "namespace", "version", "image"
+};
 enum {
 	KEY_SERVICE,
 	KEY_POD,

@@ -24,10 +24,10 @@ DEFINE_FREEP(struct store, store_free);
  * was dropped, and counted. */
 int store_append(struct store *s, const struct profile *window);
 /* The seconds of windows that are not closed yet. store_journal_bytes() encodes a slice of
- * live.h, with the names that no earlier slice of its window had; store_journal() writes it at once,
- * in the thread of store_append(), in the order of encoding. After an error of either, or without
- * store_journal(), live_slice_lost() is called. If this daemon dies, the next one makes a window of
- * them. 0 or -errno. */
+ * live.h, with the names that no earlier slice of its window had; store_journal() writes it at
+ * once, in the thread of store_append(), in the order of encoding. After an error of either, or
+ * without store_journal(), live_slice_lost() is called. If this daemon dies, the next one makes a
+ * window of them. 0 or -errno. */
 int store_journal_bytes(const struct profile *slice, uint8_t **ret, size_t *ret_len);
 int store_journal(struct store *s, uint64_t begin_real_ns, const uint8_t *bytes, size_t len);
 /* Writes missing indexes and sums; to be called after each window. Usually there is nothing to

@@ -1,5 +1,5 @@
-/* Profile bytes as a segment or a journal could hold them: what decodes must encode and decode again,
- * equal. */
+/* Profile bytes as a segment or a journal could hold them: what decodes must encode and decode
+ * again, equal. */
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/profile/profile.h"

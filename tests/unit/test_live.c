@@ -120,8 +120,7 @@ static struct profile_slices *readers[2]; /* of the two windows */
 /* As the journal has it. */
 static bool on_slice(void *userdata, const struct profile *slice)
 {
-	struct profile_slices **reader =
-		&readers[(slice->begin_real_ns - T0) / LIVE_WINDOW_NS];
+	struct profile_slices **reader = &readers[(slice->begin_real_ns - T0) / LIVE_WINDOW_NS];
 	struct profile *p;
 	uint8_t *bytes;
 	size_t len;
