@@ -388,10 +388,22 @@ static int open_part(struct store *s, uint64_t segment)
 	return 1;
 }
 
+/* The newest part of a slot. Earlier ones stay closed, though one that shares.c has rewritten has
+ * room again: the windows of a tenant would no longer lie in the order of time, in which they are
+ * removed. */
+static uint64_t newest_part(struct store *s, uint64_t first)
+{
+	uint64_t part = SLOT_PARTS - 1;
+
+	while (part && !store_file_bytes(s, STORE_SEGMENT, first + part))
+		part--;
+	return part;
+}
+
 /* @slot: the number of the ten minutes since 1970 */
 static int open_segment(struct store *s, uint64_t slot)
 {
-	uint64_t first = slot / SLOTS * PARTS_MAX + slot % SLOTS * SLOT_PARTS;
+	uint64_t first = slot / SLOTS * PARTS_MAX + slot % SLOTS * SLOT_PARTS, newest;
 	int r = 0;
 
 	if (s->fd >= 0 && s->open_segment / SLOT_PARTS == first / SLOT_PARTS &&
@@ -399,8 +411,10 @@ static int open_segment(struct store *s, uint64_t slot)
 		return 0;
 	s->fd = fd_close(s->fd);
 	s->unindexed = true;
-	for (uint64_t part = 0; part < SLOT_PARTS && r == 0; part++)
-		r = open_part(s, first + part);
+	newest = newest_part(s, first);
+	/* earlier ones only when the numbers are used up */
+	for (uint64_t i = 0; i < SLOT_PARTS && r == 0; i++)
+		r = open_part(s, first + (newest + i) % SLOT_PARTS);
 	store_expire(s, 0);
 	return r < 0 ? r : r == 0 ? -EFBIG : 0;
 }

@@ -388,6 +388,28 @@ static uint64_t windows_of(struct store *s, uint32_t pid)
 	return samples;
 }
 
+static int note_begin(void *userdata, const struct profile *window)
+{
+	struct {
+		uint64_t first_ns, n;
+	} *kept = userdata;
+
+	if (kept->n++ == 0)
+		kept->first_ns = window->begin_real_ns;
+	return 0;
+}
+
+/* Those of process @pid that are left are the last ones: none is missing up to @last_ns. */
+static void assert_the_newest_are_left(struct store *s, uint32_t pid, uint64_t last_ns)
+{
+	struct {
+		uint64_t first_ns, n;
+	} kept = { 0 };
+
+	assert_int_equal(store_each_window(s, pid, 0, 0, UINT64_MAX, note_begin, &kept), 0);
+	assert_int_equal(kept.first_ns + (kept.n - 1) * 10 * NS_PER_S, last_ns);
+}
+
 /* Of 150 windows with 5 MB of one tenant there is room for 1 MiB. */
 static void a_tenant_that_fills_its_windows_shortens_its_own_history(void **state)
 {
@@ -404,6 +426,7 @@ static void a_tenant_that_fills_its_windows_shortens_its_own_history(void **stat
 		assert_true(c.bytes <= max);
 		/* what the small one does not need of its half is the large one's */
 		assert_true(i < 75 || c.bytes > max * 3 / 4);
+		assert_the_newest_are_left(s, 2, t0 + i * 10 * NS_PER_S);
 	}
 	assert_int_equal(windows_of(s, 1), 2 * 150);
 	large = windows_of(s, 2);
