@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define TENANT_SIZE 72
+#define TENANT_ROOT "uid-0" /* root of the host, outside of containers */
 
 /* Writes "<container id>", or "uid-1000" if @container_id is NULL or "", with the uid of the user,
  * into @buf, which it returns. The name can be part of a file's name. */

@@ -22,6 +22,7 @@ struct child {
 	struct child **seen; /* set to NULL at its end; NULL = nobody wants to know */
 	pid_t target; /* the process that it cleans up; 0 = it does something else */
 	uint64_t target_start_time;
+	struct tenant *payer; /* NULL = its CPU time is nobody's; a reference */
 };
 
 static void child_free(struct child *c)
@@ -36,17 +37,22 @@ static void child_free(struct child *c)
 		*c->seen = NULL;
 	loop_source_free(c->source);
 	fd_close(c->pidfd);
+	tenant_unref(&c->table->tenants, c->payer);
 	free(c);
 }
 
 static void child_on_end(void *userdata, uint32_t events)
 {
 	struct child *c = userdata;
-	int status = 0;
+	uint64_t cpu_ns = 0;
+	int status = 0, r;
 
 	(void)events;
-	if (warden_reap(c->pid, &status, NULL) == 0)
+	r = warden_reap(c->pid, &status, &cpu_ns);
+	if (r == 0)
 		return;
+	if (c->payer && r > 0)
+		c->payer->attempts_cpu_ns -= (int64_t)cpu_ns;
 	if (c->target && WIFEXITED(status) && WEXITSTATUS(status) == INJECT_STATUS_LEFT)
 		left_report(c->table, c->target, c->target_start_time);
 	/* the end may be noticed before the answer, in the same round of the loop */
@@ -89,6 +95,12 @@ void child_cleans(struct child *c, const struct target *t)
 {
 	c->target = t->jvm.pid;
 	c->target_start_time = t->jvm.start_time;
+}
+
+void child_charge(struct child *c, struct tenant *tenant)
+{
+	tenant->refs++;
+	c->payer = tenant;
 }
 
 void child_let_go(struct child *c)

@@ -66,6 +66,7 @@ void target_clean_up(struct target *t)
 	if (child_start(t->priv->table, argv, (int[3]){ -1, -1, -1 }, &child) < 0)
 		return;
 	child_cleans(child, t);
+	child_charge(child, t->priv->tenant);
 	if (t->priv->late) { /* an injector that is still late is already waited for */
 		child_let_go(child);
 		return;
@@ -243,6 +244,7 @@ static int inject_spawn(struct target *t, int start_fd, int result_fd, int pipes
 		NULL,
 	};
 	size_t n = ARRAY_SIZE(argv) - 3;
+	int r;
 
 	if (!c->quiet_attach)
 		argv[n++] = WORD("quiet=0");
@@ -254,8 +256,11 @@ static int inject_spawn(struct target *t, int start_fd, int result_fd, int pipes
 	snprintf(deadline, sizeof(deadline), "deadline_ms=%llu",
 		 (unsigned long long)(c->attach_deadline_ns / NS_PER_MS));
 	snprintf(pipe_bytes, sizeof(pipe_bytes), "pipe=%llu", (unsigned long long)c->pipe_bytes);
-	return child_start(t->priv->table, argv, (int[3]){ start_fd, result_fd, pipes_fd },
-			   &t->priv->injector);
+	r = child_start(t->priv->table, argv, (int[3]){ start_fd, result_fd, pipes_fd },
+			&t->priv->injector);
+	if (r == 0)
+		child_charge(t->priv->injector, t->priv->tenant);
+	return r;
 }
 
 static int inject_start_child(struct target *t, struct fault *f)

@@ -14,6 +14,7 @@ static void target_on_second(void *userdata)
 	receivers_on_second(userdata);
 	decoding_on_second(userdata);
 	gathering_on_second(userdata);
+	targets_inject_next(userdata); /* attempts of a tenant may have CPU time again */
 }
 
 int targets_new(struct loop *loop, const struct config *config, const struct targets_ops *ops,

@@ -246,6 +246,8 @@ struct child;
 int child_start(struct targets *table, char *const argv[], const int fds[3], struct child **ret);
 /* The child cleans up in @t: left_report() is called if it could not remove everything. */
 void child_cleans(struct child *c, const struct target *t);
+/* The tenant pays for the CPU time of the attempt, once the child has ended. */
+void child_charge(struct child *c, struct tenant *tenant);
 void child_kill(struct child *c); /* takes it, and kills it unless it has ended */
 void child_let_go(struct child *c); /* takes it; it ends by itself */
 /* child_kill(); *seen points to the child until it has ended, and is then set to NULL. A child that

@@ -20,10 +20,16 @@ struct tenant {
 	unsigned targets; /* targets without those that are only remembered */
 	unsigned injectors; /* attempts that run */
 	uint64_t turn; /* number of its last attempt, counted over all tenants */
+	/* CPU time that its attempts may still use, less than 0 if they used more; when it was
+	 * counted last, 0 = never (turns.c) */
+	int64_t attempts_cpu_ns;
+	uint64_t attempts_mono_ns;
 	struct log_limit log;
 	struct tenant_decoding decoding;
 };
 
 /* The tenant of @jvm in *@list, added if it is missing; NULL without memory. */
 struct tenant *tenant_ref(struct tenant **list, const struct jvm *jvm);
+/* Adds to the CPU time of its attempts what has been earned until @now_mono_ns. */
+void tenant_earn_attempts(struct tenant *t, uint64_t now_mono_ns);
 void tenant_unref(struct tenant **list, struct tenant *t); /* the last reference frees it */

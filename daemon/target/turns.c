@@ -4,20 +4,50 @@
  * whose last attempt is the longest ago comes first. JVMs that the previous daemon had attached to
  * precede all others and do not count for targets.attach_rate, because they are without a profile
  * until they are attached to again.
+ *
+ * The CPU time of attempts is their tenant's, because who begins processes that look like JVMs all
+ * the time has them attached to all the time. Root of the host may do that.
  */
 #include "daemon/target/target_priv.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include "daemon/ground/clock.h"
 
-static bool turns_may_begin(const struct target *t)
-{
-	return t->priv->queued && (t->state == TARGET_FOUND || t->state == TARGET_FAILED) &&
-	       t->priv->tenant->injectors < TENANT_INJECTORS;
-}
+/* An attempt uses 10 to 25 ms. */
+#define ATTEMPTS_CPU_MAX   ((int64_t)(NS_PER_S / 2)) /* a tenant's full budget */
+#define ATTEMPTS_CPU_SHARE 50 /* it refills by this part of the time: 2 % of a CPU */
 
 bool turns_is_former(const struct target *t)
 {
 	return secrets_is_former(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
+}
+
+void tenant_earn_attempts(struct tenant *t, uint64_t now)
+{
+	if (!t->attempts_mono_ns)
+		t->attempts_cpu_ns = ATTEMPTS_CPU_MAX;
+	else
+		t->attempts_cpu_ns += (int64_t)((now - t->attempts_mono_ns) / ATTEMPTS_CPU_SHARE);
+	if (t->attempts_cpu_ns > ATTEMPTS_CPU_MAX)
+		t->attempts_cpu_ns = ATTEMPTS_CPU_MAX;
+	t->attempts_mono_ns = now;
+}
+
+static bool turns_can_pay(const struct target *t)
+{
+	struct tenant *tenant = t->priv->tenant;
+
+	if (strcmp(tenant->name, TENANT_ROOT) == 0)
+		return true;
+	tenant_earn_attempts(tenant, clock_mono_ns());
+	return tenant->attempts_cpu_ns > 0 || turns_is_former(t);
+}
+
+static bool turns_may_begin(const struct target *t)
+{
+	return t->priv->queued && (t->state == TARGET_FOUND || t->state == TARGET_FAILED) &&
+	       t->priv->tenant->injectors < TENANT_INJECTORS && turns_can_pay(t);
 }
 
 pid_t *targets_former(const struct targets *table, uint32_t *ret_n)

@@ -271,8 +271,8 @@ class Container:
         elif self.launcher == "churns":
             shutil.copy(BUILD + "/tests/churns", self.root + "/app/server")
             args = ["/app/server", main, home + self.jdk.libjvm()]
-        elif self.launcher == "fake_jvm":
-            shutil.copy(BUILD + "/tests/fake_jvm", self.root + "/app/server")
+        elif self.launcher in ("fake_jvm", "strangers"):
+            shutil.copy(BUILD + "/tests/" + self.launcher, self.root + "/app/server")
             args = ["/app/server", main]
         else:
             args = [home + "/bin/" + self.launcher, *common, "-cp", "/app", main]

@@ -1,6 +1,5 @@
 """A container whose JVM keeps the kernel busy with threads, processes and mappings, beside a JVM whose stream goes on:
 tests/harness/churns.c in each of its manners. Needs root, runc and BPF."""
-import glob
 import os
 import signal
 import sys
@@ -11,7 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 from bundle import Container, Jdk, shared_end  # noqa: E402
-from kindling import ONLY_MINE, Daemon, Jvm, Lateness, Tail, accounts_balance, skip, wait_for  # noqa: E402
+from kindling import ONLY_MINE, Daemon, Jvm, Tail, Wakes, accounts_balance, skip, wait_for  # noqa: E402
 from test_beside_floods import Memory, Questions  # noqa: E402
 from test_rights import children_of  # noqa: E402
 
@@ -39,44 +38,31 @@ def cpu_s(daemon):
     return ticks / TICKS
 
 
-def kept_waiting_s(daemon):
-    """How long its processes have been ready to run and had no CPU."""
-    ns = 0
-    for pid in (daemon.process.pid, *children_of(daemon.process.pid)):
-        for path in glob.glob("/proc/%d/task/*/schedstat" % pid):
-            try:
-                with open(path) as f:
-                    ns += int(f.read().split()[1])
-            except (FileNotFoundError, ProcessLookupError):
-                pass  # it ended meanwhile
-    return ns / 1e9
-
-
 class Churns(unittest.TestCase):
     def beside(self, daemon, jvm, manner):
         tail = Tail(daemon, jvm.pid)
         wait_for("the tail's first lines", lambda: tail.lines > 10)
         with Container(jdk, launcher="churns", main=manner, cpus=CPUS, pids=TASKS) as c:
             daemon.wait_state(c.pid, "streaming")
-            with Memory(daemon) as memory, Lateness() as late, Questions(daemon) as questions:
-                tail.longest, begin, cpu, waited = 0.0, time.monotonic(), cpu_s(daemon), kept_waiting_s(daemon)
+            with Memory(daemon) as memory, Wakes() as wakes, Questions(daemon) as questions:
+                tail.longest, begin, cpu = 0.0, time.monotonic(), cpu_s(daemon)
                 open(c.tmp_dir() + "/go", "w").close()
                 time.sleep(SECONDS)
                 seconds, gap = time.monotonic() - begin, max(tail.longest, time.monotonic() - tail.last)
-                cpu, waited = cpu_s(daemon) - cpu, kept_waiting_s(daemon) - waited
+                cpu, late = cpu_s(daemon) - cpu, wakes.longest()
             c.signal(signal.SIGKILL)
         tail.end()
-        print("  %-9s longest gap %.2f s, slowest answer %.2f s, %.1f %% of a core, %.0f MiB; it had to wait %.2f s for a CPU, "
-              "who sleeps here %.2f s" % (manner, gap, questions.slowest, 100 * cpu / seconds, memory.most / 2 ** 20, waited,
-                                          late.seconds), flush=True)
-        # what the kernel gives to whom is not asked here: on a machine that is busy everybody waits
-        self.assertLess(gap, 1 + late.seconds + waited)
-        self.assertLess(questions.slowest, 1 + late.seconds + waited)
+        print("  %-9s longest gap %.2f s, slowest answer %.2f s, %.1f %% of a core, %.0f MiB; who only wakes up waits "
+              "%.2f s" % (manner, gap, questions.slowest, 100 * cpu / seconds, memory.most / 2 ** 20, late), flush=True)
+        # a second, and on a machine that does other work as long as everybody waits there: each on the way from the
+        # agent to us may have to wait as long as a process that only wakes up
+        self.assertLess(gap, 1 + Wakes.HOPS * late)
+        self.assertLess(questions.slowest, 1 + Wakes.HOPS * late)
         self.assertLess(cpu, OF_A_CORE * seconds)
         self.assertLess(memory.most, PSS_MAX)
 
     def test_the_stream_of_another_jvm_goes_on(self):
-        with Daemon(SETTINGS) as daemon, Jvm("17") as jvm:
+        with Daemon(SETTINGS) as daemon, Jvm("17", options=("-Xmx128m", "-DdividedBy=10")) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
             for manner in MANNERS:
                 with self.subTest(manner):

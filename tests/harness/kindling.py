@@ -434,6 +434,28 @@ class Lateness:
         self.thread.join()
 
 
+class Wakes:
+    """Processes that do nothing but wake up, beside a daemon: harness/wakes.c. Without @words they are where this process is."""
+    HOPS = 5  # from an agent to whoever follows its samples
+
+    def __init__(self, words=()):
+        self.process = subprocess.Popen([*words, BUILD + "/tests/wakes", str(self.HOPS)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def longest(self):
+        """In seconds, since the last question: the longest time for which one of them was kept waiting."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return max(0.0, float(self.process.stdout.readline()) / 1000 - 0.05)
+
+    def __enter__(self):
+        self.longest()
+        return self
+
+    def __exit__(self, *unused):
+        self.process.communicate()
+
+
 class Contention(Lateness):
     """Beside how late who sleeps is woken up: how many times as long as its CPU time work takes here, .times. A machine that
     does other work gives a daemon that starts a part of a CPU."""

@@ -114,6 +114,45 @@ static void those_whose_attempts_failed_wait_for_their_turn_too(void **state)
 	assert_int_equal(count("evil", TARGET_INJECTING), TENANT_INJECTORS);
 }
 
+static struct tenant *tenant_of(const char *container)
+{
+	for (struct tenant *t = table->tenants; t; t = t->next)
+		if (strcmp(t->name, container) == 0)
+			return t;
+	return NULL;
+}
+
+static void attempts_cost_their_tenant_cpu_time(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	assert_int_equal(add_of("evil", "talk", &t), 0);
+	UNTIL(t->state == TARGET_STREAMING);
+	UNTIL(tenant_of("evil")->attempts_cpu_ns < 500000000);
+	tenant_of("evil")->attempts_cpu_ns = -1000000000;
+	assert_int_equal(add_of("evil", "talk", &t), 0);
+	assert_int_equal(add_of("good", "talk", NULL), 0);
+	UNTIL(count("good", TARGET_STREAMING) == 1);
+	assert_int_equal(t->state, TARGET_FOUND);
+	tenant_of("evil")->attempts_cpu_ns = 1000000; /* of itself it waits for almost a minute */
+	UNTIL(t->state == TARGET_STREAMING);
+}
+
+static void cpu_time_of_attempts_comes_back_slowly(void **state)
+{
+	struct tenant t = { 0 };
+
+	(void)state;
+	tenant_earn_attempts(&t, 1000000000);
+	assert_int_equal(t.attempts_cpu_ns, 500000000); /* half a second: docs/security.md */
+	t.attempts_cpu_ns = -900000000;
+	tenant_earn_attempts(&t, 51000000000);
+	assert_int_equal(t.attempts_cpu_ns, 100000000); /* a second in fifty */
+	tenant_earn_attempts(&t, 5100000000000);
+	assert_int_equal(t.attempts_cpu_ns, 500000000);
+}
+
 static void in_a_full_table_who_has_the_most_makes_room(void **state)
 {
 	(void)state;
@@ -179,6 +218,8 @@ int main(int argc, char **argv)
 		TENANTS_TEST(one_whose_attaches_hang_has_half_of_the_places),
 		TENANTS_TEST(tenants_take_turns),
 		TENANTS_TEST(those_whose_attempts_failed_wait_for_their_turn_too),
+		TENANTS_TEST(attempts_cost_their_tenant_cpu_time),
+		cmocka_unit_test(cpu_time_of_attempts_comes_back_slowly),
 		TENANTS_TEST(in_a_full_table_who_has_the_most_makes_room),
 		TENANTS_TEST(one_that_streams_is_detached_before_it_makes_room),
 		TENANTS_TEST(an_evicted_target_comes_back_when_there_is_room),

@@ -8,6 +8,7 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * CPU of known shares: every group burns in a method of its own and counts its own thread's clock.
+ * All of them want 2.8 CPUs, or with -DdividedBy=N an Nth of that.
  * Prints READY; a line "mark" on stdin prints the CPU of each group so far; "end" ends it.
  */
 public class KnownShares {
@@ -15,6 +16,7 @@ public class KnownShares {
     static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     static volatile long sink;
     static volatile boolean running = true;
+    static final int dividedBy = Integer.getInteger("dividedBy", 1);
 
     static long spin(long n) {
         long x = n;
@@ -46,9 +48,9 @@ public class KnownShares {
         Thread t = new Thread(() -> {
             while (running) {
                 long begin = System.nanoTime();
-                burn.until(begin + percent * 200_000L);
+                burn.until(begin + percent * 200_000L / dividedBy);
                 cpu.set(THREADS.getCurrentThreadCpuTime());
-                if (percent < 100) sleep((100 - percent) * 200_000L);
+                if (percent < 100 * dividedBy) sleep((100 * dividedBy - percent) * 200_000L / dividedBy);
             }
         }, "group-" + name);
         t.setDaemon(true);
@@ -69,7 +71,7 @@ public class KnownShares {
                     cpu.addAndGet(THREADS.getCurrentThreadCpuTime());
                 }, "short-lived");
                 t.start();
-                try { t.join(); Thread.sleep(7); } catch (InterruptedException e) { return; }
+                try { t.join(); Thread.sleep(10L * dividedBy - 3); } catch (InterruptedException e) { return; }
             }
         }, "spawner");
         spawner.setDaemon(true);
