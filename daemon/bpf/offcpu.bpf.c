@@ -533,6 +533,8 @@ static __always_inline void report_interval(struct task_struct *task, struct off
 	}
 	if (!is_open)
 		flags = OFFCPU_UNREACHABLE;
+	else if (t->needs_no_stack && t->class == OFFCPU_FUTEX)
+		flags = OFFCPU_UNNEEDED;
 	else if (!is_within_budget(g, is_long, now))
 		flags = OFFCPU_OVER_BUDGET;
 	else if (by_task_work ? signal_by_task_work(task, t, off_ns, now)
@@ -546,6 +548,9 @@ static __always_inline void report_interval(struct task_struct *task, struct off
 	} else if (flags == OFFCPU_OVER_BUDGET) {
 		__sync_fetch_and_add(&g->over_budget, 1);
 		__sync_fetch_and_add(&g->over_budget_ns, off_ns);
+	} else if (flags == OFFCPU_UNNEEDED) {
+		__sync_fetch_and_add(&g->unneeded, 1);
+		__sync_fetch_and_add(&g->unneeded_ns, off_ns);
 	} else {
 		__sync_fetch_and_add(&g->unreachable, 1);
 		__sync_fetch_and_add(&g->unreachable_ns, off_ns);

@@ -72,6 +72,8 @@ struct offcpu_thread {
 	__u64 stay_ns; /* see struct offcpu_record */
 	__u64 short_count; /* times off the CPU that were too short for a record */
 	__u64 off_ns[OFFCPU_RUNQUEUE]; /* by class, run queue not included */
+	__u32 needs_no_stack; /* written by the daemon; see offcpu_engine_needs_no_stack() */
+	__u32 unused;
 };
 
 enum offcpu_kind {
@@ -85,6 +87,7 @@ enum offcpu_flag {
 	OFFCPU_OVER_BUDGET = 2, /* no signal: the target has used up its share of this window */
 	OFFCPU_UNREACHABLE = 4, /* no signal: blocked, another handler, no slot, no rseq */
 	OFFCPU_IOWAIT = 8,
+	OFFCPU_UNNEEDED = 16, /* no signal: the thread's stack would tell nothing */
 };
 
 /* A time off the CPU that was long enough for a record. The ring stores only the used frames. */
@@ -132,6 +135,7 @@ struct offcpu_target {
 	__u64 signalled, signalled_ns;
 	__u64 over_budget, over_budget_ns; /* no signal: see enum offcpu_flag */
 	__u64 unreachable, unreachable_ns;
+	__u64 unneeded, unneeded_ns;
 	__u64 lost, lost_ns; /* no record: the ring was full, or too many in this window */
 	__u64 crowded; /* threads for which the table had no free slot */
 };

@@ -176,6 +176,8 @@ static void offcpu_add_counts(const struct offcpu_target *t, struct offcpu_count
 	to->over_budget_ns += t->over_budget_ns;
 	to->unreachable += t->unreachable;
 	to->unreachable_ns += t->unreachable_ns;
+	to->unneeded += t->unneeded;
+	to->unneeded_ns += t->unneeded_ns;
 	to->lost += t->lost;
 	to->lost_ns += t->lost_ns;
 	to->crowded += t->crowded;
@@ -196,6 +198,11 @@ void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid)
 	offcpu_update_shares(e);
 	if (!e->n)
 		offcpu_detach(&e->programs);
+}
+
+void offcpu_engine_needs_no_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_tid)
+{
+	offcpu_threads_need_no_stack(&e->programs, pid, host_tid);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */

@@ -60,6 +60,18 @@ static struct offcpu_thread *offcpu_claim(struct offcpu_programs *p, uint32_t ti
 	return NULL;
 }
 
+void offcpu_threads_need_no_stack(struct offcpu_programs *p, pid_t pid, uint32_t tid)
+{
+	uint32_t at = tid * OFFCPU_HASH >> OFFCPU_HASH_SHIFT;
+
+	for (uint32_t i = 0; i < OFFCPU_PROBES; i++) {
+		struct offcpu_thread *t = &p->threads[(at + i) & (OFFCPU_THREADS - 1)];
+
+		if (t->tid == tid && t->pid == (uint32_t)pid)
+			t->needs_no_stack = 1;
+	}
+}
+
 static void offcpu_add_thread(struct offcpu_programs *p, pid_t pid, uint32_t tid, uint16_t target,
 			      uint64_t now_ns)
 {

@@ -70,6 +70,16 @@ static void offcpu_to_profile(struct host *h, const struct host_entry *entry,
 	free(k);
 }
 
+/* The JVM's own threads wait in futexes for work or for each other, several times a second also in an
+ * idle JVM. After the first such wait with a stack, which has no Java frame, further stacks would
+ * tell nothing, and cost the JVM most of what these events cost it. */
+static void offcpu_spare(struct host *h, const struct target *t, const struct offcpu_event *e)
+{
+	if (e->has_stack && e->idle && e->reason == OFFCPU_REASON_OTHER &&
+	    e->kernel_class == OFFCPU_FUTEX && idle_vm_thread(e->thread))
+		offcpu_engine_needs_no_stack(h->offcpu, t->jvm.pid, e->tid);
+}
+
 static const char *offcpu_waker(const struct target *t, const struct offcpu_event *e)
 {
 	return e->waker_own_tid && e->waker_pid == (uint32_t)t->jvm.pid
@@ -92,6 +102,7 @@ static void offcpu_on_event(void *userdata, const struct offcpu_event *joined)
 	/* the agent's own thread waits for samples; it gets no signals */
 	e.idle |= !e.has_stack && strcmp(e.thread, AGENT_THREAD) == 0;
 	e.tid = host_number_of(entry, e.tid);
+	offcpu_spare(h, t, &e);
 	if (e.lock) {
 		lock = *e.lock;
 		lock.tid = host_number_of(entry, lock.tid);

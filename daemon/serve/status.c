@@ -361,10 +361,12 @@ static void status_put_offcpu_counts(struct text_out *to, struct host *h,
 	json_add_u64(to, "intervals", c.intervals);
 	json_add_u64(to, "interval_ns", c.interval_ns);
 	json_add_u64(to, "signalled", c.signalled);
-	json_add_u64(to, "unsignalled", c.over_budget + c.unreachable + c.lost);
-	json_add_u64(to, "unsignalled_ns", c.over_budget_ns + c.unreachable_ns + c.lost_ns);
+	json_add_u64(to, "unsignalled", c.over_budget + c.unreachable + c.unneeded + c.lost);
+	json_add_u64(to, "unsignalled_ns",
+		     c.over_budget_ns + c.unreachable_ns + c.unneeded_ns + c.lost_ns);
 	json_add_u64(to, "over_budget", c.over_budget);
 	json_add_u64(to, "unreachable", c.unreachable);
+	json_add_u64(to, "unneeded", c.unneeded);
 	json_add_u64(to, "lost", c.lost);
 	json_add_u64(to, "crowded_threads", c.crowded);
 	json_add_u64(to, "missed_switches", s.missed);

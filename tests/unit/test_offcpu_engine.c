@@ -1028,6 +1028,52 @@ static void threads_that_end_while_they_are_added_leave_no_entry(void **state)
 	assert_int_equal(left.n, 0);
 }
 
+static void a_thread_that_needs_no_stack_has_records_and_no_signals(void **state)
+{
+	uint64_t min_ns, signalled, deadline = clock_mono_ns() + 60 * NS_PER_S;
+	pid_t pid = child(WAITING);
+	struct offcpu_counts c = { 0 };
+	uint32_t spared;
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	wait_for_handler();
+	spared = __atomic_load_n(&shared->tids[FUTEXES], __ATOMIC_SEQ_CST);
+	while (!spared) {
+		usleep(1000);
+		spared = __atomic_load_n(&shared->tids[FUTEXES], __ATOMIC_SEQ_CST);
+	}
+	measure(pid, shared->handler, NS_PER_MS);
+	offcpu_engine_needs_no_stack(seen.engine, pid, spared);
+	/* of another process: nothing */
+	offcpu_engine_needs_no_stack(seen.engine, getpid(), shared->tids[SLEEPS]);
+	__atomic_store_n(&shared->go, 1, __ATOMIC_SEQ_CST);
+	while (c.unneeded < WAITS / 2 && clock_mono_ns() < deadline) {
+		usleep(20000);
+		offcpu_engine_drain(seen.engine);
+		assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
+	}
+	signalled = 0;
+	for (unsigned i = 0; i < seen.n; i++) {
+		const struct offcpu_interval *v = &seen.intervals[i];
+
+		if (v->host_tid != spared)
+			signalled += (v->flags & OFFCPU_SIGNALLED) != 0;
+		else if (v->class == OFFCPU_FUTEX)
+			assert_int_equal(v->flags & (OFFCPU_SIGNALLED | OFFCPU_UNNEEDED),
+					 OFFCPU_UNNEEDED);
+		else
+			assert_int_equal(v->flags & OFFCPU_UNNEEDED, 0);
+	}
+	assert_true(c.unneeded >= WAITS / 2);
+	assert_true(c.unneeded_ns >= c.unneeded * NS_PER_MS);
+	assert_true(signalled > 0);
+	assert_int_equal(c.intervals,
+			 c.signalled + c.over_budget + c.unreachable + c.unneeded + c.lost);
+	end(pid);
+	engines_free();
+}
+
 /* Of threads that block the signal, all but the agent's are counted as unreachable. */
 static void the_agents_thread_has_no_events(void **state)
 {
@@ -1272,6 +1318,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(signals_beyond_the_budget_are_counted_and_the_minimum_grows),
 		cmocka_unit_test(those_that_use_the_signals_up_leave_others_theirs),
 		cmocka_unit_test(a_storm_of_switches_costs_the_wakers_and_then_a_rest),
+		cmocka_unit_test(a_thread_that_needs_no_stack_has_records_and_no_signals),
 		cmocka_unit_test(the_agents_thread_has_no_events),
 		cmocka_unit_test(threads_that_end_while_they_are_added_leave_no_entry),
 		cmocka_unit_test(short_times_do_not_use_up_the_signals_of_long_ones),
