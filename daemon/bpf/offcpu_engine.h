@@ -77,7 +77,8 @@ struct offcpu_counts {
 	uint64_t unreachable, unreachable_ns; /* without a signal: blocked, another handler, ... */
 	uint64_t unneeded, unneeded_ns; /* without a signal: offcpu_engine_needs_no_stack() */
 	uint64_t lost, lost_ns; /* without a record */
-	uint64_t crowded; /* threads without room, or not reached in time: their times are unknown */
+	uint64_t
+		crowded; /* threads without room, or not reached in time: their times are unknown */
 };
 
 /* The state and the cost of the engine, for status. */
@@ -119,8 +120,8 @@ uint64_t offcpu_engine_affordable(uint64_t price_ns);
  */
 int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t min_ns);
 void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid);
-/* From now on the waits of this thread in futexes have records, but no signals. @host_tid: its number
- * in the first pid namespace. */
+/* From now on the waits of this thread in futexes have records, but no signals. @host_tid: its
+ * number in the first pid namespace. */
 void offcpu_engine_needs_no_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_tid);
 /* Readable when a quarter of the ring is full; call offcpu_engine_drain() then, and a few times a
  * second. */

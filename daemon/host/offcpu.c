@@ -70,9 +70,9 @@ static void offcpu_to_profile(struct host *h, const struct host_entry *entry,
 	free(k);
 }
 
-/* The JVM's own threads wait in futexes for work or for each other, several times a second also in an
- * idle JVM. After the first such wait with a stack, which has no Java frame, further stacks would
- * tell nothing, and cost the JVM most of what these events cost it. */
+/* The JVM's own threads wait in futexes for work or for each other, several times a second also in
+ * an idle JVM. After the first such wait with a stack, which has no Java frame, further stacks
+ * would tell nothing, and cost the JVM most of what these events cost it. */
 static void offcpu_spare(struct host *h, const struct target *t, const struct offcpu_event *e)
 {
 	if (e->has_stack && e->idle && e->reason == OFFCPU_REASON_OTHER &&
