@@ -100,13 +100,13 @@ static void say(struct voice *v)
 	}
 }
 
-#define PUT(v, type, put)              \
-	do {                           \
-		if (!(put)) {          \
-			say(v);        \
+#define PUT(v, type, put)               \
+	do {                            \
+		if (!(put)) {           \
+			say(v);         \
 			begin(v, type); \
-			(void)(put);   \
-		}                      \
+			(void)(put);    \
+		}                       \
 	} while (0)
 
 static void greet(struct voice *v)
@@ -170,8 +170,8 @@ static void samples(struct voice *v, enum wire_type type, enum wire_event event,
 	begin(v, type);
 	for (uint32_t i = 0; i < n; i++)
 		PUT(v, type,
-		    wire_put_sample(&v->w, &(struct wire_sample){ now_ns(), 1 + any(IDS),
-								  any(IDS), 1000, any(CONTEXTS) }));
+		    wire_put_sample(&v->w, &(struct wire_sample){ now_ns(), 1 + any(IDS), any(IDS),
+								  1000, any(CONTEXTS) }));
 	say(v);
 	v->ledger.accounts[event].taken = v->ledger.accounts[event].written += n;
 	v->ledger.accounts[event].taken_weight = v->ledger.accounts[event].written_weight +=
@@ -184,14 +184,15 @@ static void times_off(struct voice *v, uint32_t n)
 
 	begin(v, WIRE_OFFCPU);
 	for (uint32_t i = 0; i < n; i++) {
-		const struct wire_offcpu o = { .mono_ns = now_ns(),
-					       .tid = 1 + any(1u << 22),
-					       .virtual_tid =
-						       any(2) ? WIRE_VIRTUAL_TID + any(1u << 20) : 0,
-					       .node = any(IDS),
-					       .weight_ns = 1000000,
-					       .status = (uint8_t)any(WIRE_OFFCPU_STATUS_COUNT),
-					       .context = any(CONTEXTS) };
+		const struct wire_offcpu o = {
+			.mono_ns = now_ns(),
+			.tid = 1 + any(1u << 22),
+			.virtual_tid = any(2) ? WIRE_VIRTUAL_TID + any(1u << 20) : 0,
+			.node = any(IDS),
+			.weight_ns = 1000000,
+			.status = (uint8_t)any(WIRE_OFFCPU_STATUS_COUNT),
+			.context = any(CONTEXTS)
+		};
 
 		PUT(v, WIRE_OFFCPU, wire_put_offcpu(&v->w, &o));
 	}
@@ -235,13 +236,11 @@ static void new_contexts(struct voice *v)
 
 	begin(v, WIRE_CONTEXT);
 	for (uint32_t i = 1; i < CONTEXTS; i++) {
-		int n = snprintf(trace, sizeof(trace), "%08x%08x%08x%08x%.*s", any(~0u), v->epoch, i,
-				 any(~0u), (int)any(90),
+		int n = snprintf(trace, sizeof(trace), "%08x%08x%08x%08x%.*s", any(~0u), v->epoch,
+				 i, any(~0u), (int)any(90),
 				 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
 		int m = snprintf(span, sizeof(span), "%08x%08x", any(~0u), i);
-		const struct wire_context c = { i,
-						{ trace, (uint32_t)n },
-						{ span, (uint32_t)m } };
+		const struct wire_context c = { i, { trace, (uint32_t)n }, { span, (uint32_t)m } };
 
 		PUT(v, WIRE_CONTEXT, wire_put_context(&v->w, &c));
 	}
@@ -267,9 +266,10 @@ static void states(struct voice *v)
 	begin(v, WIRE_PAUSE);
 	for (uint32_t i = 1; i <= IDS; i++)
 		PUT(v, WIRE_PAUSE,
-		    wire_put_pause(&v->w, &(struct wire_pause){ now_ns() - any(1u << 30), any(1u << 29),
-								any(1u << 30), any(1u << 20),
-								(uint8_t)any(3), 1 + any(IDS) }));
+		    wire_put_pause(&v->w,
+				   &(struct wire_pause){ now_ns() - any(1u << 30), any(1u << 29),
+							 any(1u << 30), any(1u << 20),
+							 (uint8_t)any(3), 1 + any(IDS) }));
 	say(v);
 }
 
@@ -280,9 +280,9 @@ static void allocations(struct voice *v, uint32_t n)
 	begin(v, WIRE_ALLOC);
 	for (uint32_t i = 0; i < n; i++)
 		PUT(v, WIRE_ALLOC,
-		    wire_put_alloc(&v->w, &(struct wire_alloc){ now_ns(), 1 + any(IDS), any(IDS),
-								1 + any(IDS), 16, 512,
-								any(CONTEXTS) }));
+		    wire_put_alloc(&v->w,
+				   &(struct wire_alloc){ now_ns(), 1 + any(IDS), any(IDS),
+							 1 + any(IDS), 16, 512, any(CONTEXTS) }));
 	say(v);
 	a->taken = a->written += n;
 	a->taken_weight = a->written_weight += 512ull * n;
@@ -309,9 +309,9 @@ static void complain(struct voice *v, enum wire_type type)
 	memset(text, 'x', sizeof(text));
 	memcpy(text, "\x1b]0;owned\a\n<3>kindling: \xf0\x9f", 24);
 	begin(v, type);
-	(void)wire_put_fault(&v->w, &(struct wire_fault){ any(200),
-							  { "step\n", 5 },
-							  { text, 1 + any(sizeof(text)) } });
+	(void)wire_put_fault(
+		&v->w,
+		&(struct wire_fault){ any(200), { "step\n", 5 }, { text, 1 + any(sizeof(text)) } });
 	say(v);
 }
 
@@ -379,8 +379,9 @@ static void deep(struct voice *v)
 		begin(v, WIRE_CPU);
 		for (uint32_t i = 0; i < DEPTH; i++)
 			PUT(v, WIRE_CPU,
-			    wire_put_sample(&v->w, &(struct wire_sample){ now_ns(), 1 + any(50),
-									  IDS + 1 + any(DEPTH), 1, 0 }));
+			    wire_put_sample(&v->w,
+					    &(struct wire_sample){ now_ns(), 1 + any(50),
+								   IDS + 1 + any(DEPTH), 1, 0 }));
 		say(v);
 		v->ledger.accounts[WIRE_EVENT_CPU].taken =
 			v->ledger.accounts[WIRE_EVENT_CPU].written += DEPTH;
@@ -392,10 +393,28 @@ static void deep(struct voice *v)
 static void files(struct voice *v)
 {
 	static const char *const paths[] = {
-		"/tmp/w/fifo", "/tmp/w/circle", "/tmp/w/socket", "/tmp/w/long/../long/../long",
-		"/dev/null", "/dev/zero", "/dev/random", "/dev/tty", "/proc/self/mem", "/proc/1/root/etc",
-		"/proc/self/environ", "/proc/kmsg", "/proc/self/fd/0", "/tmp/w/empty", "/tmp/w/hole",
-		"/tmp/w/gone (deleted)", "", "//", "/tmp/w/elf", "[vdso]", "[stack]", "/memfd:x (deleted)",
+		"/tmp/w/fifo",
+		"/tmp/w/circle",
+		"/tmp/w/socket",
+		"/tmp/w/long/../long/../long",
+		"/dev/null",
+		"/dev/zero",
+		"/dev/random",
+		"/dev/tty",
+		"/proc/self/mem",
+		"/proc/1/root/etc",
+		"/proc/self/environ",
+		"/proc/kmsg",
+		"/proc/self/fd/0",
+		"/tmp/w/empty",
+		"/tmp/w/hole",
+		"/tmp/w/gone (deleted)",
+		"",
+		"//",
+		"/tmp/w/elf",
+		"[vdso]",
+		"[stack]",
+		"/memfd:x (deleted)",
 	};
 	const uint32_t n = sizeof(paths) / sizeof(paths[0]);
 
@@ -404,21 +423,23 @@ static void files(struct voice *v)
 		begin(v, WIRE_STRING);
 		for (uint32_t i = 0; i < n; i++)
 			PUT(v, WIRE_STRING,
-			    wire_put_string(&v->w, &(struct wire_string){
-							   IDS + 1 + i,
-							   { paths[i], (uint32_t)strlen(paths[i]) } }));
+			    wire_put_string(&v->w,
+					    &(struct wire_string){
+						    IDS + 1 + i,
+						    { paths[i], (uint32_t)strlen(paths[i]) } }));
 		say(v);
 		begin(v, WIRE_MAPPING);
 		for (uint32_t i = 0; i < IDS; i++)
 			PUT(v, WIRE_MAPPING,
-			    wire_put_mapping(&v->w, &(struct wire_mapping){
-							    .id = 1 + i,
-							    .start = 0x1000ull * (i + 1),
-							    .end = 0x1000ull * (i + 2),
-							    .file_offset = any(~0u),
-							    .path_id = IDS + 1 + i % n,
-							    .build_id = { (uint8_t)i, (uint8_t)any(256) },
-							    .build_id_len = (uint8_t)any(21) }));
+			    wire_put_mapping(&v->w,
+					     &(struct wire_mapping){
+						     .id = 1 + i,
+						     .start = 0x1000ull * (i + 1),
+						     .end = 0x1000ull * (i + 2),
+						     .file_offset = any(~0u),
+						     .path_id = IDS + 1 + i % n,
+						     .build_id = { (uint8_t)i, (uint8_t)any(256) },
+						     .build_id_len = (uint8_t)any(21) }));
 		say(v);
 		begin(v, WIRE_NODE);
 		for (uint32_t i = 0; i < IDS; i++)
@@ -706,7 +727,7 @@ static const struct {
 	{ "ends", ends, NULL, 2 },	   { "liar", NULL, be_liar, 6 },
 	{ "churn", NULL, churn, 4 },	   { "race", NULL, race_in_tmp, 1 },
 };
-#define MANNERS (sizeof(manners) / sizeof(manners[0]))
+#define MANNERS	 (sizeof(manners) / sizeof(manners[0]))
 #define CHILDREN 64
 
 static pid_t begin_one(size_t of)
