@@ -70,6 +70,7 @@ const char *const wire_offcpu_names[WIRE_OFFCPU_STATUS_COUNT] = {
 	[WIRE_OFFCPU_LOCK] = "lock",
 	[WIRE_OFFCPU_BLOCKED_IN_VM] = "blocked_in_vm",
 	[WIRE_OFFCPU_GC] = "gc",
+	[WIRE_OFFCPU_UNMOUNTED] = "unmounted",
 };
 
 _Static_assert(WIRE_ACCOUNTS_WORDS <= 64, "one event's keys end before the next one's");

@@ -116,6 +116,9 @@ enum wire_offcpu_status {
 	WIRE_OFFCPU_LOCK, /* entering a monitor */
 	WIRE_OFFCPU_BLOCKED_IN_VM, /* a safepoint, or a lock or operation of the JVM's own */
 	WIRE_OFFCPU_GC, /* the same, and a garbage collection was counted meanwhile */
+	/* a virtual thread that had no carrier: no thread of the kernel was off the CPU, and tid
+	 * and virtual_tid are both its number; its frames tell why */
+	WIRE_OFFCPU_UNMOUNTED,
 	WIRE_OFFCPU_STATUS_COUNT
 };
 
@@ -202,7 +205,13 @@ struct wire_accounts {
 	X(LOCK_MIN_NS, "lock_min_ns", "waits from here on are told; the CPU budget may raise it") \
 	X(SESSION_NS, "session_ns", "time since HELLO, ns")                                       \
 	X(IDLE_WAITS, "idle_waits", "waits for want of work, of any length: told in sums")        \
-	X(IDLE_WAITS_NS, "idle_waits_ns", "their time, ns")
+	X(IDLE_WAITS_NS, "idle_waits_ns", "their time, ns")                                       \
+	X(SHORT_UNMOUNTED, "short_unmounted",                                                     \
+	  "waits of virtual threads without a carrier below the threshold, only counted")         \
+	X(SHORT_UNMOUNTED_NS, "short_unmounted_ns", "their time, ns")                             \
+	X(UNSEEN_UNMOUNTED, "unseen_unmounted", "such waits for which the table had no room")     \
+	X(UNMOUNTED_MIN_NS, "unmounted_min_ns",                                                   \
+	  "such waits from here on are told; the CPU budget may raise it; 0 = none are")
 
 enum wire_counter {
 #define X(id, name, text) WIRE_COUNTER_##id,
@@ -418,7 +427,8 @@ struct wire_alloc {
 
 /*
  * OFFCPU: one interval in which a thread did not run, reported by the thread itself when it runs
- * again. The duration is the kernel's (proto/host_cookie.h). If a LOCK record belongs to the same
+ * again. The duration is the kernel's (proto/host_cookie.h), or, of a virtual thread that had no
+ * carrier, from its unmount to its mount. If a LOCK record belongs to the same
  * wait, it comes later: it is sent when the wait ends in Java.
  */
 struct wire_offcpu {
@@ -429,6 +439,8 @@ struct wire_offcpu {
 	uint64_t weight_ns; /* duration: from the switch to another thread to the switch back */
 	uint8_t status; /* enum wire_offcpu_status */
 	uint32_t context; /* 0 = none */
+	/* what it was parked for, as in wire_lock; on the wire only with WIRE_OFFCPU_UNMOUNTED */
+	uint32_t class_id, identity;
 };
 
 /* STATE: the state of one platform thread at that moment, sent when it has changed. */
@@ -500,6 +512,9 @@ struct wire_start {
 	struct wire_str wall_threads; /* part of the names of the threads to sample; "" = all */
 	uint64_t trace; /* WIRE_TRACE_x: the tracers whose ids are read */
 	struct wire_str mdc_keys; /* "trace_id,traceId": keys of MDCs; "" = none */
+	/* with OFFCPU: waits of virtual threads without a carrier are events from this length on;
+	 * 0 = they are not collected */
+	uint64_t virtual_min_ns;
 };
 
 /* Enter and wait need a JVMTI environment, which slows yields of virtual threads on JDK 21 and

@@ -40,4 +40,5 @@ enum start_key {
 	START_SECRET,
 	START_TRACE,
 	START_MDC_KEYS,
+	START_VIRTUAL_MIN_NS,
 };

@@ -284,6 +284,10 @@ int wire_next_offcpu(struct wire_reader *r, struct wire_offcpu *ret)
 	    get_context_if(r, &ret->context))
 		return -EBADMSG;
 	ret->status = (uint8_t)status;
+	ret->class_id = ret->identity = 0;
+	if (status == WIRE_OFFCPU_UNMOUNTED &&
+	    (get_id(r, &ret->class_id) || get_max(r, UINT32_MAX, &ret->identity)))
+		return -EBADMSG;
 	return 1;
 }
 
@@ -518,6 +522,9 @@ int wire_get_start(const struct wire_frame *f, struct wire_start *ret)
 			break;
 		case START_MDC_KEYS:
 			ret->mdc_keys = v;
+			break;
+		case START_VIRTUAL_MIN_NS:
+			num = &ret->virtual_min_ns;
 			break;
 		default:
 			break;

@@ -314,6 +314,10 @@ bool wire_put_offcpu(struct wire_writer *w, const struct wire_offcpu *o)
 	rec_u64(&r, o->weight_ns);
 	rec_flagged(&r, o->status, o->context);
 	rec_context(&r, o->context);
+	if (o->status == WIRE_OFFCPU_UNMOUNTED) {
+		rec_u64(&r, o->class_id);
+		rec_u64(&r, o->identity);
+	}
 	return add_timed(w, &r, o->mono_ns);
 }
 
@@ -415,5 +419,6 @@ bool wire_put_start(struct wire_writer *w, const struct wire_start *s)
 	rec_key_str(&r, START_SECRET, s->secret);
 	rec_key_u64(&r, START_TRACE, s->trace);
 	rec_key_str(&r, START_MDC_KEYS, s->mdc_keys);
+	rec_key_u64(&r, START_VIRTUAL_MIN_NS, s->virtual_min_ns);
 	return wire_write_add(w, &r);
 }

@@ -27,7 +27,8 @@ struct event_counters {
 	struct {
 		uint64_t n, weight;
 	} drop[WIRE_DROP_COUNT];
-	/* CPU time that recording these events took in application threads; 0 for CPU samples */
+	/* CPU time that recording these events took in application threads; 0 for CPU samples,
+	 * and for times off the CPU that a handler recorded */
 	uint64_t cost_ns;
 };
 
@@ -36,6 +37,7 @@ struct counters {
 	uint64_t broken, exited; /* CPU samples only */
 	uint64_t short_waits, short_waits_ns, unpaired_waits;
 	uint64_t idle_waits, idle_waits_ns;
+	uint64_t short_unmounted, short_unmounted_ns, unseen_unmounted; /* virtual threads' */
 	uint64_t handled; /* samples taken by handlers */
 	/* CPU time of handlers, estimated by handler_cost.h; only the agent's thread adds */
 	uint64_t handler_ns;

@@ -14,7 +14,8 @@
 #define LOCK_MIN_NS_DEFAULT NS_PER_MS
 
 struct events {
-	/* bits 1 << enum wire_event; CPU is not among them, it belongs to the engine */
+	/* bits 1 << enum wire_event; CPU is not among them, it belongs to the engine; OFFCPU is if
+	 * virtual threads report their waits, else it is the engine's, too */
 	uint32_t on;
 	uint64_t lock_min_ns;
 	bool idle_apart; /* idle waits are counted apart and reported in sums */

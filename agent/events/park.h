@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <jni.h>
 #include <stdint.h>
 #include "agent/events/waits.h"
 
@@ -17,6 +18,10 @@ uint64_t park_tick(uint64_t now_ns);
  * agent has put its own in front. Threads may stay parked inside for hours; when they return they
  * touch nothing but mapped code. */
 void park_stop(void);
+
+/* The calling thread, in native state: class and identity of what @thread is parked for, if it is
+ * parked for an object, and parks are or were collected. */
+void park_read_blocker_of(JNIEnv *env, jobject thread, struct wait_lock *lock);
 
 /* park_in_progress.c: parks that had begun before park_start(). */
 extern const struct events_source park_in_progress_source;

@@ -189,6 +189,12 @@ void park_read_blocker(const struct park_self *s, struct wait_lock *lock)
 		park_blocker_read(s->env, s->thread, lock);
 }
 
+void park_read_blocker_of(JNIEnv *env, jobject thread, struct wait_lock *lock)
+{
+	if (known.blocker && known.hash && !(*env)->ExceptionCheck(env))
+		park_blocker_read(env, thread, lock);
+}
+
 /* ---- the agent's thread ---- */
 
 static jclass park_blocker_class_named(JNIEnv *env, const char *name)

@@ -106,7 +106,8 @@ static bool push_with_stack(struct ring_sample *head, uint64_t java_thread)
 	head->n_owner_frames = 0;
 	head->broken = walk.broken;
 	trace_into_sig(java_thread, head, context);
-	virtual_identity(head);
+	if (!head->virtual_id)
+		virtual_identity(head);
 	push_send_name(head, java_thread);
 	pushed = producer_put_sig(head, walk.frames);
 	if (pushed)

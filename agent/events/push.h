@@ -7,8 +7,8 @@
 #include "agent/base/events.h"
 
 /* @head: everything but the frames; the tid is set to that of @java_thread (0 = the calling
- * thread), its virtual thread is filled in. Counts the event, unless it is off. false = dropped, or
- * off. */
+ * thread), its virtual thread is filled in unless the caller has done that. Counts the event,
+ * unless it is off. false = dropped, or off. */
 bool push_event(struct ring_sample *head, uint64_t java_thread);
 /* Between events_enter() and events_leave(): a buffer of WALK_FRAMES_MAX frames. -1 = all are in
  * use. */

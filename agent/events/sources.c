@@ -12,6 +12,7 @@
 #include "agent/events/push.h"
 #include "agent/events/sought_names.h"
 #include "agent/events/unknown_owner.h"
+#include "agent/events/unmounted.h"
 #include "agent/events/waits.h"
 #include "agent/hotspot/thread_name.h"
 #include "agent/hotspot/virtual_name.h"
@@ -39,7 +40,9 @@ static const struct events_source park_source = {
 static const struct events_source *const sources[] = {
 	&waits_source, /* begins first: it has the table that the next ones fill */
 	&park_source,	       &park_in_progress_source, /* after park_source */
-	&unknown_owner_source, &sought_names_source,	 &monitors_source, &alloc_source,
+	&unknown_owner_source, &sought_names_source,
+	&unmounted_source, /* before the next one, which costs nothing more beside it */
+	&monitors_source,      &alloc_source,
 	&wall_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
@@ -108,10 +111,19 @@ static void source_allow(size_t i)
 		__atomic_or_fetch(&events.on, 1u << sources[i]->event, __ATOMIC_SEQ_CST);
 }
 
+/* The CPU engine handles CPU, and the times off the CPU that the kernel sees. */
+static uint32_t sources_wanted(const struct wire_start *start)
+{
+	uint32_t others = 1u << WIRE_EVENT_CPU;
+
+	if (!start->virtual_min_ns)
+		others |= 1u << WIRE_EVENT_OFFCPU;
+	return events_wanted(start) & ~others;
+}
+
 void sources_begin(const struct wire_start *start)
 {
-	/* the CPU engine handles the other two */
-	uint32_t wanted = events_wanted(start) & ~(1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_OFFCPU);
+	uint32_t wanted = sources_wanted(start);
 	uint32_t gone = events.on & ~wanted;
 
 	events.lock_min_ns = events_lock_min_ns(start);
@@ -188,5 +200,5 @@ uint64_t sources_next_ns(void)
 
 uint64_t sources_bytes(void)
 {
-	return push_bytes() + waits_bytes() + wall_bytes();
+	return push_bytes() + waits_bytes() + wall_bytes() + unmounted_table_bytes();
 }

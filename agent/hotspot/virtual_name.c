@@ -134,6 +134,11 @@ uint32_t virtual_number(uint64_t java_thread)
 	return walk_virtual_number(head.virtual_id);
 }
 
+uint64_t virtual_id_of(JNIEnv *env, jobject thread)
+{
+	return known.id && thread ? (uint64_t)(*env)->GetLongField(env, thread, known.id) : 0;
+}
+
 void virtual_identity_of(JNIEnv *env, jobject thread, struct ring_sample *head)
 {
 	jstring name;

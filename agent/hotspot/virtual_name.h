@@ -12,6 +12,8 @@ void virtual_name_init(JNIEnv *env);
 void virtual_identity(struct ring_sample *head);
 /* The same for any virtual thread; id 0 = unknown. */
 void virtual_identity_of(JNIEnv *env, jobject thread, struct ring_sample *head);
+/* Thread.threadId() of any thread, by JNI; 0 = unknown. */
+uint64_t virtual_id_of(JNIEnv *env, jobject thread);
 /* Call it before the calling thread's stack is walked. With ZGC the path to its frozen frames leads
  * through references that only the JVM can follow until it has healed (updated) them; this call
  * makes it do so. */

@@ -11,6 +11,7 @@
 #include <time.h>
 #include "agent/engine/cpu_timer.h"
 #include "agent/engine/handler_cost.h"
+#include "agent/events/unmounted_table.h"
 #include "agent/output/writer.h"
 
 #define INTERVAL_NS_MIN (NS_PER_MS / 10)
@@ -37,6 +38,7 @@ static struct {
 static struct offcpu_cost {
 	uint64_t handler_ns, writer_ns, of_handler_ns, of_writer_ns;
 	uint64_t samples, waits, times; /* taken */
+	uint64_t unmounted; /* those of the times that no handler took */
 } offcpu_cost;
 
 static uint64_t budget_clamp(uint64_t ns)
@@ -72,14 +74,21 @@ static void budget_account_offcpu(uint64_t handler_ns, uint64_t writer_ns)
 	uint64_t samples = agent.counters.of[WIRE_EVENT_CPU].taken;
 	uint64_t waits = agent.counters.of[WIRE_EVENT_LOCK].taken;
 	uint64_t times = agent.counters.of[WIRE_EVENT_OFFCPU].taken;
-	uint64_t n = times - offcpu_cost.times, all = n + samples - offcpu_cost.samples;
+	uint64_t n = times - offcpu_cost.times, all = n + samples - offcpu_cost.samples,
+		 not_handled;
+	struct unmounted_counts unmounted;
 
-	budget_add_offcpu(&offcpu_cost.of_handler_ns, &offcpu_cost.handler_ns, handler_ns, n, all);
+	unmounted_table_counts(&unmounted);
+	not_handled = unmounted.long_waits - offcpu_cost.unmounted;
+	not_handled = not_handled < n ? not_handled : n;
+	budget_add_offcpu(&offcpu_cost.of_handler_ns, &offcpu_cost.handler_ns, handler_ns,
+			  n - not_handled, all - not_handled);
 	all += waits - offcpu_cost.waits;
 	budget_add_offcpu(&offcpu_cost.of_writer_ns, &offcpu_cost.writer_ns, writer_ns, n, all);
 	offcpu_cost.samples = samples;
 	offcpu_cost.waits = waits;
 	offcpu_cost.times = times;
+	offcpu_cost.unmounted = unmounted.long_waits;
 }
 
 struct clocks budget_clocks(void)

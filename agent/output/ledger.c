@@ -7,6 +7,7 @@
 #include "agent/engine/handler_cost.h"
 #include "agent/events/idle_waits.h"
 #include "agent/events/sources.h"
+#include "agent/events/unmounted.h"
 #include "agent/events/waits.h"
 #include "agent/output/thread_states.h"
 #include "agent/output/threads.h"
@@ -33,6 +34,16 @@ static uint64_t ledger_finished(enum wire_event event)
 	return sum;
 }
 
+static void ledger_unmounted(struct counters *ret)
+{
+	struct unmounted_counts counts;
+
+	unmounted_table_counts(&counts);
+	ret->short_unmounted = counts.short_waits;
+	ret->short_unmounted_ns = counts.short_ns;
+	ret->unseen_unmounted = counts.unseen;
+}
+
 bool ledger_snapshot(struct counters *ret, uint64_t *ret_head)
 {
 	handler_cost_account();
@@ -45,6 +56,7 @@ bool ledger_snapshot(struct counters *ret, uint64_t *ret_head)
 		*ret = agent.counters;
 		waits_counts(&ret->short_waits, &ret->short_waits_ns, &ret->unpaired_waits);
 		idle_waits_counts(&ret->idle_waits, &ret->idle_waits_ns);
+		ledger_unmounted(ret);
 		*ret_head = ring_head_sig(&agent.ring);
 		for (int e = 0; e < WIRE_EVENT_COUNT; e++)
 			all &= ledger_settled(e, done[e], ret);
@@ -163,6 +175,10 @@ void ledger_fill(const struct counters *now, struct wire_ledger *ret)
 	c[WIRE_COUNTER_UNPAIRED_WAITS] = now->unpaired_waits - base->unpaired_waits;
 	c[WIRE_COUNTER_IDLE_WAITS] = now->idle_waits - base->idle_waits;
 	c[WIRE_COUNTER_IDLE_WAITS_NS] = now->idle_waits_ns - base->idle_waits_ns;
+	c[WIRE_COUNTER_SHORT_UNMOUNTED] = now->short_unmounted - base->short_unmounted;
+	c[WIRE_COUNTER_SHORT_UNMOUNTED_NS] = now->short_unmounted_ns - base->short_unmounted_ns;
+	c[WIRE_COUNTER_UNSEEN_UNMOUNTED] = now->unseen_unmounted - base->unseen_unmounted;
+	c[WIRE_COUNTER_UNMOUNTED_MIN_NS] = unmounted_min_ns();
 	if (ledger.details)
 		fill_details(now, ret);
 }

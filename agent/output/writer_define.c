@@ -153,7 +153,8 @@ static uint32_t class_id(const struct ring_sample *s)
 
 	if (!name)
 		return 0;
-	if (s->event == WIRE_EVENT_LOCK && s->wait == WIRE_WAIT_PARK) {
+	if (s->event == WIRE_EVENT_OFFCPU ||
+	    (s->event == WIRE_EVENT_LOCK && s->wait == WIRE_WAIT_PARK)) {
 		lock_name(name, lock, sizeof(lock));
 		name = lock;
 	}

@@ -91,23 +91,30 @@ static bool put_alloc(const struct ring_sample *s, uint32_t tid, const struct wr
 	return PUT(PENDING_ALLOC, wire_put_alloc, &record);
 }
 
+static bool is_unmounted(const struct ring_sample *s)
+{
+	return s->event == WIRE_EVENT_OFFCPU && s->status == WIRE_OFFCPU_UNMOUNTED;
+}
+
 static bool put_offcpu(const struct ring_sample *s, uint32_t tid, const struct writer_ids *ids)
 {
 	struct wire_offcpu record = {
 		.mono_ns = s->mono_ns,
-		.tid = s->tid,
+		.tid = is_unmounted(s) ? tid : s->tid,
 		.virtual_tid = tid != s->tid ? tid : 0,
 		.node = ids->node,
 		.weight_ns = s->weight,
 		.status = s->status,
 		.context = ids->context,
+		.class_id = ids->class_id,
+		.identity = s->identity,
 	};
 
 	return PUT(PENDING_OFFCPU, wire_put_offcpu, &record);
 }
 
-/* The thread's number on the wire; sends its name if needed. For a wait, unnamed virtual threads
- * have numbers of their own, too, because they may own other locks. */
+/* The thread's number on the wire; sends its name if needed. For a wait of its own, unnamed virtual
+ * threads have numbers of their own, too, because they may own other locks. */
 static uint32_t writer_events_number_of(const struct ring_sample *s)
 {
 	if (!s->virtual_id) {
@@ -115,7 +122,7 @@ static uint32_t writer_events_number_of(const struct ring_sample *s)
 			threads_seen(s->tid, s->name);
 		return s->tid;
 	}
-	if (s->event == WIRE_EVENT_LOCK && !s->name[0])
+	if ((s->event == WIRE_EVENT_LOCK || is_unmounted(s)) && !s->name[0])
 		return walk_virtual_number(s->virtual_id);
 	return threads_virtual(s->virtual_id, s->name);
 }

@@ -64,6 +64,7 @@ struct config {
 	bool kernel_stacks; /* events.cpu.kernel: with the host engine */
 	bool host_engine; /* events.cpu.host_engine: clocks on every CPU and BPF, not timers */
 	uint64_t offcpu_min_ns; /* events.offcpu.min: 1ms; shorter times are only added up */
+	bool offcpu_virtual; /* events.offcpu.virtual: waits of virtual threads without a carrier */
 	uint64_t lock_min_ns; /* events.lock.min_wait: 1ms; shorter waits are only counted */
 	unsigned monitors; /* events.lock.monitors: enum wire_monitors */
 	uint64_t alloc_interval; /* events.alloc.interval: 512KiB */
@@ -142,9 +143,9 @@ const char *config_rule(const struct config *c, unsigned index, char *buf, size_
 /* Label @index of labels.set, and rule @index of labels.rules. */
 const char *config_label(const struct config *c, unsigned index, char *buf, size_t size);
 const char *config_label_rule(const struct config *c, unsigned index, char *buf, size_t size);
-/* Do the settings ask for times off the CPU more than the defaults do, which have them only where the
- * host can measure them? Naming the defaults themselves, as the installed file does, asks for nothing
- * more. */
+/* Do the settings ask for times off the CPU more than the defaults do, which have them only where
+ * the host can measure them? Naming the defaults themselves, as the installed file does, asks for
+ * nothing more. */
 bool config_asks_for_offcpu(const struct config *c);
 /* The events to collect as a list, "cpu, lock". */
 const char *config_events(const struct config *c, char *buf, size_t size);

@@ -26,6 +26,7 @@ static const char *const at_once[] = {
 	"events.cpu.interval",
 	"events.cpu.max_cpu",
 	"events.offcpu.min",
+	"events.offcpu.virtual",
 	"events.lock.min_wait",
 	"events.lock.monitors",
 	"events.alloc.interval",

@@ -14,10 +14,10 @@
 #include "daemon/ground/value.h"
 #include "proto/wire.h"
 
-#define KIB 1024ull
-#define MIB (1024 * KIB)
-#define GIB (1024 * MIB)
-#define EVENTS_DEFAULT        (1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK | 1u << WIRE_EVENT_OFFCPU)
+#define KIB		      1024ull
+#define MIB		      (1024 * KIB)
+#define GIB		      (1024 * MIB)
+#define EVENTS_DEFAULT	      (1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK | 1u << WIRE_EVENT_OFFCPU)
 #define OFFCPU_MIN_DEFAULT_NS NS_PER_MS
 #define FIELD(name, type, member, min, max, sentence)                               \
 	{                                                                           \
@@ -54,6 +54,9 @@ const struct config_entry config_entries[] = {
 	      "kernel stacks of system calls; only with the host engine"),
 	FIELD("events.offcpu.min", CONFIG_DURATION, offcpu_min_ns, 10000, 60 * NS_PER_S,
 	      "shorter times off the CPU are only added up; only with the host engine"),
+	FIELD("events.offcpu.virtual", CONFIG_BOOL, offcpu_virtual, 0, 0,
+	      "also waits of virtual threads without a carrier (JDK 21 and later): each of their "
+	      "parks costs two to three times as much"),
 	FIELD("events.lock.min_wait", CONFIG_DURATION, lock_min_ns, 1000, 60 * NS_PER_S,
 	      "shorter waits for locks are only counted"),
 	FIELD("events.lock.monitors", CONFIG_MONITORS, monitors, 0, 0,
@@ -141,7 +144,8 @@ static void config_fields_name_host(struct config *c)
 bool config_asks_for_offcpu(const struct config *c)
 {
 	return c->events & 1u << WIRE_EVENT_OFFCPU &&
-	       (c->events != EVENTS_DEFAULT || c->offcpu_min_ns != OFFCPU_MIN_DEFAULT_NS);
+	       (c->events != EVENTS_DEFAULT || c->offcpu_min_ns != OFFCPU_MIN_DEFAULT_NS ||
+		c->offcpu_virtual);
 }
 
 void config_defaults(struct config *c)

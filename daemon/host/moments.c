@@ -78,10 +78,12 @@ void host_moment_offcpu(const struct host_entry *e, const struct target *t,
 			const struct offcpu_event *o)
 {
 	const struct stream_lock *lock = o->lock;
+	/* a virtual thread's wait without a carrier has its lock from its own record */
+	bool twice = lock && o->status != WIRE_OFFCPU_UNMOUNTED;
 	const struct timeline_event event = {
 		.kind = TIMELINE_OFFCPU,
 		.reason = (uint8_t)o->reason,
-		.flags = (uint8_t)((o->idle ? TIMELINE_IDLE : 0) | (lock ? TIMELINE_TWICE : 0)),
+		.flags = (uint8_t)((o->idle ? TIMELINE_IDLE : 0) | (twice ? TIMELINE_TWICE : 0)),
 		.end_ns = o->end_ns + (uint64_t)t->real_minus_mono_ns,
 		.length_ns = o->duration_ns,
 		.runqueue_ns = o->runqueue_ns,

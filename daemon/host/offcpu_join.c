@@ -283,6 +283,38 @@ static void join_alone(struct offcpu_join *j, const struct stream_offcpu *o, uin
 	join_add(j, i);
 }
 
+/* A virtual thread that had no carrier: no other record belongs to it. */
+static void join_unmounted(struct offcpu_join *j, const struct stream_offcpu *o)
+{
+	const struct stream_lock lock = {
+		.begin_ns = o->mono_ns > o->duration_ns ? o->mono_ns - o->duration_ns : 0,
+		.duration_ns = o->duration_ns,
+		.tid = o->tid,
+		.thread = o->thread,
+		.owner = "",
+		.waker = "",
+		.wait = WIRE_WAIT_PARK,
+		.class_name = o->class_name,
+		.identity = o->identity,
+		.node = o->node,
+		.waits = 1,
+	};
+	struct offcpu_event e = {
+		.end_ns = o->mono_ns,
+		.duration_ns = o->duration_ns,
+		.tid = o->tid,
+		.kernel_class = OFFCPU_NO_CLASS,
+		.syscall_nr = -1,
+	};
+
+	join_take_agents(&e, o);
+	j->explain(j->userdata, &e);
+	if (o->class_name && o->class_name[0] && e.reason == OFFCPU_REASON_PARK)
+		e.lock = &lock;
+	j->counts.unmounted++;
+	j->emit(j->userdata, &e);
+}
+
 static bool join_is_agents(const struct join_item *i, uint32_t tid)
 {
 	return i->e.tid == tid && i->state != JOIN_FOR_LOCK;
@@ -293,6 +325,10 @@ void offcpu_join_agent(struct offcpu_join *j, const struct stream_offcpu *o, uin
 	struct join_item *found = *join_bucket(j, o->tid), *next;
 	uint64_t stay_ns;
 
+	if (o->status == WIRE_OFFCPU_UNMOUNTED) {
+		join_unmounted(j, o);
+		return;
+	}
 	while (found && !(join_is_agents(found, o->tid) && found->e.duration_ns == o->duration_ns))
 		found = found->right;
 	if (!found) {

@@ -7,6 +7,7 @@
  * any more
  * - a record of the kernel to which the agent's did not come: after 2 s, without a Java stack
  * - a record of the agent without the kernel's: with the reason that the JVM's status gives
+ * - a record of a virtual thread that had no carrier: at once; the kernel has none
  * Pure, one for each target. At most OFFCPU_JOIN_MAX intervals wait; then the oldest is passed on
  * as it is. The agent's records are not trusted: one whose duration the kernel did not measure
  * joins nothing.
@@ -43,6 +44,7 @@ struct offcpu_join_counts {
 	uint64_t joined; /* records of the kernel with one of the agent */
 	uint64_t no_java_stack; /* records of the kernel for which the agent sent none */
 	uint64_t no_kernel; /* records of the agent for which the kernel's is missing */
+	uint64_t unmounted; /* records of virtual threads that had no carrier */
 	uint64_t locks; /* intervals that have the record of a wait for a lock */
 	uint64_t late; /* records of the agent that came after their interval was passed on; not
 			  passed on again */

@@ -9,6 +9,7 @@
 
 #define LOOK_FRAMES_MAX 24 /* frames, from the leaf, among which Java frames are searched */
 #define JAVA_FRAMES_MAX 6 /* Java frames that can tell what the JDK is doing */
+#define YIELD_FRAMES	5 /* Java frames in which a virtual thread leaves its carrier */
 #define VIRTUAL_MAX	14 /* the same of a virtual thread, which parks by way of several more */
 
 const char *const offcpu_reason_names[OFFCPU_REASON_COUNT] = {
@@ -35,7 +36,7 @@ static const struct offcpu_place waits[] = {
 };
 
 /* Where the JDK polls, because a socket has a time limit or waits for a connection; or, of a
- * virtual thread that cannot leave its carrier, parks that. */
+ * virtual thread, parks. */
 static const struct offcpu_place polls[] = {
 	{ "java.lang.VirtualThread", "sleepNanos", OFFCPU_REASON_SLEEP },
 	{ "java.net.PlainSocketImpl", "socketAccept", OFFCPU_REASON_ACCEPT },
@@ -55,6 +56,18 @@ static const struct offcpu_place polls[] = {
 	{ "sun.nio.ch.SocketChannelImpl", "blockingConnect", OFFCPU_REASON_CONNECT },
 	{ "sun.nio.ch.SocketChannelImpl", "read", OFFCPU_REASON_SOCKET },
 	{ "sun.nio.ch.SocketChannelImpl", "write", OFFCPU_REASON_SOCKET },
+};
+
+/* Where a virtual thread leaves its carrier otherwise than to park: it stays runnable, and waits
+ * for a carrier; or from JDK 24 on, in a monitor. */
+static const struct offcpu_place leaves[] = {
+	{ "java.lang.VirtualThread", "tryYield", OFFCPU_REASON_RUNQUEUE },
+	{ "java.lang.Object", "wait", OFFCPU_REASON_WAIT },
+};
+
+/* The method by which it leaves for all but monitors. */
+static const struct offcpu_place yields[] = {
+	{ "java.lang.VirtualThread", "yieldContinuation", OFFCPU_REASON_PARK },
 };
 
 static bool offcpu_is_place(const struct stream_frame *f, const struct offcpu_place *p)
@@ -87,8 +100,7 @@ static enum offcpu_reason offcpu_look(const struct stream *stream, uint32_t node
 
 /* ---- reasons -------------------------------------------------------------------------------- */
 
-/* A virtual thread that cannot leave its carrier parks it, also to sleep and to wait for a socket.
- */
+/* A virtual thread parks also to sleep and to wait for a socket. */
 static enum offcpu_reason offcpu_by_park(const struct offcpu_event *e, const struct stream *stream)
 {
 	enum offcpu_reason reason = OFFCPU_REASON_OTHER;
@@ -98,6 +110,21 @@ static enum offcpu_reason offcpu_by_park(const struct offcpu_event *e, const str
 		reason = offcpu_look(stream, e->node, polls, ARRAY_SIZE(polls), VIRTUAL_MAX,
 				     &n_java);
 	return reason == OFFCPU_REASON_OTHER ? OFFCPU_REASON_PARK : reason;
+}
+
+/* A virtual thread that had no carrier. Without Java frames it most likely parked. */
+static enum offcpu_reason offcpu_by_unmount(const struct offcpu_event *e,
+					    const struct stream *stream)
+{
+	unsigned n_java;
+	enum offcpu_reason reason =
+		offcpu_look(stream, e->node, leaves, ARRAY_SIZE(leaves), YIELD_FRAMES, &n_java);
+
+	if (reason != OFFCPU_REASON_OTHER)
+		return reason;
+	reason = offcpu_look(stream, e->node, yields, ARRAY_SIZE(yields), YIELD_FRAMES, &n_java);
+	return reason == OFFCPU_REASON_PARK || !n_java ? offcpu_by_park(e, stream)
+						       : OFFCPU_REASON_LOCK;
 }
 
 /* The kernel's futex, or none of its classes: the JVM's status tells why the thread waited. */
@@ -120,6 +147,8 @@ static enum offcpu_reason offcpu_by_status(const struct offcpu_event *e,
 	case WIRE_OFFCPU_BLOCKED_IN_VM: /* the JVM's own threads wait for work with this status, too
 					 */
 		return n_java ? OFFCPU_REASON_SAFEPOINT : OFFCPU_REASON_OTHER;
+	case WIRE_OFFCPU_UNMOUNTED:
+		return offcpu_by_unmount(e, stream);
 	case WIRE_OFFCPU_GC:
 		return n_java ? OFFCPU_REASON_GC : OFFCPU_REASON_OTHER;
 	default:

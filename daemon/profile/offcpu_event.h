@@ -40,7 +40,8 @@ enum offcpu_reason {
 };
 extern const char *const offcpu_reason_names[OFFCPU_REASON_COUNT];
 
-#define OFFCPU_NO_CLASS OFFCPU_CLASS_COUNT /* the kernel did not report the interval */
+#define OFFCPU_NO_CLASS OFFCPU_CLASS_COUNT /* the kernel did not report the interval, or had none \
+					    */
 
 struct offcpu_event {
 	uint64_t end_ns; /* CLOCK_MONOTONIC: when the thread ran again */

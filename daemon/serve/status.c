@@ -66,6 +66,15 @@ static void status_put_lock_counts(struct text_out *to, const uint64_t *counter)
 	json_add_u64(to, "unpaired_waits", counter[WIRE_COUNTER_UNPAIRED_WAITS]);
 }
 
+/* Of virtual threads without a carrier, where events.offcpu.virtual asks for their waits. */
+static void status_put_unmounted(struct text_out *to, const uint64_t *counter)
+{
+	json_add_u64(to, "short_unmounted", counter[WIRE_COUNTER_SHORT_UNMOUNTED]);
+	json_add_u64(to, "short_unmounted_ns", counter[WIRE_COUNTER_SHORT_UNMOUNTED_NS]);
+	json_add_u64(to, "unseen_unmounted", counter[WIRE_COUNTER_UNSEEN_UNMOUNTED]);
+	json_add_u64(to, "unmounted_min_ns", counter[WIRE_COUNTER_UNMOUNTED_MIN_NS]);
+}
+
 /* Events other than CPU that are collected or were. */
 static void status_put_other_events(struct text_out *to, const struct stream_counts *c,
 				    unsigned collected)
@@ -77,6 +86,8 @@ static void status_put_other_events(struct text_out *to, const struct stream_cou
 		status_put_accounts(to, &c->of[e], (enum wire_event)e);
 		if (e == WIRE_EVENT_LOCK)
 			status_put_lock_counts(to, c->ledger.counter);
+		if (e == WIRE_EVENT_OFFCPU)
+			status_put_unmounted(to, c->ledger.counter);
 		json_end_object(to);
 	}
 }

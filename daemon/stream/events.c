@@ -148,11 +148,15 @@ int events_add_offcpu(struct stream *s, const struct wire_offcpu *w, struct faul
 		.virtual_thread = stream_thread_name(s, w->virtual_tid),
 		.node = w->node,
 		.status = w->status,
+		.identity = w->identity,
 	};
 	int r;
 
 	if (!node_ok(s, w->node))
 		return stream_events_undefined(f, "node", w->node);
+	if (w->class_id && !dictionary_has_string(s, w->class_id))
+		return stream_events_undefined(f, "string", w->class_id);
+	interval.class_name = dictionary_class(s, w->class_id);
 	if (!contexts_find(s, w->context, &interval.trace, f))
 		return -EBADMSG;
 	r = accounts_deliver(s, WIRE_EVENT_OFFCPU, w->weight_ns, f);

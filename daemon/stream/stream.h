@@ -75,6 +75,9 @@ struct stream_offcpu {
 	const char *virtual_thread; /* name of the virtual one */
 	uint32_t node;
 	uint8_t status; /* enum wire_offcpu_status */
+	/* with WIRE_OFFCPU_UNMOUNTED: what it was parked for; "" and 0 = unknown, or nothing */
+	const char *class_name;
+	uint32_t identity;
 	const struct stream_context *trace; /* NULL = none */
 };
 

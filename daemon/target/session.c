@@ -60,6 +60,8 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 		start.flags |= WIRE_START_THREADS;
 	if (!host_ns || t->priv->table->no_offcpu)
 		start.events &= ~(1ull << WIRE_EVENT_OFFCPU);
+	if (start.events & 1u << WIRE_EVENT_OFFCPU && c->offcpu_virtual)
+		start.virtual_min_ns = c->offcpu_min_ns;
 	if (host_ns) {
 		start.flags |= WIRE_START_HOST;
 		start.interval_ns = host_ns;

@@ -138,6 +138,9 @@ static void times_off_the_cpu_are_asked_for_by_other_events_than_the_defaults(vo
 	assert_true(config_asks_for_offcpu(&config));
 	assert_int_equal(parse("events: {cpu: {}, lock: {}, offcpu: {min: 100us}}\n"), 0);
 	assert_true(config_asks_for_offcpu(&config));
+	assert_int_equal(parse("events: {cpu: {}, lock: {}, offcpu: {virtual: true}}\n"), 0);
+	assert_true(config.offcpu_virtual);
+	assert_true(config_asks_for_offcpu(&config));
 }
 
 static void events_may_be_a_list(void **state)
@@ -155,7 +158,8 @@ static void events_may_be_a_list(void **state)
 static void durations_of_settings_have_fractions_and_several_units(void **state)
 {
 	(void)state;
-	assert_int_equal(parse("store: { retention: 1.5h }\ndiscovery: { scan_interval: 2m30s }"), 0);
+	assert_int_equal(parse("store: { retention: 1.5h }\ndiscovery: { scan_interval: 2m30s }"),
+			 0);
 	assert_int_equal(config.retention_ns, 5400 * NS_PER_S);
 	assert_int_equal(config.scan_interval_ns, 150 * NS_PER_S);
 }
@@ -282,7 +286,8 @@ static void a_shape_that_is_not_ours_is_refused(void **state)
 		"k.yaml:1: events: must be a list of cpu, lock, alloc, wall, offcpu; not \"locks\"");
 	refused("events: [[cpu]]\n",
 		"k.yaml:1: events: must be a list of words, as in [cpu, lock]");
-	refused("events: []\n", "k.yaml:1: events: is empty; leave it out to collect cpu, lock and offcpu");
+	refused("events: []\n",
+		"k.yaml:1: events: is empty; leave it out to collect cpu, lock and offcpu");
 	refused("events: [cpu]\nevents: {wall: }\n", "k.yaml:2: events: is set a second time");
 	refused("socket: [/x]\n", "k.yaml:1: socket: takes one value, not a list or an alias");
 	refused("- socket\n", "k.yaml:1: must be one map of settings, `name: value`");
@@ -541,8 +546,7 @@ int main(void)
 		cmocka_unit_test(the_example_names_every_field_once),
 		cmocka_unit_test(values_are_read_with_their_units),
 		cmocka_unit_test(events_that_are_named_are_collected),
-		cmocka_unit_test(
-			times_off_the_cpu_are_asked_for_by_other_events_than_the_defaults),
+		cmocka_unit_test(times_off_the_cpu_are_asked_for_by_other_events_than_the_defaults),
 		cmocka_unit_test(events_may_be_a_list),
 		cmocka_unit_test(sinks_are_read_with_all_their_keys),
 		cmocka_unit_test(wrong_sinks_are_refused_by_name_and_line),

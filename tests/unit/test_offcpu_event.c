@@ -177,6 +177,48 @@ static void a_virtual_thread_that_keeps_its_carrier_says_why(void **state)
 	assert_int_equal(of_virtual(0, read), OFFCPU_REASON_PARK);
 }
 
+static enum offcpu_reason of_unmounted(const char *const *frames)
+{
+	struct offcpu_event e = { .kernel_class = OFFCPU_NO_CLASS,
+				  .status = WIRE_OFFCPU_UNMOUNTED,
+				  .has_stack = true,
+				  .tid = WIRE_VIRTUAL_TID + 31,
+				  .virtual_tid = WIRE_VIRTUAL_TID + 31 };
+	struct stream *s = stacks_stream(frames, &e.node);
+
+	offcpu_event_explain(&e, s, "");
+	stream_free(s);
+	return e.reason;
+}
+#define UNMOUNTED(...) of_unmounted((const char *const[]){ SHOP, __VA_ARGS__, NULL })
+#define YIELDS \
+	"java/lang/VirtualThread.yieldContinuation", "java/lang/VirtualThread.notifyJvmtiMount"
+
+static void a_virtual_thread_without_a_carrier_says_why(void **state)
+{
+	(void)state;
+	assert_int_equal(UNMOUNTED("java/util/concurrent/locks/LockSupport.park",
+				   "java/lang/VirtualThread.park", YIELDS),
+			 OFFCPU_REASON_PARK);
+	assert_int_equal(UNMOUNTED("java/lang/Thread.sleep", "java/lang/VirtualThread.sleepNanos",
+				   "java/lang/VirtualThread.parkNanos", YIELDS),
+			 OFFCPU_REASON_SLEEP);
+	assert_int_equal(UNMOUNTED("sun/nio/ch/NioSocketImpl.accept",
+				   "sun/nio/ch/NioSocketImpl.park", "sun/nio/ch/Poller.poll",
+				   "java/util/concurrent/locks/LockSupport.park",
+				   "java/lang/VirtualThread.park", YIELDS),
+			 OFFCPU_REASON_ACCEPT);
+	/* it waits for a carrier */
+	assert_int_equal(
+		UNMOUNTED("java/lang/Thread.yield", "java/lang/VirtualThread.tryYield", YIELDS),
+		OFFCPU_REASON_RUNQUEUE);
+	/* from JDK 24 on */
+	assert_int_equal(UNMOUNTED("java/lang/Object.wait", "java/lang/Object.wait0"),
+			 OFFCPU_REASON_WAIT);
+	assert_int_equal(UNMOUNTED("org/shop/Cache.get"), OFFCPU_REASON_LOCK);
+	assert_int_equal(of_unmounted((const char *const[]){ NULL }), OFFCPU_REASON_PARK);
+}
+
 static void the_text_has_the_lock_or_the_call(void **state)
 {
 	struct stream_lock lock = { .class_name = "org.shop.Cache" };
@@ -207,6 +249,7 @@ int main(void)
 		cmocka_unit_test(waits_for_work_are_idle),
 		cmocka_unit_test(threads_of_the_jvm_are_known_by_name),
 		cmocka_unit_test(a_virtual_thread_that_keeps_its_carrier_says_why),
+		cmocka_unit_test(a_virtual_thread_without_a_carrier_says_why),
 		cmocka_unit_test(the_text_has_the_lock_or_the_call),
 	};
 

@@ -28,11 +28,12 @@ static void explain(void *userdata, struct offcpu_event *e)
 		[WIRE_OFFCPU_LOCK] = OFFCPU_REASON_LOCK,
 		[WIRE_OFFCPU_BLOCKED_IN_VM] = OFFCPU_REASON_SAFEPOINT,
 		[WIRE_OFFCPU_GC] = OFFCPU_REASON_GC,
+		[WIRE_OFFCPU_UNMOUNTED] = OFFCPU_REASON_PARK,
 	};
 
 	(void)userdata;
 	e->reason = reasons[e->status];
-	if (parks_to_sleep && e->status == WIRE_OFFCPU_PARK)
+	if (parks_to_sleep && (e->status == WIRE_OFFCPU_PARK || e->status == WIRE_OFFCPU_UNMOUNTED))
 		e->reason = OFFCPU_REASON_SLEEP;
 }
 
@@ -290,6 +291,47 @@ static void a_park_to_sleep_is_a_sleep_and_one_event(void **state)
 	assert_int_equal(last.reason, OFFCPU_REASON_SLEEP);
 }
 
+static void unmounted(const char *class_name)
+{
+	const struct stream_offcpu o = {
+		.mono_ns = 10 * S,
+		.duration_ns = 3 * MS,
+		.tid = VIRTUAL,
+		.virtual_tid = VIRTUAL,
+		.thread = "",
+		.virtual_thread = "",
+		.node = 3,
+		.status = WIRE_OFFCPU_UNMOUNTED,
+		.class_name = class_name,
+		.identity = 5,
+	};
+
+	offcpu_join_agent(join, &o, 10 * S);
+}
+
+static void a_virtual_thread_without_a_carrier_is_an_event_at_once(void **state)
+{
+	(void)state;
+	kernel(CARRIER, 10 * S, 3 * MS, 1, true, OFFCPU_FUTEX);
+	unmounted("");
+	assert_int_equal(events, 1);
+	assert_int_equal(last.tid, VIRTUAL);
+	assert_int_equal(last.virtual_tid, VIRTUAL);
+	assert_int_equal(last.end_ns, 10 * S);
+	assert_int_equal(last.duration_ns, 3 * MS);
+	assert_int_equal(last.kernel_class, OFFCPU_NO_CLASS);
+	assert_null(last.lock);
+	unmounted("org.shop.Cache");
+	assert_int_equal(events, 2);
+	assert_string_equal(last_class, "org.shop.Cache");
+	parks_to_sleep = true; /* what it parked for is then nobody's lock */
+	unmounted("org.shop.Cache");
+	parks_to_sleep = false;
+	assert_null(last.lock);
+	assert_int_equal(counts().unmounted, 3);
+	assert_int_equal(counts().no_kernel, 0);
+}
+
 static void whatever_comes_memory_is_bounded_and_nothing_is_lost(void **state)
 {
 	uint64_t sum_ns = 0;
@@ -340,6 +382,8 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(a_park_to_sleep_is_a_sleep_and_one_event, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_virtual_thread_without_a_carrier_is_an_event_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			whatever_comes_memory_is_bounded_and_nothing_is_lost, setup, teardown),
 	};

@@ -136,6 +136,47 @@ static void a_start_asks_for_what_is_configured_and_wanted(void **state)
 	remove_fifos();
 }
 
+static void waits_of_virtual_threads_are_asked_for_with_times_off_the_cpu(void **state)
+{
+	const unsigned offcpu = 1u << WIRE_EVENT_OFFCPU;
+	struct wire_start start;
+	struct target *t;
+	int control;
+
+	(void)state;
+	if (make_fifos() < 0)
+		skip();
+	config.events |= offcpu;
+	config.offcpu_min_ns = 2 * NS_PER_MS;
+	config.offcpu_virtual = true;
+	host_gives_ns = 2 * NS_PER_MS;
+	t = add_with_fifos(events_path, &control);
+	start = read_start(control);
+	hello(agent_fd, start.session);
+	UNTIL(samples == 1);
+	assert_int_equal(target_start(t, NS_PER_MS, false), 0);
+	start = read_start(control);
+	assert_true(start.events & offcpu);
+	assert_int_equal(start.virtual_min_ns, 2 * NS_PER_MS);
+	/* no signals from the host: no times off the CPU, and none of virtual threads */
+	host_gives_ns = 0;
+	assert_int_equal(target_start(t, NS_PER_MS, false), 0);
+	start = read_start(control);
+	assert_int_equal(start.events & offcpu, 0);
+	assert_int_equal(start.virtual_min_ns, 0);
+	host_gives_ns = 2 * NS_PER_MS;
+	config.offcpu_virtual = false;
+	assert_int_equal(target_start(t, NS_PER_MS, false), 0);
+	start = read_start(control);
+	assert_true(start.events & offcpu);
+	assert_int_equal(start.virtual_min_ns, 0);
+	host_gives_ns = 0;
+	close(control);
+	close(agent_fd);
+	config.events &= ~offcpu;
+	remove_fifos();
+}
+
 static void the_last_note_of_each_step_is_kept_until_it_is_taken_back(void **state)
 {
 	struct wire_start start;
@@ -177,6 +218,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		LIFE_TEST(a_start_leaves_the_signals_to_the_host_where_it_can),
 		LIFE_TEST(a_start_asks_for_what_is_configured_and_wanted),
+		LIFE_TEST(waits_of_virtual_threads_are_asked_for_with_times_off_the_cpu),
 		LIFE_TEST(the_last_note_of_each_step_is_kept_until_it_is_taken_back),
 	};
 

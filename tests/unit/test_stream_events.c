@@ -269,7 +269,7 @@ static void wall_samples_have_accounts_of_their_own(void **state)
 
 static void intervals_off_the_cpu_have_accounts_of_their_own(void **state)
 {
-	struct wire_offcpu interval = { 1000, 7, 8, 1, 3000000, WIRE_OFFCPU_SLEEP, 0 };
+	struct wire_offcpu interval = { 1000, 7, 8, 1, 3000000, WIRE_OFFCPU_SLEEP, 0, 0, 0 };
 	struct stream *s = ready_stream();
 	struct stream_counts c;
 	struct fault f = { 0 };

@@ -297,6 +297,14 @@ static void intervals_off_the_cpu_come_back(void **state)
 		.status = WIRE_OFFCPU_GC,
 		.context = WIRE_CONTEXT_MAX - 1,
 	};
+	const struct wire_offcpu unmounted = {
+		.mono_ns = 2,
+		.tid = WIRE_VIRTUAL_TID | 7,
+		.virtual_tid = WIRE_VIRTUAL_TID | 7,
+		.status = WIRE_OFFCPU_UNMOUNTED,
+		.class_id = WIRE_ID_MAX - 1,
+		.identity = UINT32_MAX,
+	};
 	const struct wire_offcpu unknown = { .mono_ns = 1, .status = WIRE_OFFCPU_STATUS_COUNT };
 	struct wire_offcpu out;
 	struct wire_writer w;
@@ -306,6 +314,7 @@ static void intervals_off_the_cpu_come_back(void **state)
 	(void)state;
 	wire_begin(&w, buf, WIRE_OFFCPU);
 	assert_true(wire_put_offcpu(&w, &in));
+	assert_true(wire_put_offcpu(&w, &unmounted));
 	assert_true(wire_put_offcpu(&w, &unknown));
 	assert_int_equal(wire_peek(buf, wire_end(&w, 1), &f), w.len);
 	wire_read(&r, &f);
@@ -317,6 +326,12 @@ static void intervals_off_the_cpu_come_back(void **state)
 	assert_int_equal(out.weight_ns, in.weight_ns);
 	assert_int_equal(out.status, in.status);
 	assert_int_equal(out.context, in.context);
+	assert_int_equal(out.class_id, 0);
+	assert_int_equal(wire_next_offcpu(&r, &out), 1);
+	assert_int_equal(out.status, WIRE_OFFCPU_UNMOUNTED);
+	assert_int_equal(out.context, 0);
+	assert_int_equal(out.class_id, WIRE_ID_MAX - 1);
+	assert_int_equal(out.identity, UINT32_MAX);
 	assert_int_equal(wire_next_offcpu(&r, &out), -EBADMSG); /* no such status */
 }
 

@@ -15,6 +15,7 @@
 #include "agent/engine/wall.h"
 #include "agent/events/open.h"
 #include "agent/events/sources.h"
+#include "agent/events/unmounted.h"
 #include "agent/events/waits.h"
 #include "agent/output/budget.h"
 #include "agent/output/ledger.h"
@@ -142,6 +143,11 @@ uint64_t sources_bytes(void)
 void waits_counts(uint64_t *ret_short, uint64_t *ret_short_ns, uint64_t *ret_unpaired)
 {
 	*ret_short = *ret_short_ns = *ret_unpaired = 0;
+}
+
+uint64_t unmounted_min_ns(void)
+{
+	return 0;
 }
 
 void handler_cost_account(void)
