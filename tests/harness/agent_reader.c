@@ -58,7 +58,7 @@ static int parse(int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:e:T:M:A:W:N:skvDHLSKO")) != -1) {
+	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:e:T:M:A:W:N:V:skvDHLSKO")) != -1) {
 		switch (o) {
 		case 'l':
 			opt.library = optarg;
@@ -113,6 +113,9 @@ static int parse(int argc, char **argv)
 			break;
 		case 'W':
 			opt.wall_interval_ns = strtoull(optarg, NULL, 10) * 1000;
+			break;
+		case 'V':
+			opt.virtual_min_ns = strtoull(optarg, NULL, 10);
 			break;
 		case 'N':
 			opt.wall_threads = optarg;
@@ -182,7 +185,7 @@ int main(int argc, char **argv)
 		fprintf(stderr,
 			"usage: agent_reader [-l LIB] [-d SEC] [-i USEC] [-r BYTES] [-p BYTES] [-w "
 			"MSEC] [-m PERMILLE] [-e LIST] [-T NSEC] [-M auto|always|never] [-A BYTES] "
-			"[-W USEC] [-N NAME] [-s] [-c N] [-k] [-v] [-D] [-H] [-L] [-S] [-K] [-O] PID\n");
+			"[-W USEC] [-N NAME] [-V NSEC] [-s] [-c N] [-k] [-v] [-D] [-H] [-L] [-S] [-K] [-O] PID\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);

@@ -21,7 +21,7 @@ struct reader_options {
 	uint64_t interval_ns, ring_bytes, permille;
 	int pipe_bytes, sleep_ms, cycles;
 	bool threads, no_traces, no_budget, stop, leave, verbose, details, host, lines, kinds;
-	uint64_t events, lock_min_ns, monitors, alloc_interval, wall_interval_ns;
+	uint64_t events, lock_min_ns, monitors, alloc_interval, wall_interval_ns, virtual_min_ns;
 	const char *wall_threads;
 };
 

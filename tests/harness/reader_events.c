@@ -125,11 +125,14 @@ void on_offcpu(const struct wire_offcpu *o)
 {
 	if (!is_stack(o->node))
 		return;
+	if (o->class_id && !in.strings[o->class_id])
+		wrong("a time off the CPU for a string %u", o->class_id);
 	count(WIRE_EVENT_OFFCPU, o->weight_ns);
 	if (!opt.lines)
 		return;
-	printf("OFFCPU %llu tid %u %llu ns %s stack ", (unsigned long long)o->mono_ns, o->tid,
-	       (unsigned long long)o->weight_ns, wire_offcpu_names[o->status]);
+	printf("OFFCPU %llu tid %u %llu ns %s of %s stack ", (unsigned long long)o->mono_ns, o->tid,
+	       (unsigned long long)o->weight_ns, wire_offcpu_names[o->status],
+	       o->class_id ? text(o->class_id) : "-");
 	print_stack(o->node);
 	printf("\n");
 }

@@ -59,6 +59,7 @@ void command(int fd, enum wire_type type, uint64_t session)
 		.monitors = opt.monitors,
 		.alloc_interval = opt.alloc_interval,
 		.wall_interval_ns = opt.wall_interval_ns,
+		.virtual_min_ns = opt.virtual_min_ns,
 		.secret = { in.secret, opt.library ? sizeof(in.secret) : 0 },
 		.trace = opt.no_traces ? 0
 				       : WIRE_TRACE_OTEL | WIRE_TRACE_SKYWALKING |
