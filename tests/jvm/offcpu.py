@@ -209,7 +209,7 @@ def judge_endless(daemon, pid):
     answer = json.loads(daemon.cli("threads", "--json", "--last", "10s", str(pid)).stdout)["targets"][0]
     threads = [t for t in answer["threads"] if t["name"] == "known-forever"]
     wall, socket = (threads[0]["wall_ns"], threads[0]["offcpu_ns"].get("socket", 0)) if threads else (0, 0)
-    check(wall > 5e9 and socket >= 0.98 * wall, "of %.3f s until now, a wait that goes on has %.3f" % (wall / 1e9, socket / 1e9))
+    check(wall > 5e9 and socket >= 0.98 * wall, "of %.3f s until now, a wait that goes on has %.3f; %s" % (wall / 1e9, socket / 1e9, threads[:1]))
 
 
 def told(known, events):
