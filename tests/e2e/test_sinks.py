@@ -63,7 +63,7 @@ def is_running(pid):
 
 
 class Places:
-    """A directory for what sinks write, and a program for exec."""
+    """A directory for the output of sinks, and a program for sinks of the type exec."""
 
     def __init__(self):
         self.dir = tempfile.mkdtemp(prefix="kindling-sinks-")
@@ -93,7 +93,7 @@ class Sinks(unittest.TestCase):
     maxDiff = None
 
     def settled(self, daemon, names, more=0):
-        """Until each of @names has delivered more than @more and nothing waits."""
+        """Waits until each of @names has delivered more than @more samples and nothing is left in its spool."""
         def there():
             sinks = sinks_of(daemon)
             return sinks if all(sinks[n]["delivered"] > more and not sinks[n]["spooled"] + sinks[n]["unconfirmed"]
@@ -147,7 +147,7 @@ sinks:
             self.assertTrue(is_balanced(s), s)
 
     def check_restart(self, daemon, out, taken):
-        """The accounts and the spool outlast the daemon, SIGKILL and all; nothing is there twice."""
+        """Accounts and spool survive the daemon's end, also by SIGKILL, and nothing is delivered twice."""
         before = sinks_of(daemon)
         os.kill(upload_pid(daemon), signal.SIGKILL)
         wait_for("another kindling-upload", lambda: upload_pid(daemon))
@@ -281,8 +281,9 @@ sinks:
                 self.check_ends_with_the_daemon(daemon)
 
     def check_ends_with_the_daemon(self, daemon):
-        """kindling-upload, also one that cannot end by itself; and the next one has its directory, however deep in the state
-        directory, whosever a service manager has made that."""
+        """A kindling-upload that cannot end by itself ends with the daemon; and its successor may use the directory,
+        however deep it lies in the state directory and whichever user owns the parents that a service manager
+        made."""
         state = daemon.dir + "/state"
         daemon.configure("sinks:\n  - {name: dir, type: files, directory: %s/deep/er/out}\ntargets: {mode: opt-in}\n" % state)
         daemon.cli("config", "reload")
@@ -301,7 +302,7 @@ sinks:
 
 
 def ledgers(daemon):
-    """{sink: delivered}, from the ledgers on disk: the daemon is not there."""
+    """{sink: delivered}, read from the ledgers on disk, because the daemon has ended."""
     found = {}
     for path in glob.glob(daemon.dir + "/state/spool/*/ledger"):
         with open(path, "rb") as f:

@@ -1,5 +1,6 @@
-"""Sinks whose servers are down, refuse, break off and dawdle, whose disk is full, while kindling-upload is killed again and
-again: nothing is lost that is not reported, nothing is there twice, and the stream goes on. test_sinks_chaos.py MAJOR."""
+"""Sinks whose servers are down, refuse, break off or are slow, and whose disk is full, while kindling-upload is
+killed again and again: every loss is reported, nothing arrives twice, and the stream goes on. test_sinks_chaos.py
+MAJOR."""
 import contextlib
 import os
 import random
@@ -18,7 +19,7 @@ from test_sinks import Places, is_balanced, samples_of, sinks_of, upload_pid  # 
 import glob  # noqa: E402
 
 MAJOR = "17"
-KILLS = 4  # one that dies young is started later; a hundred, at every moment: test_uploads_chaos.py
+KILLS = 4  # a kindling-upload that dies soon after its start is restarted later; test_uploads_chaos.py kills it a hundred times, at any moment
 MEMORY_MAX_KB = 64 << 10
 
 
@@ -29,7 +30,8 @@ def reset(handler):
 
 
 class Moody(Pyroscope):
-    """Takes a profile when it has been through all its moods, and once says nothing about one that it took."""
+    """Accepts a profile only after it has failed in every way of its list, and once does not answer for one that it
+    has accepted."""
 
     def __init__(self, port):
         self.moods = [self.too_many, self.error, self.cut, self.dawdles, self.takes_and_is_silent, self.error]
@@ -67,7 +69,7 @@ class Chaos(unittest.TestCase):
     maxDiff = None
 
     def balanced(self, daemon):
-        """Whoever reads status in the middle of it."""
+        """Reads status all the time and checks that the accounts in it balance."""
         sinks = sinks_of(daemon)
         for s in sinks.values():
             self.assertTrue(is_balanced(s), s)
@@ -109,7 +111,7 @@ sinks:
 """ % (out, port, s3_port, p.dir, p.dir, s3_port)
             with self.daemon_with_full_disk(settings) as daemon, Jvm(MAJOR) as jvm:
                 daemon.wait_state(jvm.pid, "streaming")
-                with S3(bucket, "testid", "testsecret", s3_port):  # pyro is down, and tls is none
+                with S3(bucket, "testid", "testsecret", s3_port):  # nothing listens for pyro, and the server of tls does not speak TLS
                     peak = self.kill_again_and_again(daemon)
                     with Moody(port) as pyro:
                         names = ["dir", "pyro", "lake"]
@@ -137,14 +139,14 @@ sinks:
             self.assertEqual(sum(target["samples"]["dropped"].values()), 0)
 
     def check_retry_after(self, pyro):
-        """What was on its way beside it arrives within two seconds, whatever else the machine does; test_uploads.py has it
-        with one body and nothing beside it."""
+        """Requests under way at the same time finish within two seconds, whatever else the machine does;
+        test_uploads.py tests this with a single body."""
         first = min(t for t, mood in pyro.seen if mood == "too_many")
         self.assertGreaterEqual(min(t for t, _ in pyro.seen if t > first + 2) - first, 3, pyro.seen)
 
     @contextlib.contextmanager
     def daemon_with_full_disk(self, settings):
-        """The spool of `full` has room for its ledger and little more."""
+        """The spool of `full` is limited to its ledger and little more."""
         with Daemon(settings) as daemon:
             where = daemon.dir + "/state/spool/full"
             wait_for("the spool", lambda: os.path.exists(where))

@@ -30,7 +30,7 @@ def sink_of(daemon, name="sw"):
 
 
 def summary(jfr, major):
-    """(seconds, {event: how many}) of a JFR, as the JDK's own reader says."""
+    """(seconds, {event: count}) of a JFR file, by the JDK's own reader."""
     with tempfile.NamedTemporaryFile(suffix=".jfr") as f:
         f.write(jfr)
         f.flush()
@@ -42,7 +42,8 @@ def summary(jfr, major):
 
 
 class Seen(threading.Thread):
-    """What the agent of a JVM collects, as long as it is looked at: [(events, interval in ns)] without repetitions."""
+    """Collects what the agent of a JVM is asked for while the test runs: [(events, interval in ns)] without
+    repetitions."""
 
     def __init__(self, daemon, pid):
         super().__init__(daemon=True)
@@ -53,7 +54,7 @@ class Seen(threading.Thread):
         while not self.over:
             try:
                 target = self.of.target(self.pid) or {}
-            except (AssertionError, subprocess.SubprocessError):  # a busy machine: it answers the next time
+            except (AssertionError, subprocess.SubprocessError):  # on a busy machine the answer comes with the next request
                 continue
             now = tuple(sorted(set(target.get("events") or []) - {"offcpu"})), target.get("interval_asked_ns")
             if not self.seen or self.seen[-1] != now:
@@ -88,7 +89,7 @@ class SkyWalking(unittest.TestCase):
 
     def check_tasks(self, oap, daemon, one, two):
         created = int(time.time() * 1000)
-        oap.most = 100 << 10  # less than the JFR of all samples has
+        oap.most = 100 << 10  # less than a JFR of all samples would have
         oap.tasks += [("both", "shop", SECONDS, "event=cpu,alloc,interval=5ms,alloc=16k", created),
                       ("none", "shop", 10, "event=page-faults", created + 1),
                       ("other", "another", 10, "event=cpu", created + 2)]
@@ -101,7 +102,7 @@ class SkyWalking(unittest.TestCase):
         self.check_profiles(oap, names, one, two)
         for instance in names.values():
             self.assertRegex(oap.failures["none", instance], "none of the task's events")
-        # what cannot be had in one of them is said of that one
+        # an event that one JVM cannot provide is reported for that JVM
         self.assertRegex(oap.failures["both", names[two.pid]], "cannot collect alloc in this JVM: alloc: ")
         self.assertEqual(oap.wrong, [])
         self.assertEqual(oap.authentication, {"word"})
@@ -125,7 +126,7 @@ class SkyWalking(unittest.TestCase):
         self.counts = counts
 
     def check_raised(self, seen):
-        """While the task ran, and not behind it."""
+        """Only samples from the time of the task, and none from later."""
         self.assertIn((("alloc", "cpu", "lock"), 5000000), seen)
         self.assertEqual(seen[-1], (("cpu", "lock"), 10000000), seen)
 
@@ -138,9 +139,9 @@ class SkyWalking(unittest.TestCase):
         self.assertEqual((sink["taken"], sink["dropped"]), (0, {}))
         tested = daemon.cli("sink", "test", "old", check=False)
         self.assertRegex(tested.stdout, "^old: not taken: this OAP is older than 10.2 and has no async-profiler tasks")
-        # asked once and not again
+        # it is asked once and never again
         self.assertEqual(daemon.read_log().count("has no async-profiler tasks"), 1)
-        # the ledger of the other: what is left out of a JFR that was too large is said
+        # the ledger of the other sink: it names what is left out of a JFR that was too large
         sink = sink_of(daemon)
         shown = sum(self.counts[pid].get(event, 0) for pid in self.counts for event in OURS)
         self.assertEqual(sink["delivered"], shown)
@@ -148,7 +149,7 @@ class SkyWalking(unittest.TestCase):
         self.assertEqual(sink["taken"], sink["delivered"] + sink["dropped"]["thinned"])
 
     def instances(self, oap, service, pid):
-        """With their properties, as the OAP's own query says."""
+        """The instances have their properties, by the OAP's own query."""
         answer = oap.query("query { listServices(layer: \"GENERAL\") { id name } }") or {"listServices": []}
         ids = [s["id"] for s in answer["listServices"] if s["name"] == service]
         if not ids:

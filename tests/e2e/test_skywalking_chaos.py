@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from kindling import ONLY_MINE, Daemon, Jvm, wait_for  # noqa: E402
 import skywalking_stub  # noqa: E402
 
-# `dir` waits for nobody; an upload that is stuck is given up after 5 times the timeout
+# the sink `dir` does not wait for others; an upload that hangs is given up after 5 times the timeout
 SETTINGS = """sinks:
   - {name: sw, type: skywalking, url: %s, timeout: 2s}
   - {name: dir, type: files, directory: %s, interval: 10s}
@@ -34,7 +34,7 @@ def descendants(pid):
 
 
 class Watch(threading.Thread):
-    """The ledger of the sink in every moment that is looked at."""
+    """Reads the sink's ledger all the time and checks that it balances."""
 
     def __init__(self, daemon):
         super().__init__(daemon=True)
@@ -43,7 +43,7 @@ class Watch(threading.Thread):
 
     def run(self):
         while not self.over:
-            with contextlib.suppress(AssertionError, ValueError):  # the daemon is being started anew
+            with contextlib.suppress(AssertionError, ValueError):  # the daemon is restarting
                 for s in self.of.status().get("sinks", []):
                     if s["taken"] != s["delivered"] + s["spooled"] + s["unconfirmed"] + sum(s["dropped"].values()):
                         self.wrong.append(s)
@@ -95,24 +95,24 @@ class Chaos(unittest.TestCase):
         return next(s for s in self.daemon.status()["sinks"] if s["name"] == "sw")
 
     def uploaded(self, name):
-        """And kindling-upload has heard the answer."""
+        """Waits until the task is done and kindling-upload has received the answer."""
         wait_for("the upload of " + name, lambda: self.uploads(name), 120)
         wait_for("the answer to " + name, lambda: self.sink()["taken"] == self.sink()["delivered"], 120)
 
     def kill_upload(self):
-        """kindlingd-data starts it again; it asks at once for tasks."""
+        """Kills kindling-upload; kindlingd-data restarts it, and it asks for tasks at once."""
         pid = descendants(self.daemon.process.pid)["kindling-upload"]
         os.kill(pid, signal.SIGKILL)
         wait_for("another kindling-upload", lambda: descendants(self.daemon.process.pid).get("kindling-upload", pid) != pid)
 
     def running(self, name):
-        """The agent has been told of the task."""
+        """Waits until the agent has got the task's settings."""
         wait_for("the begin of " + name, lambda: "alloc" in (self.daemon.status()["targets"][0]["events"] or []), 120)
 
     def an_oap_that_is_down_at_first(self, watch):
         wait_for("that it is said", lambda: "onnect" in (watch.last.get("last_error") or ""), 120)
         self.task("reset", 1)
-        self.proxy.reset_at = 8 << 10  # metadata, and a part of the content
+        self.proxy.reset_at = 8 << 10  # the metadata, and a part of the content
         self.proxy.up()
 
     def a_reset_in_the_middle(self):
@@ -120,7 +120,7 @@ class Chaos(unittest.TestCase):
         self.assertEqual(self.proxy.resets, 1)
 
     def one_byte_a_second(self):
-        # each life of kindling-upload asks at once, else every 20 s
+        # a new kindling-upload asks for tasks at once, later every 20 s
         self.proxy.drip_at, self.proxy.drip_s = 8 << 10, 3
         self.task("drip", 1)
         self.kill_upload()
@@ -144,7 +144,7 @@ class Chaos(unittest.TestCase):
         self.uploaded("sending")
 
     def upload_is_killed_when_all_was_sent(self, watch):
-        """Whether it arrived nobody knows: it is not sent again, an OAP would count it twice."""
+        """If it is unknown whether an upload arrived, it is not sent again, because an OAP would count it twice."""
         before = self.sink()["delivered"]
         self.oap.silent = "behind"
         self.task("sent", 1)
@@ -173,7 +173,7 @@ class Chaos(unittest.TestCase):
         sink = self.sink()
         self.assertEqual(sink["taken"], sink["delivered"] + sink["unconfirmed"])
         self.assertGreater(sink["unconfirmed"], 0)
-        # and the JVM is sampled as before
+        # and the JVM's sampling has not changed
         wait_for("the interval", lambda: self.daemon.target(jvm.pid)["interval_asked_ns"] == 10000000 and
                  set(self.daemon.target(jvm.pid)["events"]) - {"offcpu"} == {"cpu", "lock"})
         self.assertEqual(watch.wrong, [])

@@ -57,7 +57,7 @@ class Stall(unittest.TestCase):
                     target = daemon.target(p.pid)
                     self.assertEqual(target["state"], "failed", json.dumps(target))
                     self.assertIn("does not answer", json.dumps(target))
-                with starts:  # one that another test holds is not waited for in this time
+                with starts:  # in this time no waiting for a daemon that another test holds
                     begin = time.monotonic()
                     daemon.kill()
                     killed = time.monotonic() - begin
@@ -86,7 +86,7 @@ class Stall(unittest.TestCase):
                 daemon.wait_state(jvm.pid, "streaming")
                 delivered = daemon.target(jvm.pid)["samples"]["delivered"]
                 wait_for("more samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > delivered + 20)
-                for p in stalls.processes:  # they hold their pipes still
+                for p in stalls.processes:  # the pipes are held by these processes
                     self.assertIsNone(p.poll())
             self.assertEqual(jvm.end(), ("END\n", ""))
 

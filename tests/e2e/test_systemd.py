@@ -1,5 +1,6 @@
-"""kindlingd under a real systemd: JVMs that are services with sandboxes of many kinds are profiled, or the reason is
-exact; the watchdog ends what stands still; reload and stop. test_systemd.py MAJOR. Needs root, systemd-container."""
+"""kindlingd under a real systemd: JVMs in services with sandboxes of many kinds are profiled or refused with the
+exact reason; the watchdog ends a daemon that hangs; reload and stop. test_systemd.py MAJOR. Needs root,
+systemd-container."""
 import json
 import os
 import re
@@ -18,7 +19,7 @@ Environment=KINDLING_TEST=%s
 %s
 """
 USUAL = "LockPersonality=yes\nProtectKernelTunables=yes\nRestrictNamespaces=yes\nSystemCallFilter=@system-service"
-# what a service's owner wrote, and what becomes of it: "" = it streams, else its reason
+# the settings in a service's unit, and the result: "" = its JVM streams, otherwise the reason
 JVMS = {
     "plain": ("", ""),
     "private-tmp": ("PrivateTmp=yes", ""),
@@ -43,7 +44,7 @@ def service(name):
 
 
 class Units(unittest.TestCase):
-    """One systemd and one daemon for all of these, in this order."""
+    """All of these share one systemd and one daemon, and run in this order."""
 
     @classmethod
     def setUpClass(cls):
@@ -51,9 +52,9 @@ class Units(unittest.TestCase):
         cls.addClassCleanup(cls.bed.end)
         for name, (settings, _) in JVMS.items():
             cls.bed.write("/etc/systemd/system/" + service(name), UNIT % (os.environ["KINDLING_TEST"], settings))
-        # without BPF, which a pid namespace has not, new JVMs are found by looking
+        # a pid namespace has no BPF, so new JVMs are found by scans of /proc
         cls.settings("  scan_interval: 30s", "  scan_interval: 1s")
-        # sooner than after thirty, and long enough for a machine that does other work
+        # less than the default of thirty seconds, but long enough for a busy machine
         cls.bed.write("/etc/systemd/system/kindlingd.service.d/test.conf", "[Service]\nWatchdogSec=6s\n")
         cls.bed.run("systemctl", "daemon-reload")
         cls.bed.run("systemctl", "start", "kindlingd", *map(service, JVMS))
@@ -61,14 +62,14 @@ class Units(unittest.TestCase):
 
     @classmethod
     def settings(cls, old, new):
-        """Changes a line of the file; returns what it was."""
+        """Changes a line of the file; returns the old line."""
         file = cls.bed.read("/etc/kindling/kindlingd.yaml")
         assert old in file, old
         cls.bed.write("/etc/kindling/kindlingd.yaml", file.replace(old, new))
         return file
 
     def status(self):
-        """Of a daemon that is not there just now: nothing."""
+        """The daemon's answer; {} while it is restarting."""
         done = self.bed.run("kindling", "status", "--json", check=False)
         return {t["pid"]: t for t in json.loads(done.stdout)["targets"]} if done.returncode == 0 else {}
 
@@ -93,9 +94,9 @@ class Units(unittest.TestCase):
         for name, (_, reason) in JVMS.items():
             if reason:
                 self.assertRegex(wait_for("a reason for " + name, lambda: self.reason(name)), reason)
-        # kindling-upload, another account, may read new files of the history
+        # kindling-upload has another account, and may read new files of the history
         self.assertTrue(os.stat(self.bed.root + "/var/lib/kindling/segments").st_mode & stat.S_ISGID)
-        # the daemon has a filter, and yet it knew the deadly one
+        # the daemon has a filter of its own, and still recognised the deadly one
         with open("%s/proc/%s/status" % (self.bed.root, self.bed.ask("kindlingd", "MainPID"))) as f:
             self.assertIn("\nSeccomp:\t2\n", f.read())
         self.assertEqual(self.bed.ask("kindling-filters", "ActiveState"), "active")
@@ -138,7 +139,7 @@ class Units(unittest.TestCase):
         self.assertEqual(self.bed.ask("kindlingd", "NRestarts"), "0")
 
     def stops_and_restarts(self, which):
-        """Of the two processes the first is the service's main one."""
+        """Two processes, of which the first is the service's main process."""
         restarts = int(self.bed.ask("kindlingd", "NRestarts"))
         main = int(self.bed.ask("kindlingd", "MainPID"))
         self.bed.run("kill", "-STOP", str(main) if which == "warden" else
@@ -148,7 +149,7 @@ class Units(unittest.TestCase):
         self.assertNotEqual(int(self.bed.ask("kindlingd", "MainPID")), main)
 
     def test_4_the_watchdog_ends_a_data_process_that_stands_still(self):
-        # what the host's /proc hides does not matter: the unit has one of its own
+        # the unit has a /proc of its own, so what is hidden in the host's does not matter
         self.bed.run("mount", "-o", "remount,hidepid=invisible", "/proc")
         self.stops_and_restarts("data")
         self.assertIn("Watchdog timeout", self.bed.run("journalctl", "--no-pager", "-o", "cat").stdout)
@@ -182,7 +183,7 @@ class Units(unittest.TestCase):
         self.assertEqual(self.left(self.pids["filter"]), [])
 
     def left(self, pid):
-        """Names and descriptors of ours."""
+        """Our names and open descriptors in the process."""
         root = "%s/proc/%d/" % (self.bed.root, pid)
         found = ["/tmp/" + n for n in os.listdir(root + "root/tmp") if n.startswith(("kindling", ".attach_pid"))]
         for fd in os.listdir(root + "fd"):

@@ -1,5 +1,5 @@
-"""kindling timeline of a real JVM: test_timeline.py MAJOR. What is in it is what the accounts say; the trace is read back
-by Perfetto's own classes. Needs root."""
+"""kindling timeline of a real JVM: test_timeline.py MAJOR. Its content agrees with the accounts; Perfetto's own
+classes read the trace. Needs root."""
 import json
 import os
 import re
@@ -27,7 +27,7 @@ class Timeline(unittest.TestCase):
         cls.daemon.wait_state(cls.story.pid, "streaming")
         cls.story.process.stdin.write("go\n")
         cls.story.process.stdin.flush()
-        wait_for("waits for the hog", lambda: len(cls.ask("--last", "60s")["lock"]) > 90)  # some not over, and of other locks
+        wait_for("waits for the hog", lambda: len(cls.ask("--last", "60s")["lock"]) > 90)  # some waits are not over, and some are for other locks
 
     @classmethod
     def tearDownClass(cls):
@@ -49,7 +49,7 @@ class Timeline(unittest.TestCase):
         return {kind: (events[key]["delivered"], events[key]["delivered_ns"]) for kind, key in (("cpu", "samples"), ("lock", "lock"))}
 
     def test_the_timeline_agrees_with_the_accounts(self):
-        def quiet():  # nothing came between two looks
+        def quiet():  # nothing arrived between the two requests
             before, answer, after = self.delivered(), self.ask("--last", "5m"), self.delivered()
             return (answer, before) if before == after else None
         answer, accounts = wait_for("a moment without events", quiet)
@@ -80,7 +80,7 @@ class Timeline(unittest.TestCase):
             self.assertIn("LockStories.lambda$hog", "".join(frames))
 
     def test_a_part_of_it(self):
-        """By thread, and by time: intervals that reach into the span are in it, and what is left out is counted."""
+        """By thread and by time: intervals that overlap the span are included, and what is left out is counted."""
         all_of_it, part = self.ask("--last", "5m"), self.ask("--last", "5m", "--thread", "starved-2")
         self.assertEqual({part["threads"][w[THREAD] - 1]["thread"] for w in part["lock"]}, {"story-starved-2"})
         self.assertGreaterEqual(part["sums"]["lock"]["events"] + part["left_out"]["lock"]["events"],
@@ -152,9 +152,9 @@ class Timeline(unittest.TestCase):
 
 
 class LongWaits(unittest.TestCase):
-    """What has not ended is drawn with the stack in which it goes on."""
+    """Waits that have not ended are shown with their stacks."""
     WAITS = {"story-waits": "wait", "story-parks": "park", "story-holds": "park", "story-enters": "enter"}
-    OFF = {"wait": "wait", "park": "park", "enter": "lock"}  # the words for the same, of a time off the CPU
+    OFF = {"wait": "wait", "park": "park", "enter": "lock"}  # the same reasons as times off the CPU have them
 
     def stack(self, answer, node):
         frames = []
@@ -167,7 +167,7 @@ class LongWaits(unittest.TestCase):
         return bool(frames) and "Thread.run" in "".join(frames[:3]) and sum("LockStories.within" in f for f in frames) == 21
 
     def open_rows(self, answer, kind):
-        """{thread: (reason, the waiter's stack, the owner's)} of what goes on in story-..."""
+        """{thread: (reason, the waiter's stack, the owner's stack)} of open intervals of threads called story-..."""
         names = [""] + [t["thread"] for t in answer["threads"]]
         return {names[w[THREAD]]: (answer["reasons"][kind][w[REASON]], self.stack(answer, w[STACK]), self.stack(answer, w[OWNER_STACK]))
                 for w in answer[kind] if w[FLAGS] & 4 and names[w[THREAD]] in self.WAITS}

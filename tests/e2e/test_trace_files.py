@@ -1,6 +1,6 @@
-"""Trace ids of a real OpenTelemetry SDK in files and uploads: test_trace_files.py MAJOR. What `go tool pprof`, the official
-decoder of OTLP, the `jfr` of 17 and 25 and JDK Mission Control's parser show of a span has that span's method on its
-stacks, and with ids everything adds up to what it is without. Needs root."""
+"""Trace ids of a real OpenTelemetry SDK in files and uploads: test_trace_files.py MAJOR. In `go tool pprof`, the
+official decoder of OTLP, the `jfr` of 17 and 25 and JDK Mission Control's parser the stacks of a span contain that
+span's method, and all sums with ids equal those without. Needs root."""
 import collections
 import glob
 import json
@@ -30,24 +30,24 @@ sinks:
 
 
 def known_of(frames):
-    """The span that a stack, root first, tells; 0 = none; None = it cannot be told."""
+    """The number of the span whose method is on the stack (root first); 0 = none; None = it cannot be decided."""
     return traces.truth(" < ".join(name.split("(")[0].replace("TraceKnown$$", "") for name in reversed(frames)))
 
 
 def ns_of(duration):
-    """Of "PT1M2.5S", as `jfr print --json` has it."""
+    """Seconds of a duration such as "PT1M2.5S", as `jfr print --json` writes it."""
     h, m, s = re.fullmatch(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?", duration).groups(default="0")
     return round((int(h) * 3600 + int(m) * 60 + float(s)) * 1e9)
 
 
 def words_of(seen, kind, field):
-    """{text: events} of a field, as JMC's parser has it."""
+    """{value: number of events} of a field, by JMC's parser."""
     return {what.split(" ", 1)[1]: n for (of, name, what), n in seen.items()
             if (of, name) == ("VALUE", kind) and what.split(" ", 1)[0] == field}
 
 
 def counted(times, at):
-    """{trace or span id: n} of those that have one."""
+    """{trace or span id: number of samples}, without those that have no id."""
     found = collections.Counter()
     for pair, n in times.items():
         found[pair[at]] += n
@@ -69,14 +69,14 @@ class TraceFiles(unittest.TestCase):
         wait_for("all traces", lambda: len(cls.traces()) == traces.SPANS)
         cls.daemon.cli("record", str(cls.jvm.pid), "-d", "4s", "-i", "1ms", "--trace-ids", "-e", "cpu,lock", "-o", cls.file("x.pb.gz"))
         cls.daemon.cli("record", str(cls.jvm.pid), "-d", "1s", "-o", cls.file("plain.json"))
-        # what ends while it runs: a thread that can run and has no CPU, a lock
+        # events whose end falls into it: of threads that are runnable without a CPU, and of a lock
         cls.daemon.cli("record", str(cls.jvm.pid), "-d", "3s", "--trace-ids", "-e", "cpu,offcpu", "-o", cls.file("off.pb.gz"))
         for name, of in (("off.json", ("--type", "offcpu")), ("off.jfr", ())):
             cls.convert("off.pb.gz", name, *of)
         for name, of in (("x.json", ("--type", "cpu")), ("x.collapsed", ("--type", "cpu")), ("x.otlp", ()), ("x.jfr", ())):
             cls.convert("x.pb.gz", name, *of)
         cls.json = cls.read("x.json")
-        # the one that was sampled most
+        # the trace with the most samples
         seen = collections.Counter(span for span in cls.json["row_spans"] if span)
         cls.trace, cls.span = cls.json["spans"][seen.most_common(1)[0][0] - 1]
 
@@ -117,7 +117,7 @@ class TraceFiles(unittest.TestCase):
             yield (*(profile["spans"][span - 1] if span else ("", "")), stack[::-1], samples, weight)
 
     def judge(self, stacks, trace, span):
-        """@stacks: {frames: weight} of one span. Returns those that can be judged."""
+        """Checks the stacks {frames: weight} of one span; returns how many could be decided."""
         judged = 0
         for frames, _ in stacks:
             known = known_of(frames)
@@ -133,7 +133,7 @@ class TraceFiles(unittest.TestCase):
     def test_every_row_has_the_ids_of_its_span(self):
         judged = 0
         for trace, span, frames, _, _ in self.rows(self.json):
-            if trace:  # jvm.traces counts those that are missing
+            if trace:  # jvm.traces counts samples without ids
                 judged += self.judge([(frames, 0)], trace, span)
         self.assertGreater(judged, traces.SPANS)
 
@@ -152,7 +152,7 @@ class TraceFiles(unittest.TestCase):
         go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
         if not go:
             self.skipTest("there is no Go")
-        # pprof takes digits alone for a range of numbers
+        # pprof accepts a range of numbers only as digits
         text = subprocess.run([go, "tool", "pprof", "-tagfocus", "trace_id=^%s$" % self.trace, "-sample_index=cpu", "-unit=ns", "-traces",
                                self.file("x.pb.gz")], capture_output=True, text=True, check=True).stdout
         total, judged = 0, 0
@@ -185,7 +185,7 @@ class TraceFiles(unittest.TestCase):
             self.assertEqual(collections.Counter(tuple("" if i == "N/A" or i == "null" else i.strip('"') for i in pair) for pair in ids), rows)
 
     def test_times_off_the_cpu_in_jfr_files_have_reasons_and_ids(self):
-        """Of each row as many events as there were times; both readers find in them what the json has."""
+        """For each row there are as many events as its count; both readers find the same in them as in the json."""
         profile, times, ns = self.read("off.json"), collections.Counter(), 0
         for trace, span, _, n, weight in self.rows(profile):
             times[trace, span] += n

@@ -1,5 +1,5 @@
-"""Traces of a real OpenTelemetry SDK through a whole kindlingd: test_traces.py MAJOR. What tail, traces and report --trace
-say is judged by the stacks, which tell the span (tests/jvm/traces.py). Needs root."""
+"""Traces of a real OpenTelemetry SDK through a whole kindlingd: test_traces.py MAJOR. The output of tail, traces and
+report --trace is compared with the stacks, which contain the span's method (tests/jvm/traces.py). Needs root."""
 import json
 import os
 import shutil
@@ -52,7 +52,7 @@ class Traces(unittest.TestCase):
             self.assertIn("trace", line)
             known = traces.truth(" < ".join(name.replace("TraceKnown$$", "") for name in reversed(line["stack"])))
             if known is None or line["trace"] is None:
-                continue  # jvm.traces counts those that are missing
+                continue  # jvm.traces counts samples without ids
             self.assertEqual(line["trace"], {"trace_id": "%032x" % known, "span_id": "%016x" % known}, line["stack"])
             right += 1
         self.assertGreater(right, LINES // 10)
@@ -71,7 +71,7 @@ class Traces(unittest.TestCase):
         self.assertIn("%032x" % NUMBER, self.daemon.cli("traces", str(self.jvm.pid)).stdout)
 
     def test_a_report_of_one_trace_has_nothing_else(self):
-        # on a busy machine a span may have waited and not been sampled yet
+        # on a busy machine a span may have waited all the time and have no sample yet
         text = wait_for("a sample in the trace", lambda: self.daemon.cli(
             "report", str(self.jvm.pid), "--trace", "%032x" % NUMBER, "-o", "-", "--format", "collapsed", check=False).stdout)
         judged = 0

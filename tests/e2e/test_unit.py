@@ -21,8 +21,8 @@ from kindling import BUILD, HERE, Daemon, Jvm, wait_for  # noqa: E402
 MAJOR = "25"
 UNIT = os.path.join(HERE, "..", "..", "deploy", "systemd", "kindlingd.service")
 READER = os.path.join(os.path.dirname(UNIT), "kindling-filters.service")
-# the test's directory, of the daemon's --config FILE, stands for RuntimeDirectory and StateDirectory; the build, which
-# may lie in /tmp or /home, for /usr
+# the directory of the test's daemon (where its --config FILE is) plays RuntimeDirectory and StateDirectory; the build,
+# which may be in /tmp or /home, plays /usr
 SANDBOX = """dir=$(dirname "$4") build=$(dirname "$(dirname "$2")")
 mount --bind "$dir" /mnt
 mount --bind "$build" /srv
@@ -35,7 +35,7 @@ mount -o remount,bind,ro /
 caps=$1; shift
 exec setpriv --no-new-privs --inh-caps=-all --bounding-set="$caps" python3 -c "$FILTER" "$CALLS" "$@"
 """
-# -c: the numbers of system calls that fail with EPERM, and who is to run so
+# arguments of python3 -c: the system calls that fail with EPERM, and the program to run
 FILTER = """import ctypes, os, struct, sys
 calls = [int(n) for n in sys.argv[1].split()]
 code = [struct.pack("HBBI", 0x20, 0, 0, 0)]
@@ -48,7 +48,7 @@ if ctypes.CDLL(None, use_errno=True).prctl(22, 2, program, 0, 0) != 0:
     sys.exit("seccomp: " + os.strerror(ctypes.get_errno()))
 os.execv(sys.argv[2], sys.argv[2:])
 """
-# a setting of these is a seccomp filter, and a process that has one cannot see those of others
+# each of these settings installs a seccomp filter, and a process that has one cannot read those of others
 FILTERS = re.compile(r"^(SystemCall\w+|RestrictAddressFamilies|RestrictNamespaces|RestrictRealtime|RestrictSUIDSGID|"
                      "LockPersonality|MemoryDenyWriteExecute|PrivateDevices|ProtectClock|ProtectHostname|"
                      "ProtectKernelModules|ProtectKernelLogs|ProtectKernelTunables)$")
@@ -64,7 +64,7 @@ def settings(unit=UNIT):
 
 
 def refused_calls():
-    """The numbers of what SystemCallFilter= takes away, on this machine; groups as systemd knows them."""
+    """The numbers of the system calls that SystemCallFilter= forbids on this machine, with systemd's groups resolved."""
     words = " ".join(value.removeprefix("~") for name, value in lines() if name == "SystemCallFilter").split()
     names = set()
     while words:
@@ -116,7 +116,7 @@ class Unit(unittest.TestCase):
             self.assertEqual((status["Seccomp"].strip(), status["NoNewPrivs"].strip()), ("2", "1"))
 
             daemon.wait_state(jvm.pid, "streaming")
-            # BPF and the kernel's clocks are there, if they are for a daemon without a sandbox
+            # BPF and the kernel's clocks work if they work for a daemon without a sandbox
             with Daemon() as free:
                 self.assertEqual(daemon.status()["host_engine"]["state"] == "refused", free.status()["host_engine"]["state"] == "refused")
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 100)
@@ -125,7 +125,7 @@ class Unit(unittest.TestCase):
             with open(out) as f:
                 self.assertRegex(f.read(), r"KnownShares\.\w+")
             wait_for("a window on the disk", lambda: daemon.status()["store"]["windows"] > 0)
-            # its libraries were read through its own mounts
+            # the libraries were read through the daemon's own mounts
             wait_for("tables of its libraries", lambda: [
                 name for name in os.listdir(daemon.dir + "/state/symbols") if name.startswith("uid-")])
             daemon.cli("detach", str(jvm.pid))
@@ -134,7 +134,7 @@ class Unit(unittest.TestCase):
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def filtered(self, path):
-        """A daemon with a seccomp filter, told that @path is where another process reads those of JVMs."""
+        """A daemon with a seccomp filter and with @path as the socket of the service that reads filters."""
         os.environ["KINDLING_FILTERS_SOCKET"] = path
         self.addCleanup(os.environ.pop, "KINDLING_FILTERS_SOCKET", None)
         return Daemon(wrap=("python3", "-c", FILTER, ""))
@@ -142,7 +142,7 @@ class Unit(unittest.TestCase):
     def test_no_jvm_is_attached_to_before_who_reads_filters_is_there(self):
         with tempfile.TemporaryDirectory() as directory, Jvm(MAJOR) as jvm:
             path = directory + "/filters.sock"
-            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:  # left by a container that was killed
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:  # left behind by a container that was killed
                 dead.bind(path)
             with self.filtered(path) as daemon:
                 t = wait_for("why it waits", lambda: daemon.target(jvm.pid) if (daemon.target(jvm.pid) or {}).get("reason") else None)
@@ -165,7 +165,7 @@ class Unit(unittest.TestCase):
                           daemon.cli("status").stdout)
 
     def left(self, pid):
-        """What lies in the host's /tmp of an attach to @pid."""
+        """Files that an attach to @pid left in the host's /tmp."""
         for path, _, names in os.walk("/tmp/kindling"):
             for name in names:
                 if re.search(r"\b%d\b" % pid, name):

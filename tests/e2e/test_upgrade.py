@@ -24,7 +24,7 @@ from kindling import BUILD, ONLY_MINE, Contention, Daemon, Jvm, agent_copies, ac
 ARGS = None
 GAP_S = 2
 SETTINGS = "events: {cpu: {interval: 1ms}, lock: }\n"
-# as a user has it: JVMs that were attached to before are not held up by it
+# the default, which must not delay JVMs that were attached to before
 TARGETS = ONLY_MINE.replace("attach_rate: 0", "attach_rate: 5")
 SMALL = ("-Xmx32m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
@@ -55,7 +55,7 @@ def state_of(daemon, jvms):
 
 
 def all_sampled(daemon, jvms):
-    """All of them stream, and samples of each have come."""
+    """Waits until all JVMs stream and samples of each have arrived."""
     def there():
         found = state_of(daemon, jvms)
         return found if all(t and t["state"] == "streaming" and t["samples"]["delivered"] > 5 for t in found) else None
@@ -67,7 +67,7 @@ def all_sampled(daemon, jvms):
 
 
 def left_of(jvms):
-    """Files and mounts of attempts on these."""
+    """Files and mounts that attempts on these JVMs left."""
     found = glob.glob("/tmp/kindling/%s/*" % ARGS.next)
     for jvm in jvms:
         found += glob.glob("/tmp/kindling/*/*-%d-*" % jvm.pid) + glob.glob("/tmp/.attach_pid%d" % jvm.pid)
@@ -77,7 +77,7 @@ def left_of(jvms):
 
 
 def in_history(daemon, jvm):
-    """Samples of CPU time, of all daemons together."""
+    """CPU samples of all daemons together."""
     done = daemon.cli("report", str(jvm.pid), "--last", "10m", "--format", "json", "-o", "-")
     return json.loads(done.stdout)["losses"]["delivered"]
 
@@ -89,7 +89,7 @@ def read(path):
 
 
 class Size:
-    """What a process has that could grow."""
+    """Counts of everything in a process that could grow."""
 
     def __init__(self, pid):
         self.files = len(os.listdir("/proc/%d/fd" % pid))
@@ -108,7 +108,7 @@ class Case(unittest.TestCase):
         self.next, ARGS.next = next_version(directory)
 
     def gaps(self, what, targets, times, more_s):
-        """@more_s: the daemon before was killed, and when it had looked last is as long ago as that."""
+        """@more_s: the daemon before was killed, and its last reading of the clocks may be that long ago."""
         gaps = sorted(t["gap"]["ns"] / 1e9 for t in targets)
         print("%s: %d JVMs without samples for %.2f s (median), %.2f s (longest), on a machine that is %.1f times as slow as alone" % (
             what, len(gaps), gaps[len(gaps) // 2], gaps[-1], times))
@@ -128,8 +128,8 @@ class Case(unittest.TestCase):
 
 class Versions(Case):
     def take_over(self, daemon, jvms, build, killed):
-        """Another version; returns what it says of the JVMs."""
-        if killed:  # it writes once a second what the next one has to know
+        """Starts another version; returns its status of the JVMs."""
+        if killed:  # once a second it writes down what the next daemon has to know
             wait_for("what is sampled in its file", lambda: all(" %d " % jvm.pid in read(daemon.dir + "/state/sampled") for jvm in jvms))
         with Contention() as contention:
             if killed:
@@ -146,7 +146,7 @@ class Versions(Case):
             self.assertTrue(jvm.alive())
             self.one_agent(jvm, 2)
             accounts_balance(t)
-            # what was not sampled is in the accounts, and said in words
+            # the time without samples is in the accounts, and a sentence reports it
             self.assertGreater(t["samples"]["dropped"]["restart"], 0)
             self.assertAlmostEqual(t["samples"]["dropped"]["restart"], t["gap"]["cpu_ns"] / 1e6, delta=1)
             self.assertIn("restart", [note["step"] for note in t["notes"]])
@@ -160,17 +160,18 @@ class Versions(Case):
             self.assertTrue(all(t["gap"] is None for t in before))
             print("%d JVMs stream %.2f s after the first look" % (len(jvms), time.monotonic() - begin))
             for build in self.next, BUILD:
-                # a window (of ten seconds) that begins in the second of the next daemon's start is not in reports
-                # until that second has left its memory
+                # a window (of ten seconds) that begins in the second of the next daemon's start appears in reports only
+                # when that second has left its memory
                 time.sleep(1.1)
                 wait_for("the middle of a window", lambda: 2 < time.time() % 10 < 9)
                 had = [in_history(daemon, jvm) for jvm in jvms]
                 targets = self.take_over(daemon, jvms, build, killed)
                 for jvm, n, t in zip(jvms, had, targets):
-                    # the seconds that lie in no journal yet go with a daemon that is killed
+                    # seconds that are in no journal yet are lost when a daemon is killed
                     wait_for("more in the history", lambda: in_history(daemon, jvm) > (0 if killed else n))
             if killed:
-                # on a slow machine some agents have noticed that their daemon is gone, and ended, before the next one asks
+                # on a slow machine some agents have noticed that their daemon is gone, and ended, before the next one
+                # connects
                 self.assertIn(len(re.findall(r"target\.send_away", daemon.read_log())), range(1, 2 * len(jvms) + 1))
             self.assertIn(" while kindlingd was restarted", daemon.cli("status").stdout)
             report = daemon.cli("report", str(jvms[0].pid), "--last", "10m", "--format", "txt", "-o", "-").stdout
@@ -188,10 +189,11 @@ class Versions(Case):
 
 
 class Sampled(Case):
-    """The file `sampled`: what a daemon that is killed before its first second has ended leaves to the next one."""
+    """The file `sampled`: information for the next daemon, here from one that is killed before its first second has
+    ended."""
 
     def line(self, daemon, jvm):
-        """Of the JVM: CPU time and monotonic time when it was last looked at, and the gap not in the history yet."""
+        """The JVM's CPU time and the monotonic time at the last reading, and the gap that is not in the history yet."""
         for line in read(daemon.dir + "/state/sampled").splitlines():
             words = line.split()
             if len(words) == 7 and int(words[1]) == jvm.pid:
@@ -199,7 +201,7 @@ class Sampled(Case):
         return None
 
     def begin_and_kill(self, daemon, when):
-        """A daemon beside Daemon's own, which is dead; what it left."""
+        """A daemon beside the one of class Daemon, which is dead; returns what it left in the file."""
         begin = time.monotonic()
         daemon.process = subprocess.Popen([BUILD + "/bin/kindlingd", "--config", daemon.config], stderr=daemon.log, stdout=daemon.log)
         wait_for("the moment", lambda: daemon.data_pid() != daemon.process.pid and when())
@@ -216,13 +218,13 @@ class Sampled(Case):
             daemon.kill()
             wait_for("its other process to end", lambda: not os.path.exists("/proc/%d" % data))
             first = self.line(daemon, jvm)
-            # one that has not even found the JVM
+            # a daemon that has not found the JVM yet
             self.begin_and_kill(daemon, lambda: True)
             last = self.line(daemon, jvm)
             if last["mono_ns"] == first["mono_ns"]:
                 self.assertEqual(last, first)
-            # one whose first sample has just come: the gap before it is in no history yet. On a busy machine it is
-            # killed too late for that, and there is another one
+            # a daemon that has just got its first sample: the gap before it is not in any history yet. On a busy
+            # machine it is killed too late for that, and there is another try
             for _ in range(5):
                 before = last["mono_ns"]
                 self.begin_and_kill(daemon, lambda: self.line(daemon, jvm)["mono_ns"] > before)
@@ -248,7 +250,8 @@ class Sampled(Case):
 
 
 class Protocols(Case):
-    """proto/wire.h: frames have a head of 16 bytes; START is of type 64 and HELLO of type 1, and of both key 1 is the protocol."""
+    """Follows proto/wire.h: a frame has a header of 16 bytes; START is type 64, HELLO type 1; key 1 of both is the
+    protocol version."""
 
     def pipes(self, jvm):
         found = {}
@@ -293,13 +296,13 @@ class Leavings(Case):
     def test_files_of_a_newer_version_are_accepted(self):
         with services(1) as (jvm,), Daemon(SETTINGS + TARGETS) as daemon:
             all_sampled(daemon, [jvm])
-            # files of an attach that was killed, of a version that nobody knows any more
+            # files of an attach that was killed, of a version that is no longer known
             other = "/tmp/kindling/0.0.9"
             os.makedirs(other)
             os.mkfifo(other + "/events-%d-1" % jvm.pid, 0o600)
             open(other + "/libkindling-0.so", "w").close()
             self.assertEqual(daemon.stop(), 0)
-            # a history that a newer version wrote
+            # a history written by a newer version
             segments = glob.glob(daemon.dir + "/state/segments/*.seg")
             self.assertTrue(segments)
             for path in segments:
@@ -312,13 +315,13 @@ class Leavings(Case):
             wait_for("the old files to be gone", lambda: not os.path.exists(other))
             self.assertTrue(all(os.path.exists(path) for path in segments))
             self.assertRegex(daemon.status()["store"]["note"] or "", "another version")
-            # what comes in a daemon's first second stands in the next, which has to begin
+            # data of a daemon's first second is written in the next one, which has to begin
             wait_for("samples in the history", lambda: in_history(daemon, jvm) > 0)
             self.assertEqual(daemon.stop(), 0)
-            for path in segments:  # nothing was written into it, and nothing taken from it
+            for path in segments:  # nothing was written into it, and nothing removed
                 with open(path, "rb") as f:
                     self.assertEqual(f.read(), text.replace(b"KNDGseg3", b"KNDGseg9"))
-            # settings of a newer version: which line, and which word
+            # settings of a newer version: the error names the line and the word
             with open(daemon.config, "a") as f:
                 f.write("telepathy:\n  range: 5m\n")
             done = subprocess.run([BUILD + "/bin/kindlingd", "--config", daemon.config], capture_output=True, text=True, timeout=60)

@@ -1,5 +1,5 @@
-"""kindling-upload beside a made-up history: bounds of the spool, secrets, proxies, servers that take so much and no more.
-Sums are those of the history, to the sample. test_uploads.py. Needs root."""
+"""kindling-upload beside a made-up history: limits of the spool, secrets, proxies, servers that accept only bodies up
+to a size. All sums equal those of the history, to the sample. test_uploads.py. Needs root."""
 import collections
 import glob
 import json
@@ -38,7 +38,7 @@ class Uploads(unittest.TestCase):
     maxDiff = None
 
     def delivered(self, up, name="x"):
-        """Until all of the history is."""
+        """Waits until all of the history is delivered."""
         total = sum(up.made.values())
         up.settle_all()
         s = up.until("all delivered", lambda sinks: sinks[name]["delivered"] == total and sinks[name])
@@ -77,13 +77,13 @@ class Uploads(unittest.TestCase):
             self.assertEqual(set(s["dropped"]), {"spool_full"})
             self.assertLessEqual(sum(up.spool("x")), 1 << 20)
             self.assertGreater(sum(up.spool("x")), (1 << 20) * 3 // 4)
-            # an hour of it waits no longer than what is left
+            # an hour's worth waits no longer than the rest of that hour
             up.kill()
             up.start()
             again = up.until("accounts", lambda sinks: sinks["x"])
             self.assertEqual((again["taken"], again["dropped"]), (s["taken"], s["dropped"]))
         sinks = ["name: x, type: exec, command: [/bin/false], format: json, interval: 10s, spool_age: 30m"]
-        # half of it is older than half an hour
+        # half of the history is older than half an hour
         with Upload(sinks, windows=20, processes=1, ago=1800 + 100) as up:
             up.start().settle(3600)
             total = sum(up.made.values())
@@ -164,7 +164,7 @@ class Uploads(unittest.TestCase):
         return S3(up.dir + "/s3")
 
     def test_zips_are_those_of_async_profilers_agent_in_rust(self):
-        """Two JVMs, six windows in two intervals; `jfr` reads what Python's zipfile unpacks."""
+        """Two JVMs, six windows in two intervals; `jfr` reads the file after Python's zipfile has unpacked it."""
         with Upload([], env={"NODE_NAME": "web_1"}) as up, self.s3_server(up) as s3:
             up.settings(["name: x, type: s3, url: http://127.0.0.1:%d, bucket: profiles, prefix: p, interval: 30s, "
                          "format: jfr.zip, access_key_file: %s, secret_key_file: %s"
@@ -216,7 +216,8 @@ class Uploads(unittest.TestCase):
                          handler.headers["x-amz-security-token"]))
             return (200, {}, "") if seen[-1][2] != "old" else (403, {}, "<Code>ExpiredToken</Code><Message>away</Message>")
         signed = "host;x-amz-content-sha256;x-amz-date;x-amz-security-token"
-        # the first are refused, and end soon; both are asked for, the one by EC2's service and the other by that of EKS
+        # the first keys are refused, and expire soon; both services are used, EC2's by one sink and that of EKS by the
+        # other
         keys = [("AKID1", "s", "old", 300 + 2), ("AKID2", "s", "new", 7200)]
         with Stub(take) as store, AwsKeys(keys) as ec2, AwsKeys(keys, authorization="Bearer x") as eks:
             sink = "name: x, type: s3, url: http://127.0.0.1:%d, bucket: profiles, interval: 60s" % store.port
@@ -234,7 +235,8 @@ class Uploads(unittest.TestCase):
                 seen.clear()
 
     def test_bodies_too_large_for_a_server_are_split(self):
-        """As large as behind a proxy that takes 30 kB; nothing is lost, nothing comes twice, and what follows fits at once."""
+        """Bodies become as large as a proxy with a limit of 30 kB accepts; nothing is lost, nothing arrives twice,
+        and later bodies fit at once."""
         refused, bodies = [], []
 
         def bounded(take):
@@ -268,7 +270,7 @@ class Uploads(unittest.TestCase):
                 self.assertEqual(total, {"cpu": up.made["cpu"] * 10 ** 7, "delay": up.made["lock"] * 10 ** 7}, directory)
             for name in ("x", "y", "z"):
                 self.assertIn("sink.split sink=%s " % name, up.read_log())
-            # one more interval: it is known now how much they take
+            # one more interval, now that the server's limit is known
             before = len(refused)
             up.more(6)
             splits = up.read_log().count("sink.split sink=z ")
@@ -278,7 +280,7 @@ class Uploads(unittest.TestCase):
             self.assertEqual(up.read_log().count("sink.split sink=z "), splits)
 
     def test_inserts_are_of_many_jvms_and_split_where_they_are_too_large(self):
-        """ClickHouse behind a proxy with TLS that takes 20 kB at first, then all."""
+        """ClickHouse behind a proxy with TLS that accepts 20 kB at first, and later any size."""
         server, bodies, bound = clickhouse.Debian(), [], [20000]
 
         def forward(handler, body):
@@ -307,23 +309,23 @@ class Uploads(unittest.TestCase):
                 self.check_rows(server, up)
                 self.assertIn("sink.split sink=x", up.read_log())
                 self.assertLess(max(n for n, path in bodies), 20000)
-                up.kill()  # what it learnt of the server's bound goes with it
+                up.kill()  # the limit that it learnt is lost when it ends
                 bound[0] = 1 << 30
                 bodies.clear()
                 up.more(6)
                 up.start()
                 self.delivered(up)
                 self.check_rows(server, up)
-                self.assertEqual(len(bodies), 3, bodies)  # of 20 JVMs: one for each table
+                self.assertEqual(len(bodies), 3, bodies)  # 20 JVMs, one request for each table
                 bodies.clear()
                 up.more(6)
                 self.delivered(up)
                 self.check_rows(server, up)
-                self.assertEqual(len(bodies), 2, bodies)  # the server has the stacks
+                self.assertEqual(len(bodies), 2, bodies)  # the server has these stacks already
         server.stop()
 
     def check_rows(self, server, up):
-        """What is there is what the history has, with a stack for each sample and all of its processes."""
+        """The rows in the server equal the history, with a stack for each sample and all of its processes."""
         wait_for("stacks and processes, which the ledger does not count", lambda: not up.spool("x") or not up.tick())
         (n, without), = server.rows("SELECT sum(samples), countIf(frames = []) FROM (SELECT samples, stack FROM kindling.samples FINAL)"
                                     " ANY LEFT JOIN (SELECT stack, frames FROM kindling.stacks) USING stack")

@@ -1,5 +1,6 @@
-"""kindling-upload killed at random moments of its work, beside a made-up history: whatever the moment, every sample is taken once,
-arrives once where the other end has names, and the accounts balance. test_uploads_chaos.py [--kills N]. Needs root."""
+"""kindling-upload killed at random moments of its work, beside a made-up history: every sample is taken once, arrives
+once at sinks that recognise repeated bodies, and the accounts balance. test_uploads_chaos.py [--kills N]. Needs
+root."""
 import glob
 import json
 import os
@@ -19,7 +20,8 @@ MEMORY_MAX_KB = 64 << 10
 
 
 class Small(Pyroscope):
-    """Takes small bodies alone, and while it is moody says nothing of some that it took, or 503."""
+    """Accepts only small bodies, and while `moody` is set sometimes does not answer for an accepted one, or answers
+    503."""
 
     moody = True
 
@@ -45,7 +47,8 @@ class Chaos(unittest.TestCase):
             return 0
 
     def live(self, up, windows_left):
-        """One life: some of the history becomes whole, and SIGKILL comes at any moment, also of the start."""
+        """One life of kindling-upload: more of the history becomes complete, and SIGKILL comes at a random moment,
+        which may be during the start."""
         up.start()
         end, seen, settled = time.monotonic() + random.choice([0.02, 0.3, 0.6]) * random.random(), 0, 0
         while time.monotonic() < end:
@@ -85,7 +88,7 @@ class Chaos(unittest.TestCase):
             self.assertEqual({n: s["dropped"] for n, s in up.status.items()}, {"dir": {}, "lake": {}, "pyro": {}}, seed)
             self.assertEqual(samples_in(up.dir + "/out"), total, seed)
             self.assertEqual(sum(map(samples_in, glob.glob(up.dir + "/s3/profiles/*"))), total, seed)
-            self.assertEqual(pyro.samples, total, seed)  # a body that came twice has one id
+            self.assertEqual(pyro.samples, total, seed)  # a body that arrived twice has the same id both times
             self.assertLess(peak, MEMORY_MAX_KB)
             print(json.dumps({"kills": KILLS, "seed": seed, "peak_kb": peak, "left": left, "samples": total,
                               "splits": up.read_log().count("sink.split")}))

@@ -1,8 +1,6 @@
-"""One set of accounts per view: test_views.py [MAJOR]. Needs root.
-
-Whatever a file is of (what is in memory, what is stored, a recording) and whatever was filtered out, its header says
-what its body adds up to, to the sample and to the ns, in every format.
-"""
+"""The accounts of each view: test_views.py [MAJOR]. Needs root. Whatever a file covers (memory, history, a recording)
+and whatever was filtered out, the sum in its header equals that of its body, to the sample and to the ns, in every
+format."""
 import gzip
 import json
 import os
@@ -28,7 +26,7 @@ def ask(daemon, path, method="GET"):
 
 
 def varint(data, at):
-    """The number at @at, and where it ends."""
+    """The number at @at, and the position behind it."""
     value = shift = 0
     while True:
         value |= (data[at] & 0x7f) << shift
@@ -47,7 +45,7 @@ def packed(data):
 
 
 def fields(data):
-    """[(number, value)] of a protobuf message: ints, and bytes of what has a length."""
+    """[(field number, value)] of a protobuf message: ints, and bytes for fields with a length."""
     at, result = 0, []
     while at < len(data):
         key, at = varint(data, at)
@@ -67,7 +65,7 @@ class Pprof:
         self.comments = [self.strings[v] for n, data in self.fields if n == 13 for v in packed(data)]
 
     def string(self, number):
-        """What a field of the profile that is a string says."""
+        """The text of a profile's string field."""
         return next((self.strings[v] for n, v in self.fields if n == number), None)
 
 
@@ -104,7 +102,7 @@ class Views(unittest.TestCase):
         return sum(int(n) for n in re.findall(r"^(\d+) (?:samples?|waits?) of", profile["absent"], re.M))
 
     def check(self, path, what):
-        """All formats of one view; @path has what it is of. Returns the json."""
+        """Checks one view in all formats; @path selects what it covers. Returns the json."""
         def fetch(form):
             return ask(self.daemon, path + "&format=" + form)
         p = json.loads(fetch("json"))
@@ -147,12 +145,12 @@ class Views(unittest.TestCase):
         self.assertRegex(accounts["summary"], r"\b%d samples?\b" % view["samples"])
 
     def mission_control_agrees(self, p):
-        """On the file that was looked at last."""
+        """Checks conditions on the file that was read last."""
         got, view = jmc.sums(os.path.join(self.daemon.dir, "x.jfr")), p["view"]
         self.assertEqual(got["COUNT", "jdk.ExecutionSample", ""], view["samples"])
         self.assertEqual((got["SUM", "kindling.CpuTime", "samples"], got["SUM", "kindling.CpuTime", "cpuTime"]),
                          (view["samples"], view["weight_ns"]))
-        # samples are shared out among stacks by weight, in whole numbers
+        # the samples of all stacks are whole numbers in proportion to the weights
         share = sum(r[3] for r in p["rows"] if "KnownShares.spin" in self.names(p, r[1])) / view["weight_ns"]
         self.assertAlmostEqual(got["METHOD", "jdk.ExecutionSample", "KnownShares.spin"] / view["samples"], share, delta=0.02)
 
@@ -162,7 +160,7 @@ class Views(unittest.TestCase):
             yield p["frames"][frame]["name"]
 
     def check_filters(self, path, what):
-        """@path, unfiltered and filtered; the parts make up the whole."""
+        """The view @path unfiltered and filtered; the parts must add up to the whole."""
         whole = self.check(path, what)
         self.assertGreater(whole["view"]["samples"], 10)
         parts = [self.check(path + "&thread=" + word, what + " of " + word) for word in ("group-full", "nobody")]
@@ -176,7 +174,7 @@ class Views(unittest.TestCase):
         return whole
 
     def test_history_in_memory_and_on_disk(self):
-        # the next whole window, when it is closed: nothing comes to it any more
+        # the next complete window, once it is closed and nothing is added to it any more
         begin = (time.time_ns() // WINDOW_NS + 1) * WINDOW_NS
         end = begin + WINDOW_NS
         time.sleep((end - time.time_ns()) / 1e9 + 4)
@@ -200,18 +198,18 @@ class Views(unittest.TestCase):
         self.mission_control_agrees(cpu)
         lock = self.check(path + "lock&idle=1", "recording, lock")
         self.assertEqual(done["samples"], cpu["view"]["samples"] + lock["view"]["samples"])
-        # it is as long as it took, not from its first sample to its last
+        # the length of a recording is the time that it took, not that from its first sample to its last
         self.assertLess(abs((cpu["end_ns"] - cpu["begin_ns"]) / 1e9 - done["elapsed_s"]), 0.5)
         both = Pprof(ask(self.daemon, path + "cpu,lock&format=pb.gz"))
-        self.assertEqual(len(both.comments), 4)  # of each event what it adds up to, in words and as the head of a json file
-        # of one thread: what was recorded of the others is left out, and said
+        self.assertEqual(len(both.comments), 4)  # the sum of each event, in words and as the header of a json file
+        # for one thread: the header reports that other threads' samples are left out
         made = json.loads(ask(self.daemon, "/v1/recordings?target=%d&seconds=60&thread=group-full" % self.jvm.pid, "POST"))
         wait_for("samples of the thread", lambda: json.loads(ask(self.daemon, "/v1/recordings/%d" % made["id"]))["samples"] > 50)
         ask(self.daemon, "/v1/recordings/%d" % made["id"], "DELETE")
         one = self.check("/v1/recordings/%d/profile?type=cpu" % made["id"], "recording of one")
         self.assertIn("of other threads", one["absent"])
         self.assertEqual({t["name"][:10] for t in one["threads"]}, {"group-full"})
-        # fetched, and not needed any more
+        # the recording has been fetched and can be deleted
         path = "/v1/recordings/%d" % made["id"]
         self.assertEqual(json.loads(ask(self.daemon, path + "/profile", "DELETE")), {"state": "gone"})
         self.assertIn("there is no recording", json.loads(ask(self.daemon, path))["error"])
@@ -257,7 +255,7 @@ class Views(unittest.TestCase):
         def samples():
             return self.daemon.target(self.jvm.pid)["samples"]
         wait_for("samples", lambda: samples()["delivered"] > 100)
-        # the daemon looks once a second: a span that begins and ends with a look
+        # the daemon reads the clocks once a second, so the span begins and ends with a reading
         def look():
             before = samples()["process_cpu_ns"]
             wait_for("a look", lambda: samples()["process_cpu_ns"] > before)

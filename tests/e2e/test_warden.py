@@ -1,4 +1,4 @@
-"""kindlingd's two processes: who has which rights, and how they end together. test_warden.py MAJOR. Needs root."""
+"""The two processes of kindlingd: their rights, and how they end together. test_warden.py MAJOR. Needs root."""
 import os
 import signal
 import subprocess
@@ -19,7 +19,7 @@ def status_of(pid):
 
 
 def is_gone(pid):
-    """Nobody may wait for it where there is no init."""
+    """In a container without an init nobody may wait for an ended process."""
     try:
         return status_of(pid)["State"][0] == "Z"
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The agent's life in one JVM, seen from agent_reader: accounts exact, weights true, threads of 3 ms seen,
-# silent when its reader is killed, there again for the next, and nothing left after DETACH.
-# agent_session.sh JAVA_HOME LIBRARY READER AgentBusy.java
+# The agent's life in one JVM, seen by agent_reader: the accounts are exact, the weights right, threads of 3 ms are
+# seen, the agent is silent after its reader was killed, streams again for the next reader, and leaves nothing after
+# DETACH. Usage: agent_session.sh JAVA_HOME LIBRARY READER AgentBusy.java
 set -u
 java=$1/bin/java lib=$2 reader=$3 source=$4
 [ -x "$java" ] && command -v jattach >/dev/null || exit 77
@@ -14,7 +14,7 @@ wrong() {
 	echo "WRONG: $*"
 	failed=1
 }
-ours() { # files that could be of us: the JVM closes and opens its own
+ours() { # open files that could be the agent's: the JVM opens and closes its own
 	ls -l "/proc/$jvm/fd" | grep -Ec 'kindling|anon_inode|pipe:|/proc/|/dev/shm'
 }
 wait_for() { # COMMAND...: up to 5 s
@@ -24,10 +24,10 @@ wait_for() { # COMMAND...: up to 5 s
 	done
 	return 1
 }
-as_before() { # the JVM itself opens files below /proc for a moment
+as_before() { # the JVM itself opens files in /proc for a moment
 	[ "$(ours)" -eq "$fds" ]
 }
-no_thread() { # it ends a moment after it has closed its last descriptor
+no_thread() { # the thread ends a moment after it has closed its last descriptor
 	[ -z "$(ls "/proc/$jvm/task" | while read -r t; do cat "/proc/$jvm/task/$t/comm" 2>/dev/null; done |
 		grep kindling)" ]
 }
@@ -40,12 +40,12 @@ read_it() { # NAME OPTIONS...
 	timeout 60 "$reader" "$@" "$jvm" >"$out" || wrong "agent_reader $*: $(tail -n 3 "$out")"
 	cat "$out"
 }
-share() { # of the threads whose name begins with $1, in %
+share() { # share of threads whose name begins with $1, in %
 	awk -v name="$1" 'index($0, "% " name) { sum += $1 } END { print int(sum + 0.5) }' "$dir/first"
 }
 
 wait_for grep -q ready "$dir/out" || { echo "the JVM did not start"; exit 1; }
-jattach "$jvm" properties >/dev/null # the attach listener is the JVM's own: before counting
+jattach "$jvm" properties >/dev/null # the attach listener belongs to the JVM: start it before counting
 fds=$(ours)
 
 read_it first -d 8 -l "$lib"
@@ -55,12 +55,12 @@ awk -v r="$ratio" 'BEGIN { exit !(r > 0.96 && r < 1.04) }' || wrong "weights are
 wait_for as_before || wrong "$(ours) fds after detach, $fds before"
 wait_for no_thread || wrong "the agent's thread is still there"
 
-# forced drops: a slow reader of a tiny pipe, then a tiny ring
+# forced drops: first a slow reader with a tiny pipe, then a tiny ring
 read_it slow -d 5 -l "$lib" -p 4096 -w 1000 -i 4000
 grep -q 'drop.pipe_full' "$dir/slow" || wrong "a slow reader cost nothing: not a test"
 read_it stop -d 4 -l "$lib" -s
 
-"$reader" -l "$lib" -d 30 "$jvm" >"$dir/killed" & # its own pid, not a wrapper's
+"$reader" -l "$lib" -d 30 "$jvm" >"$dir/killed" & # the pid of the reader itself, not of a wrapper
 victim=$!
 sleep 2
 kill -KILL $victim

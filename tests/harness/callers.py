@@ -1,9 +1,7 @@
-"""Is every caller in a stack one that can be? Pairs of neighbouring Java frames against the class files.
-
-A pair is judged by CallGraph.java, in a JVM that reads the class files of the JDK it runs on and those of the
-program: is there an instruction on the caller's line that can lead to the callee (virtual calls by class hierarchy)?
-What it cannot judge it says and counts, by reason.
-"""
+"""Is each caller in a stack possible? Compares pairs of neighbouring Java frames with the class files. CallGraph.java
+checks a pair in a JVM that has read the class files of its own JDK and those of the program: can an instruction on
+the caller's line lead to the callee (virtual calls by class hierarchy)? Pairs that it cannot decide are counted by
+reason."""
 import collections
 import os
 import re
@@ -13,11 +11,11 @@ import threading
 import jdks
 import kindling
 
-# class, method, line and, with agent_reader -K, the kind; hidden classes have no file and do not match
+# class, method, line and, with agent_reader -K, the kind; hidden classes have no class file and do not match
 FRAME = re.compile(r"^([^\[\s][^\s.]*)\.([^\s.:+]+):(-?\d+)(@\w+)?$")
 KIND = re.compile(r"@\w+$")
 EXAMPLES = 3  # stacks kept of a wrong pair
-READ_S = 600  # for all class files, under emulation too
+READ_S = 600  # seconds for all class files, also under emulation
 
 IMPOSSIBLE = ("java/util/HashMap", "putVal", "1", "java/util/TreeMap", "get")
 CERTAIN = ("java/util/HashMap", "put", "-1", "java/util/HashMap", "putVal")
@@ -35,7 +33,7 @@ def pairs(stack):
 
 
 class Verdict:
-    """What became of the pairs of many stacks."""
+    """The results for the pairs of many stacks."""
 
     def __init__(self):
         self.judged, self.unjudged = 0, collections.Counter()
@@ -50,7 +48,7 @@ class Verdict:
         return self
 
     def show(self):
-        """The wrong ones, each with some of the stacks."""
+        """The impossible pairs, each with some of the stacks."""
         for pair, n in self.wrong.most_common():
             print("  WRONG %s.%s:%s -> %s.%s, %d times" % (*pair, n))
             for stack in self.stacks[pair]:
@@ -58,7 +56,7 @@ class Verdict:
 
 
 class Judge:
-    """One JVM of @home that has read its own class files and those of @paths, directories or jars."""
+    """A JVM of @home that has read its own class files and those of @paths, directories or jars."""
 
     def __init__(self, home, paths):
         places = [os.path.realpath(kindling.BUILD), *{os.path.dirname(os.path.realpath(p)) for p in paths}]
@@ -70,7 +68,7 @@ class Judge:
             raise RuntimeError("the judge is no judge")
 
     def ask(self, questions):
-        """A word for each; the JVM reads all of them before it answers."""
+        """Returns a verdict for each pair; the JVM reads all of them before it answers."""
         new = list({q: None for q in questions if q not in self.known})
         watchdog = threading.Timer(READ_S, self.process.kill)
         watchdog.start()

@@ -1,5 +1,5 @@
-"""ClickHouse's HTTP interface on the engine chdb: chdb_http.py CHDB DATA PORT. The query is in the URL or the body; of an
-INSERT the body has the rows, gzip where Content-Encoding says so."""
+"""ClickHouse's HTTP interface in front of the engine chdb: chdb_http.py CHDB DATA PORT. The query is in the URL or
+the body; the body of an INSERT has the rows, compressed if Content-Encoding is gzip."""
 import gzip
 import http.server
 import os

@@ -1,5 +1,5 @@
-"""ClickHouse for tests: Debian's server 18.16, the oldest that is still run, and the newest engine, chdb
-(pinned, from PyPI, cached), behind the HTTP interface as far as kindling uses it. As a program: fetch chdb."""
+"""ClickHouse for tests: Debian's server 18.16, the oldest version in use, and the newest engine, chdb (pinned, from
+PyPI, cached), behind those parts of the HTTP interface that kindling uses. As a program: fetches chdb."""
 import atexit
 import os
 import shutil
@@ -50,7 +50,7 @@ def ports(n):
 
 
 class Server:
-    """One that speaks HTTP on self.port."""
+    """A server that listens for HTTP on self.port."""
 
     def __init__(self, directory, words):
         self.dir = directory
@@ -69,7 +69,7 @@ class Server:
                 time.sleep(0.1)
 
     def ask(self, sql, body=b"", **settings):
-        """What it answers, as text; @body: the rows of an INSERT."""
+        """Returns the answer as text; @body: the rows of an INSERT."""
         url = "http://127.0.0.1:%d/?%s" % (self.port, urllib.parse.urlencode({"query": sql, **settings}))
         request = urllib.request.Request(url, data=body, headers={"X-ClickHouse-User": "kindling", "X-ClickHouse-Key": PASSWORD})
         try:
@@ -87,14 +87,14 @@ class Server:
 
     def stop(self):
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGKILL)  # nothing of it is kept
+            self.process.send_signal(signal.SIGKILL)  # its data is not kept
         self.process.wait()
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
 class Debian(Server):
     def __init__(self, numbers=None, shards=(), replica="a", cluster=None, zookeeper=None):
-        """@shards: a server each, by their tcp ports; or @cluster: its text."""
+        """@shards: the tcp ports, one server each; or @cluster: the text of the cluster's settings."""
         directory = tempfile.mkdtemp(prefix="kindling-clickhouse-")
         self.port, self.tcp, inter = numbers or ports(3)
         with open(directory + "/users.xml", "w") as f:
@@ -145,7 +145,7 @@ class ZooKeeper:
 
 
 def two_replicas(zookeeper):
-    """One shard, of which each of two servers has all."""
+    """One shard with two servers, both of which have all rows."""
     numbers = [ports(3) for _ in range(2)]
     cluster = "<shard><internal_replication>true</internal_replication>%s</shard>" % "".join(
         REPLICA % (n[1], PASSWORD) for n in numbers)
@@ -153,7 +153,7 @@ def two_replicas(zookeeper):
 
 
 def fetch_chdb():
-    """A directory to import it from; None when it cannot be had."""
+    """The directory to import chdb from; None if it cannot be fetched."""
     target = os.path.join(jdks.cache_dir(), CHDB[0].replace("==", "-"))
     if os.path.exists(target + "/complete"):
         return target

@@ -1,5 +1,5 @@
-"""containerd of a test's own, and pods in it by the CRI, as a kubelet makes them. The messages are those of the
-descriptor that containerd has in itself. Needs root, containerd, python3-grpcio and python3-protobuf."""
+"""A containerd for one test, and pods in it, made by the CRI as a kubelet makes them. The message types come from the
+descriptor inside containerd's program. Needs root, containerd, python3-grpcio and python3-protobuf."""
 import base64
 import fcntl
 import json
@@ -19,13 +19,13 @@ except ImportError:  # the caller skips
     grpc = None
 
 SERVICE = "runtime.v1.RuntimeService"
-# k3s keeps it here, so it is nobody else's on a machine of tests, and the daemon looks here
+# the path that k3s uses: no other containerd of this machine has it, and the daemon looks there
 STATE = "/run/k3s/containerd"
 LOCK = "/tmp/kindling-test-containerd.lock"
 
 
 def descriptor(program):
-    """The FileDescriptorProto of CRI's v1: one of the gzipped ones among the program's data."""
+    """The FileDescriptorProto of CRI v1, one of the gzipped ones in the program's data."""
     with open(program, "rb") as f:
         data = f.read()
     at = -1
@@ -38,7 +38,7 @@ def descriptor(program):
             continue
         found = descriptor_pb2.FileDescriptorProto.FromString(text)
         if found.package == "runtime.v1":
-            del found.dependency[:]  # gogoproto's: options that do not matter here
+            del found.dependency[:]  # field options of gogoproto, which do not matter here
             return found
     raise AssertionError("no descriptor of runtime.v1 in " + program)
 
@@ -70,7 +70,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.grpc.v1.intr
         self.pods, self.channel = [], None
         try:
             self.begin()
-        except BaseException:  # nobody else has it yet, and it would outlive the test
+        except BaseException:  # only this test uses it so far, and it would outlive the test
             self.end()
             raise
 
@@ -142,7 +142,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.grpc.v1.intr
 
 
 class Pod:
-    """A sandbox and containers in it, as a kubelet would make them of a pod's spec."""
+    """Makes a sandbox and containers in it, as a kubelet makes them from a pod's spec."""
 
     def __init__(self, containerd, namespace, name, labels=None, annotations=None, host_pid=False, privileged=False):
         self.containerd, self.namespace, self.name = containerd, namespace, name
@@ -161,7 +161,7 @@ class Pod:
         containerd.pods.append(self)
 
     def run(self, name, image, command, env=(), mounts=(), args=(), context=None, privileged=False):
-        """Starts a container; (its id, its first process)."""
+        """Starts a container; returns (its id, its first process)."""
         security = {"namespace_options": self.config["linux"]["security_context"]["namespace_options"],
                     "privileged": privileged, **(context or {})}
         config = {"metadata": {"name": name}, "image": {"image": image}, "command": list(command), "args": list(args),
@@ -183,7 +183,7 @@ class Pod:
             return ""
 
     def execute(self, cid, *command, seconds=60):
-        """As kubectl exec and exec probes do: (exit status, output)."""
+        """Runs a command in the container, as kubectl exec and exec probes do: (exit status, output)."""
         done = self.containerd.call("ExecSync", container_id=cid, cmd=list(command), timeout=seconds)
         text = [base64.b64decode(done.get(k, "")).decode() for k in ("stdout", "stderr")]
         return done.get("exit_code", 0), text[0] + text[1]

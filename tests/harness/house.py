@@ -1,10 +1,7 @@
-"""Measures what makes the code easy to find one's way in: includes that climb the ladder of rooms (folders), circles
-of includes, functions that share their name with one in another file, function names of one word.
-
-  house.py             prints the figures
-  house.py --check     and fails when one of them is worse than LIMITS
-
-LIMITS is what the code has reached: lower a figure there when the code gets better, never raise it."""
+"""Measures how easily one finds one's way in the code: includes that climb the ladder of rooms (folders), circles of
+includes, functions that share their name with one in another file, function names of one word. house.py prints the
+figures; house.py --check also fails if one of them is worse than LIMITS, which are the figures that the code has
+reached: lower one when the code gets better, never raise it."""
 import collections
 import glob
 import os
@@ -13,7 +10,7 @@ import sys
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 TREES = ("agent", "daemon", "injector", "proto")
-# From the ground up: a room includes only its own files and those of rooms before it. A new room gets its line here.
+# From the ground up: a room includes only its own files and those of rooms before it. A new room needs a line here.
 LADDER = [
     "proto",
     "agent/base", "agent/hotspot", "agent/walker/native", "agent/walker/java", "agent/walker/asgct", "agent/walker",
@@ -65,8 +62,8 @@ def circles(edges):
 
 
 def climbs(path, text):
-    """The includes of a file that lead to a room above its own, from or to a room that LADDER does not know, or between
-    the agent, which lives in a JVM, and what runs on the host."""
+    """The includes of a file that lead to a room above its own, from or to a room that LADDER does not have, or
+    between the agent, which lives in a JVM, and the programs on the host."""
     rung = {room: i for i, room in enumerate(LADDER)}
     here, tree = rung.get(room_of(path), -1), path.split("/")[0]
 

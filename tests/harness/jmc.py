@@ -1,4 +1,4 @@
-"""JDK Mission Control's own parser as a reader of our recordings; from Maven Central."""
+"""Reads our recordings by JDK Mission Control's own parser, from Maven Central."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A daemon of its own for a test, JVMs for it to find, and the questions tests ask."""
+"""A daemon for one test, JVMs for it to find, and the queries that tests make."""
 import contextlib
 import fcntl
 import hashlib
@@ -20,9 +20,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get("KINDLING_BUILD", os.path.join(HERE, "..", "..", "build", "jvm"))
 
 
-# Every JVM that a test starts carries this, and a test's daemon takes in no other: several tests run
-# on one machine, and their JVMs are not each other's. A container has an environment of its own, so
-# there all are taken in but those that another test marked.
+# Every JVM that a test starts carries this mark, and a test's daemon profiles no other: several tests run on one
+# machine. Containers have an environment of their own, so there a test's daemon profiles all JVMs except those that
+# another test marked.
 os.environ.setdefault("KINDLING_TEST", "%d-%d" % (os.getpid(), time.time_ns()))
 ONLY_MINE = """targets:
   mode: opt-in
@@ -56,7 +56,7 @@ def java_home(major):
 
 
 def java_home_for_all(major):
-    """One that every user can run: a JDK may lie in root's cache, which only root can read."""
+    """A java home that every user can run: a JDK may be in root's cache, which only root can read."""
     home, above = java_home(major), os.path.realpath(java_home(major))
     while os.stat(above).st_mode & 0o5 == 0o5 and above != "/":
         above = os.path.dirname(above)
@@ -94,12 +94,13 @@ def classes():
 
 
 def wait_for(what, condition, seconds=60.0):
-    """A deadline is for what hangs: a machine that does other work may take its time."""
+    """Waits until @condition() is true. The deadline only ends a test that hangs: a busy machine may take long."""
     return timed_wait(what, condition, seconds)[0]
 
 
 def timed_wait(what, condition, seconds=60.0):
-    """As wait_for(): (value, seconds it took, seconds of these that this machine kept us from looking at it)."""
+    """Like wait_for(), but returns (value, seconds it took, seconds of these in which this machine did not let the
+    test run)."""
     begin = now = time.monotonic()
     late, fastest = 0.0, None
     while now < begin + seconds:
@@ -116,12 +117,10 @@ def timed_wait(what, condition, seconds=60.0):
 
 
 class Alone:
-    """One at a time on this machine, as often as wanted in one process.
-
-    A daemon that starts sends away what a killed one left in JVMs that it may not profile: also in that of a test
-    beside its own, whose daemon is dead just now. So while one is dead only its own test starts another, and one
-    is killed only when no other has its first look at such a JVM still before it.
-    """
+    """A lock that one process of this machine holds at a time, repeatedly if it wants. A daemon that starts detaches
+    agents that a killed daemon left in JVMs which it may not profile, so also those of another test whose daemon
+    is dead at that moment. So while a test's daemon is dead only that test starts another one, and a daemon is
+    killed only when no other daemon has still to examine such a JVM for the first time."""
 
     def __init__(self, path):
         self.path = path
@@ -142,15 +141,15 @@ class Alone:
 starts = Alone("/tmp/kindling-test-starts.lock")
 
 
-SEEN_S = 10  # a daemon that waits with a JVM (attach_rate) or has no room for it is not waited for
+SEEN_S = 10  # waiting does not include a daemon that delays the JVM (attach_rate) or has no room for it
 
 
 def agents():
-    """The numbers of processes in which an agent's thread lives."""
+    """The pids of processes in which an agent's thread lives."""
     found = set()
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:
-            if "kindling" in thread_names(pid)[1:]:  # the first is the program's own name
+            if "kindling" in thread_names(pid)[1:]:  # the first task is the program's own thread
                 found.add(pid)
         except (FileNotFoundError, ProcessLookupError):
             pass  # it ended meanwhile
@@ -158,7 +157,8 @@ def agents():
 
 
 def wait_seen(status):
-    """Until a daemon has looked at every agent that is there: it answers before that, on a busy machine by seconds."""
+    """Waits until a daemon has examined every agent that exists: it answers before that, on a busy machine by
+    seconds."""
     end = time.monotonic() + SEEN_S
     while time.monotonic() < end:
         there = agents()
@@ -169,7 +169,7 @@ def wait_seen(status):
 
 
 def sockets():
-    """Those of the daemons of this machine that see its processes by the same numbers as we do."""
+    """Daemons of this machine that see its processes under the same pids as this test."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open("/proc/%s/cmdline" % pid) as f:
@@ -183,12 +183,12 @@ def sockets():
                 found = re.search(r"^socket: *(\S+)", f.read(), re.M)
             yield "/proc/%s/root%s" % (pid, found[1] if found else "/run/kindling/kindling.sock")
         except OSError:
-            pass  # it ended meanwhile, or has no such file
+            pass  # it has ended meanwhile, or has no such file
 
 
 def wait_seen_by_all(pid):
-    """Until no daemon of another test has its first look at this JVM still before it: in that look it would send away an agent
-    that nobody reads. One that is stopped is not waited for; it looks when `starts` is free (Daemon.resume)."""
+    """Waits until every daemon of other tests has examined this JVM once: in its first look a daemon detaches an
+    agent without a reader. Stopped daemons are left out; they look when `starts` is free (Daemon.resume)."""
     def has_seen(path):
         try:
             done = subprocess.run([BUILD + "/bin/kindling", "--socket", path, "status", "--json"], capture_output=True, text=True, timeout=3)
@@ -196,13 +196,15 @@ def wait_seen_by_all(pid):
             return True
         return done.returncode != 0 or any(t["pid"] == pid and t["state"] != "found" for t in json.loads(done.stdout)["targets"])
     waits, end = set(sockets()), time.monotonic() + SEEN_S
-    while waits and time.monotonic() < end:  # one may have no room for it, or look for none
+    while waits and time.monotonic() < end:  # a daemon may have no room for it, or not look for JVMs at all
         waits = {path for path in waits if not has_seen(path)}
 
 
 class Daemon:
     def __init__(self, settings="", wrap=(), build=BUILD):
-        """@settings: without targets: of their own, JVMs of other tests are left alone. @wrap: words in front of the daemon's own, as in ("setpriv", "--bounding-set", "-bpf"). @build: the tree whose programs run; another one may follow (test_upgrade.py)."""
+        """@settings: if they have no `targets:`, JVMs of other tests are left alone. @wrap: words in front of the
+        daemon's own, as in ("setpriv", "--bounding-set", "-bpf"). @build: the tree whose programs run; another one
+        may follow (test_upgrade.py)."""
         self.wrap, self.build = list(wrap), build
         self.killed = self.paused = False
         self.dir = tempfile.mkdtemp(prefix="kindling-test-")
@@ -274,7 +276,7 @@ class Daemon:
             return f.read()
 
     def data_pid(self):
-        """The process that does the work; the other one, self.process, keeps the rights."""
+        """The data process, which does the work; the other process, self.process, keeps the rights."""
         with open("/proc/%d/task/%d/children" % (self.process.pid, self.process.pid)) as f:
             for child in f.read().split():
                 with contextlib.suppress(FileNotFoundError, ProcessLookupError), open("/proc/%s/comm" % child) as comm:
@@ -287,7 +289,7 @@ class Daemon:
         os.kill(self.data_pid(), signal.SIGSTOP)
 
     def resume(self):
-        """JVMs that began meanwhile are looked at for the first time, as by one that starts."""
+        """Continues a stopped daemon, which now examines JVMs that began meanwhile, like a daemon that starts."""
         self.paused = False
         with starts:
             os.kill(self.data_pid(), signal.SIGCONT)
@@ -313,7 +315,7 @@ class Daemon:
         if self.process.poll() is None:
             if self.paused:
                 self.resume()
-            os.kill(self.data_pid(), signal.SIGCONT)  # a test may have stopped it in its own way
+            os.kill(self.data_pid(), signal.SIGCONT)  # the test may have ended it in another way
             self.stop()
         self.replaced()
         self.log.close()
@@ -321,7 +323,7 @@ class Daemon:
 
 
 class Tail:
-    """The stream of one JVM: the longest time in which nothing came."""
+    """Watches the stream of one JVM: the longest time in which nothing arrived."""
 
     def __init__(self, daemon, pid):
         self.process = subprocess.Popen([BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--json", str(pid)],
@@ -342,7 +344,7 @@ class Tail:
 
 
 def tell_of_crash(pid, out, err):
-    """What is left of a JVM that died: its last words, and the file that HotSpot writes."""
+    """Information about a JVM that died: its last output, and the file that HotSpot writes."""
     path = "hs_err_pid%d.log" % pid
     report = ""
     if os.path.exists(path):
@@ -352,7 +354,7 @@ def tell_of_crash(pid, out, err):
 
 
 class Jvm:
-    """A workload that says READY and takes words on stdin."""
+    """A workload that prints READY and reads commands from stdin."""
 
     def __init__(self, major, main="KnownShares", *args, options=("-Xmx128m",), path=None, env=None, uid=None):
         other = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
@@ -366,7 +368,7 @@ class Jvm:
             raise AssertionError("%r instead of READY\n%s" % (first, self.process.communicate()))
 
     def mark(self):
-        """CPU ns per group so far."""
+        """CPU time of each group so far, in ns."""
         self.process.stdin.write("mark\n")
         self.process.stdin.flush()
         return {k: int(v) for k, v in (x.split("=") for x in self.process.stdout.readline().split()[1:])}
@@ -375,7 +377,7 @@ class Jvm:
         return self.process.poll() is None
 
     def end(self):
-        """Ends it; returns what it printed since, which must be END and nothing else."""
+        """Ends it; returns its output since READY, which must be END and nothing else."""
         out, err = self.process.communicate("end\n", timeout=60)
         return out, err
 
@@ -397,8 +399,8 @@ def cpu_ns(pid):
 
 
 def until_cpu(pid, seconds):
-    """Sleeps for so many seconds, and on until process @pid has had as many of CPU time: a sampler that is given
-    less has too few samples to judge by. A process that waits itself is not waited for for ever."""
+    """Sleeps for @seconds, and then until process @pid has used that much CPU time: with less, a sampler has too few
+    samples for a verdict. A process that waits itself is not waited for endlessly."""
     begin, first = time.monotonic(), cpu_ns(pid)
     while True:
         time.sleep(0.05)
@@ -414,7 +416,7 @@ def until_cpu(pid, seconds):
 
 
 class Lateness:
-    """How late this machine wakes those up who sleep, summed up over a with block, in .seconds."""
+    """Measures how late this machine wakes sleeping threads, summed up over a with block, in .seconds."""
 
     def __enter__(self):
         self.seconds, self.over = 0.0, threading.Event()
@@ -457,8 +459,8 @@ class Wakes:
 
 
 class Contention(Lateness):
-    """Beside how late who sleeps is woken up: how many times as long as its CPU time work takes here, .times. A machine that
-    does other work gives a daemon that starts a part of a CPU."""
+    """Like Lateness, and also measures how many times its CPU time work takes on this machine, in .times: on a busy
+    machine a daemon that starts gets only a part of a CPU."""
 
     def run(self):
         wall = cpu = 0.0
@@ -471,7 +473,7 @@ class Contention(Lateness):
 
 
 def timers(pid):
-    """POSIX timers of a process: none of ours may live without a daemon."""
+    """POSIX timers of a process, to check that none of the agent's exists without a daemon."""
     with open("/proc/%d/timers" % pid) as f:
         return f.read().count("ID:")
 

@@ -17,18 +17,18 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEPLOY = os.path.join(HERE, "..", "..", "deploy")
 CHART, CI = DEPLOY + "/helm/kindling", DEPLOY + "/helm/ci"
-# what lies there, and with which values helm makes it
+# folder: the values with which helm makes the files in it
 MADE = {DEPLOY + "/kubernetes/daemonset.yaml": CI + "/plain.yaml", DEPLOY + "/kubernetes/sidecars.yaml": CI + "/sidecars.yaml"}
 BUILD = os.environ.get("KINDLING_BUILD", os.path.join(HERE, "..", "..", "build", "jvm"))
 KUBERNETES = "1.35.0"
 HEAD = "# Made of the chart, %s: tests/harness/manifests.py --write\n"
-# what the schema or the chart refuse
+# values that the schema or the chart must refuse
 WRONG = ("capabilities={CAP_KILL}", "config.socket=/x", "config.target.mode=opt-in", "stateDir=relative", "privileged=1",
          "image.digest=sha256:1", "seccomp.type=Off", "colour=red", "socketDir=/run/kindling/", "metrics.port=0", "metrics.enabled=maybe", "filters.socket=/x")
 
 
 def python_with(module):
-    """This script by Debian's Python, where only that has the package."""
+    """Runs this script by Debian's Python if only that one has the package."""
     try:
         return __import__(module)
     except ImportError:
@@ -42,7 +42,7 @@ yaml = python_with("yaml")
 
 
 def fingerprint(values):
-    """Of the chart and the values that the manifest is made with."""
+    """Hash of the chart and of the values from which the manifest is made."""
     text = hashlib.sha256()
     for path in sorted(glob.glob(CHART + "/**/*", recursive=True)) + [values]:
         if os.path.isfile(path):
@@ -94,11 +94,11 @@ def check_made(path):
 
 
 def check_sidecars():
-    """What each is there for."""
+    """The reason for each capability."""
     with open(DEPLOY + "/kubernetes/sidecars.yaml") as f:
         pod = documents(f.read())["DaemonSet"]["spec"]["template"]["spec"]
     containers = {c["name"]: c for c in pod["containers"]}
-    if list(containers) != ["filters", "kindlingd", "metrics"]:  # in this order they are started
+    if list(containers) != ["filters", "kindlingd", "metrics"]:  # the order in which the containers start
         yield "sidecars.yaml: its containers are %s" % sorted(containers)
         return
     profiles = {name: c["securityContext"]["seccompProfile"]["type"] for name, c in containers.items()}
@@ -154,7 +154,7 @@ def write():
 
 
 def strict(path):
-    """Kubernetes' own Go types read it, and know every field: a sentence, or None."""
+    """Reads the manifest by Kubernetes' own Go types, which must know every field: an error's sentence, or None."""
     if not shutil.which("go"):
         return None
     done = subprocess.run(["go", "run", ".", path], cwd=HERE + "/go/manifests", capture_output=True, text=True)

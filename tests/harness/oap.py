@@ -1,5 +1,5 @@
-"""A SkyWalking OAP 10.1 from Maven Central with an H2 in memory: instances, no async-profiler tasks, which begin with
-10.2. As a program: fetch it into the cache (132 MB)."""
+"""A SkyWalking OAP 10.1 from Maven Central with an H2 in memory. It has instances, but no async-profiler tasks, which
+begin with 10.2. As a program: fetches it into the cache (132 MB)."""
 import json
 import os
 import shutil
@@ -54,7 +54,7 @@ FILES = {"endpoint-name-grouping.yml": "grouping: []", "alarm-settings.yml": "ru
 
 
 def fetch():
-    """The directory of its jars; None when they cannot be had."""
+    """The directory of its jars; None if they cannot be fetched."""
     target = os.path.join(jdks.cache_dir(), "oap-" + VERSION)
     if os.path.exists(target + "/complete"):
         return target + "/jars"
@@ -86,14 +86,14 @@ class Oap:
                 f.write(content)
         self.url = "http://127.0.0.1:%d" % self.grpc
         self.log = open(self.dir + "/log", "w+")
-        environment = {k: v for k, v in os.environ.items() if k != "KINDLING_TEST"}  # no test's daemon takes it in
+        environment = {k: v for k, v in os.environ.items() if k != "KINDLING_TEST"}  # a mark that no test's daemon profiles
         self.process = subprocess.Popen([java_home + "/bin/java", "-Xmx400m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
                                          "-cp", self.dir + ":" + jars + "/*", "org.apache.skywalking.oap.server.starter.OAPServerStartUp"],
                                         stdout=self.log, stderr=self.log, env=environment)
-        os.setpriority(os.PRIO_PROCESS, self.process.pid, -10)  # seconds of CPU time until it answers, beside busy JVMs
+        os.setpriority(os.PRIO_PROCESS, self.process.pid, -10)  # seconds of CPU time until it answers when other JVMs are busy
 
     def query(self, text):
-        """The answer of its GraphQL; None = it does not answer yet."""
+        """The answer to a GraphQL query; None = it does not answer yet."""
         request = urllib.request.Request("http://127.0.0.1:%d/graphql" % self.rest, json.dumps({"query": text}).encode(),
                                          {"Content-Type": "application/json"})
         try:

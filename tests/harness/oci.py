@@ -1,4 +1,4 @@
-"""Images for tests: an archive in the OCI layout, of one layer, as `ctr images import` takes it."""
+"""Images for tests: an archive in the OCI layout with one layer, in the form that `ctr images import` reads."""
 import hashlib
 import io
 import json

@@ -12,10 +12,11 @@ import jdks
 from kindling import BUILD, skip
 
 OUT = BUILD + "/packages"
-# what a machine that runs services has: the .deb finds its libraries there, so that installing it needs no network
+# packages that a machine with services has: with them the .deb finds its libraries, so that installing it needs no
+# network
 BASE = ("systemd,init-system-helpers,passwd,ca-certificates,libbpf1,libcjson1,libcurl4,libelf1,libmicrohttpd12,"
         "libprotobuf-c1,libyaml-0-2")
-# Python and apt run as ever, the rest of the machine is the root's: @1 is the root, and the words after it run there
+# runs Python and apt of this machine with another root: @1 is the root, and the following words run in it
 ENTER = """
 mount --make-rprivate / && mount --rbind "$1" "$1" && cd "$1"
 for d in proc dev; do mount --rbind /$d $d; done
@@ -26,7 +27,7 @@ exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FR
 
 
 def build(out=OUT, **environment):
-    """Makes the packages of BUILD; their directory."""
+    """Makes the packages of BUILD; returns their directory."""
     with open(BUILD + "/packages.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = subprocess.run(["cmake", "--build", BUILD, "--target", "packages"], capture_output=True, text=True,
@@ -39,7 +40,7 @@ def build(out=OUT, **environment):
 
 
 def one(suffix, out=OUT):
-    """The package whose name ends like this."""
+    """The path of the package whose name has this end."""
     found = [name for name in os.listdir(out) if name.endswith(suffix)]
     if len(found) != 1:
         raise AssertionError("%s: %s" % (suffix, os.listdir(out)))
@@ -48,7 +49,7 @@ def one(suffix, out=OUT):
 
 @contextlib.contextmanager
 def debian(release, base=BASE):
-    """A fresh root of @release, to be changed; the cached one stays as it is."""
+    """A copy of the cached root of @release, which the test may change."""
     cached = jdks.make_root("root-packages-" + release, "Debian " + release, "--variant=minbase", "--include=" + base,
                             "--aptopt=Apt::Install-Recommends \"false\"", release)
     if not cached:
@@ -63,12 +64,12 @@ def debian(release, base=BASE):
 
 
 def command(root, *words):
-    """To run @words with @root as the whole file system."""
+    """The command that runs @words with @root as the whole file system."""
     return ["unshare", "--mount", "sh", "-ec", ENTER, "sh", root, *words]
 
 
 def files(root):
-    """{path: kind and size} of everything there, but what package managers keep of themselves."""
+    """{path: kind and size} of everything in @root, except the package managers' own files."""
     found = {}
     for directory, dirs, names in os.walk(root):
         for name in dirs + names:
@@ -79,7 +80,7 @@ def files(root):
 
 
 def unpack_image(root):
-    """The layers of the image archive below @root; its config."""
+    """Unpacks the layers of the image archive below @root; returns the image's config."""
     with tarfile.open(one("-oci.tar")) as archive:
         def blob(descriptor):
             return archive.extractfile("blobs/sha256/" + descriptor["digest"][7:])

@@ -1,8 +1,7 @@
-"""Does docs/reasons.md explain what the programs print, and do the tests exist that docs/security.md numbers? Fails with a line for each reason,
-check and cause that is not explained, and each test that is missing.
-
-A reason is a sentence of fault_set() or forbidden() in injector/ and daemon/; what stands between its variable parts has
-to be on the page. Those of FAULT_INTERNAL are faults of ours, which nobody can do anything about."""
+"""Checks that docs/reasons.md explains every reason that the programs print, and that the tests exist which
+docs/security.md names. Prints a line for each reason, check and cause that is not explained, and each missing
+test. A reason is a sentence of fault_set() or forbidden() in injector/ and daemon/; its constant parts must be on
+the page. FAULT_INTERNAL is left out: those are kindling's own errors, for which users can do nothing."""
 import glob
 import os
 import re
@@ -10,8 +9,8 @@ import sys
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 LITERAL = r'"((?:[^"\\]|\\.)*)"'
-LEAST = 12  # shorter pieces are words of any sentence
-# of no JVM: a daemon that does not start, a fixed sentence about which stands on the page in another form
+LEAST = 12  # shorter pieces occur in any sentence
+# reasons that belong to no JVM: a daemon that does not start, and a fixed sentence that the page has in another form
 NOT_OF_JVMS = ("daemon/main.c", "daemon/core/", "daemon/ground/", "daemon/cli/", "daemon/symbols/", "daemon/upload/", "daemon/serve/", "daemon/store/",
                "daemon/bpf/", "daemon/discovery/", "daemon/host/host", "daemon/host/sampling", "daemon/notify.c")
 
@@ -31,7 +30,7 @@ def sentences():
             for call in re.findall(r"\b(?:fault_set|forbidden)\s*\((.*?)\);", read(path), re.S):
                 if "FAULT_INTERNAL" in call:
                     continue
-                # neighbours are one literal; a macro between two is a variable part
+                # adjacent literals are one; a macro between two is a variable part
                 words = re.sub(r'"\s*"', "", call)
                 words = re.sub(r'"\s*[A-Z_]+\s*"', "%s", words)
                 found = re.search(LITERAL, words)
@@ -56,7 +55,7 @@ def causes():
 
 
 def unknown_tests():
-    """Tests that the numbered table of docs/security.md names, and that are not there."""
+    """Tests that the table of docs/security.md names and that do not exist."""
     table = re.search(r"fails if it is possible again\n(.*?)\n## ", read("docs/security.md"), re.S).group(1)
     named = re.findall(r"\b((?:test_|e2e/test_)\w+): ((?:`\w+`(?:, )?)+)", table)
     assert len(named) > 20, named

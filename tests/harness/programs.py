@@ -1,9 +1,7 @@
-"""Is there every program that the tests start? tests/run asks before it builds: a missing one is one line
-with its package, at once, instead of tests that time out.
-
-programs.py           exit 1 and a line for each that is missing
-programs.py --listed  exit 1 and a line for each program that tests start and PROGRAMS does not name, and for
-                      each package in PROGRAMS that packages.txt does not name"""
+"""Checks for the programs that the tests start. tests/run calls it before it builds, so that a missing program is
+reported at once, with its package, and not by tests that time out. programs.py: exit 1 and a line for each program
+that is missing. programs.py --listed: exit 1 and a line for each program that tests start and PROGRAMS does not
+have, and for each package in PROGRAMS that packages.txt does not have."""
 import ast
 import glob
 import os
@@ -14,7 +12,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.join(HERE, "..")
 
-# program: Debian package; None = in every Debian ("essential", or of python3, which runs this)
+# program: Debian package; None = every Debian has it ("essential", or part of python3, which runs this script)
 PROGRAMS = {
     "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
     "cc": "build-essential",
@@ -46,13 +44,13 @@ PROGRAMS = {
     **dict.fromkeys(("awk", "bash", "chown", "chroot", "cp", "dmesg", "dpkg-deb", "grep", "id", "ls", "mktemp", "mount", "nsenter", "sed", "seq", "setpriv", "sh", "sleep",
                      "tail", "tar", "timeout", "umount", "unshare", "rm")),
 }
-# what a test looks for itself and does without, or what only a label that runs when named starts
+# programs that a test looks for itself and can do without, or that only labels start which run when named
 OPTIONAL = {"go", "helm", "npm", "/usr/local/go/bin/go", "chromium-browser", "google-chrome", "qemu-aarch64-static",
             "aarch64-linux-gnu-nm", "aarch64-linux-gnu-readelf", "podman", "newuidmap", "apparmor_parser", "zstd"}
 
 
 def first_words(call):
-    """The program's name in subprocess.run([NAME, ...]), shutil.which(NAME) and the like, when it is a literal."""
+    """The program's name in subprocess.run([NAME, ...]), shutil.which(NAME) and similar calls, if it is a literal."""
     of = call.func.value.id if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) else ""
     if of not in ("subprocess", "shutil", "os") or not call.args:
         return

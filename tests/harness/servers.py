@@ -1,4 +1,4 @@
-"""Servers that sinks deliver to: real ones, and stubs that are strict where the real one cannot be had."""
+"""Servers to which sinks deliver: real ones, or strict stubs for those that cannot be had."""
 import collections
 import contextlib
 import gzip
@@ -29,7 +29,7 @@ def free_port():
 
 
 def go_program(name, build):
-    """A program in Go, built once per machine and state of its source: build(go, path) makes it."""
+    """Builds a Go program once per machine and version of its source: build(go, path) makes it."""
     go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
     if not go:
         skip("there is no Go compiler; tests/run installs one")
@@ -88,7 +88,8 @@ class S3(Process):
 
 
 class OtlpGrpc(Process):
-    """A receiver on the official decoder, for messages of @most bytes; its directory has the requests."""
+    """An OTLP receiver that uses the official decoder and accepts messages up to @most bytes; its directory has the
+    requests."""
 
     def __init__(self, directory, most=4 << 20):
         port = free_port()
@@ -96,14 +97,14 @@ class OtlpGrpc(Process):
 
 
 def check_otlp(path):
-    """What the official decoder finds in a request; every index is looked at."""
+    """Decodes a request by the official decoder and checks every index."""
     done = subprocess.run([go_source("otlpcheck"), path], capture_output=True, text=True)
     if done.returncode != 0:
         raise AssertionError(done.stderr)
     return json.loads(done.stdout)
 
 
-# ---- protobuf, as far as stubs need it
+# ---- the parts of protobuf that the stubs need
 
 def varint(data, at):
     value = shift = 0
@@ -117,7 +118,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """{number: [values]}; a wrong byte is an exception."""
+    """{field number: [values]}; malformed data raises an exception."""
     found, at = collections.defaultdict(list), 0
     while at < len(data):
         tag, at = varint(data, at)
@@ -149,7 +150,7 @@ def packed(values):
 
 
 class Pprof:
-    """A pprof file as Pyroscope checks it: sums of its sample types, labels of its samples."""
+    """Checks a pprof file as Pyroscope does: sums of its sample types, labels of its samples."""
 
     def __init__(self, data):
         p = fields(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
@@ -180,7 +181,8 @@ class Pprof:
 # ---- stubs
 
 class Stub:
-    """An HTTP server of a thread a request. @answer(handler, body) gives (status, headers, text), or None: it did all."""
+    """An HTTP server with a thread for each request. @answer(handler, body) returns (status, headers, text), or None
+    if it has sent everything itself."""
 
     def __init__(self, answer, port=0, tls=None):
         """@tls: an ssl.SSLContext."""
@@ -213,7 +215,7 @@ class Stub:
         self.lock, self.requests, self.answer = threading.Lock(), 0, answer
         http.server.ThreadingHTTPServer.allow_reuse_address = True
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self.server.handle_error = lambda *unused: None  # who breaks off does so on purpose
+        self.server.handle_error = lambda *unused: None  # clients that break off do so on purpose
         self.port = self.server.server_address[1]
         if tls:
             self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
@@ -229,7 +231,7 @@ class Stub:
 
 
 class Proxy(Stub):
-    """A proxy of HTTP: who asks for http://NAME:PORT/ gets what 127.0.0.1:@hosts[NAME] says. CONNECT is tunnelled."""
+    """An HTTP proxy: a request for http://NAME:PORT/ goes to 127.0.0.1:@hosts[NAME]. CONNECT is tunnelled."""
 
     def __init__(self, hosts):
         self.hosts, self.seen = hosts, []
@@ -261,8 +263,8 @@ class Proxy(Stub):
 
 
 class AwsKeys(Stub):
-    """A stub of EC2's metadata service (version 2) and of that of ECS and EKS. @keys: the answers, one after the other,
-    the last of them for ever; each is (access key, secret, token, seconds that it is good for)."""
+    """A stub of EC2's metadata service (version 2) and of that of ECS and EKS. @keys: the answers one after the
+    other, the last of them from then on; each is (access key, secret, token, seconds of validity)."""
 
     TOKEN, ROLE = "AQAEAL==", "profiles-writer"
 
@@ -292,7 +294,7 @@ class AwsKeys(Stub):
 
 
 class Pyroscope(Stub):
-    """A stub of the Push API, with the checks that the real server is known to make."""
+    """A stub of Pyroscope's Push API, with the checks that the real server makes."""
 
     def __init__(self, port=0):
         self.ids, self.samples, self.series, self.tenants = set(), 0, [], set()
@@ -317,7 +319,7 @@ class Pyroscope(Stub):
                         return self.refuse("too many samples")
                     with self.lock:
                         self.tenants.add(handler.headers["X-Scope-OrgID"])
-                        if sample[2][0] not in self.ids:  # the same body twice: its answer was lost
+                        if sample[2][0] not in self.ids:  # the same body twice, because its answer was lost
                             self.samples += profile.totals[profile.types[0]]
                         self.ids.add(sample[2][0])
                         self.series.append((labels, profile))
@@ -327,7 +329,7 @@ class Pyroscope(Stub):
 
 
 def slowly(handler, text, seconds):
-    """An answer of one byte a second."""
+    """Sends an answer of one byte a second."""
     with contextlib.suppress(OSError):
         for c in text[:seconds]:
             handler.wfile.write(c.encode())

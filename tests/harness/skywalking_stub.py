@@ -1,6 +1,5 @@
-"""A stub of the SkyWalking OAP's gRPC services, with the task service that only newer ones than those to be had
-have. It is strict: fields that are not the protocol's, content before it is asked for, or of another size than was
-said, are errors."""
+"""A stub of the SkyWalking OAP's gRPC services, including the task service, which the available OAP is too old for.
+It is strict: unknown fields, content before it is asked for, or content of another size than announced are errors."""
 import concurrent.futures
 import contextlib
 import socket
@@ -63,7 +62,7 @@ def pair(key, value):
 
 
 class Oap(grpc.GenericRpcHandler):
-    """Instances that were registered, tasks that are handed out, what was uploaded for them."""
+    """Registered instances, tasks to hand out, and the uploads for them."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -72,10 +71,10 @@ class Oap(grpc.GenericRpcHandler):
         self.uploads = []  # (task, instance, bytes)
         self.failures = {}  # (task, instance): message
         self.most = 30 << 20  # its jfrMaxSize
-        self.oversize = []  # (task, instance, bytes) that it refused
-        self.silent = None  # it stops there: "before" its answer to metadata, or "behind" the end of the content
-        self.waiting = []  # (task, instance) that it let wait
-        self.broken = []  # (task, instance, bytes that came): a stream that ended early
+        self.oversize = []  # (task, instance, bytes) of uploads that it refused
+        self.silent = None  # where it hangs: "before" its answer to the metadata, or "behind" the end of the content
+        self.waiting = []  # (task, instance) of uploads that it made wait
+        self.broken = []  # (task, instance, bytes received) of streams that ended early
         self.wrong = []
         self.polls = 0
         self.authentication = set()
@@ -157,7 +156,7 @@ class Oap(grpc.GenericRpcHandler):
         yield from self.take(task, instance, size, requests, context)
 
     def take(self, task, instance, size, requests, context):
-        """The content; as a real OAP it keeps nothing of a stream that its client did not end."""
+        """Receives the content; like a real OAP it keeps nothing of a stream that its client did not end properly."""
         content = b""
         try:
             for message in requests:
@@ -168,7 +167,7 @@ class Oap(grpc.GenericRpcHandler):
         except grpc.RpcError:
             self.broken.append((task, instance, len(content)))
             return
-        # a call that broke before the first message ends the loop as a client's end does
+        # a call that breaks before its first message ends the loop in the same way as the client's end does
         if len(content) != size and not context.is_active():
             self.broken.append((task, instance, len(content)))
             return
@@ -187,14 +186,15 @@ class Oap(grpc.GenericRpcHandler):
 
 
 class Proxy:
-    """In front of a server on 127.0.0.1: lets all through, until it is told otherwise. down: it takes no connection."""
+    """A proxy in front of a server on 127.0.0.1 that forwards everything until a test changes that. down: it accepts
+    no connection."""
 
     def __init__(self, url):
         self.to = int(url.rsplit(":", 1)[1])
         self.listener = None
         self.connections = []
-        self.reset_at = None  # bytes of a connection after which it is reset; once
-        self.drip_at = None  # bytes of a connection after which it gets one byte a second, for drip_s
+        self.reset_at = None  # bytes after which a connection is reset; once
+        self.drip_at = None  # bytes after which a connection gets one byte a second, for drip_s
         self.drip_s = 0
         self.resets = self.dripped = 0
         with socket.create_server(("127.0.0.1", 0)) as s:

@@ -1,7 +1,7 @@
-"""A systemd of its own: systemd-nspawn boots one as process 1 of a container whose root is this machine's, under an
-overlay that keeps what is written. It has no seccomp filter (SYSTEMD_SECCOMP=0: nspawn's own, which every process in there
-would have, so that nobody could read filters) and all capabilities, as on a host. Its processes are in a pid
-namespace of their own. Needs root, systemd-container and systemd."""
+"""A systemd for one test: systemd-nspawn boots it as process 1 of a container whose root is this machine's, under an
+overlay that keeps all writes. It has all capabilities, as on a host, and no seccomp filter (SYSTEMD_SECCOMP=0),
+because every process would inherit nspawn's own filter and could then not read those of others. Its processes are
+in a pid namespace of their own. Needs root, systemd-container and systemd."""
 import os
 import shutil
 import signal
@@ -10,7 +10,7 @@ import tempfile
 
 from kindling import BUILD, classes, java_home, skip, wait_for
 
-# what a boot needs and no more: no service of the machine's own
+# the minimum for a boot, without services of the machine
 TARGET = """[Unit]
 Requires=sysinit.target
 After=sysinit.target
@@ -102,7 +102,7 @@ class Systemd:
         return self.run("journalctl", "--no-pager", "-o", "cat", "-u", unit).stdout
 
     def end(self):
-        """SIGKILL to process 1 of a pid namespace ends all of it."""
+        """SIGKILL to process 1 of a pid namespace ends all of its processes."""
         if self.process.poll() is None:
             first = self.first()
             if first:

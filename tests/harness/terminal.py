@@ -1,4 +1,4 @@
-"""A program on a terminal of its own."""
+"""Runs a program on a terminal of its own."""
 import fcntl
 import os
 import pty
@@ -10,7 +10,7 @@ import termios
 
 
 def plain(out):
-    """Without the sequences that move the cursor and clear."""
+    """The text without escape sequences that move the cursor and clear."""
     return re.sub(r"\033\[[?0-9;]*[A-Za-z]", "", out)
 
 
@@ -28,7 +28,7 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def is_as_it_was(self):
-        """What the program did to its terminal it has undone. (Modes, not what is under way: PENDIN is the kernel's.)"""
+        """The program has restored the terminal's modes. (PENDIN is left out, because it is the kernel's.)"""
         now = termios.tcgetattr(self.master)
         now[3] &= ~0o040000
         return now == self.before
@@ -37,14 +37,14 @@ class Terminal:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def resize(self, rows, columns):
-        """The kernel tells the program: SIGWINCH."""
+        """Resizes the terminal; the kernel sends the program SIGWINCH."""
         self.size(rows, columns)
 
     def interrupt(self):
         os.write(self.master, b"\x03")
 
     def raw(self):
-        """All that was written so far."""
+        """All output so far."""
         while select.select([self.master], [], [], 0.05)[0]:
             try:
                 more = os.read(self.master, 65536)
@@ -56,7 +56,7 @@ class Terminal:
         return self.bytes.decode(errors="replace")
 
     def text(self):
-        """The last screen: what came after the cursor went home."""
+        """The last screen: the output since the cursor last went to the top left."""
         return plain(self.raw().split("\033[H")[-1])
 
     def __enter__(self):

@@ -1,5 +1,5 @@
-"""kindling-upload alone: a made-up history, and a test that speaks to it as kindlingd-data does. Nothing has to be waited
-for that only time brings, so it can be killed a hundred times in a few seconds."""
+"""kindling-upload alone: with a made-up history, and a test that talks to it in place of kindlingd-data. Nothing
+depends on real time, so it can be killed a hundred times in a few seconds."""
 import contextlib
 import json
 import os
@@ -33,8 +33,8 @@ def account(name, uid):
 
 
 class Upload:
-    """@sinks: lines of the settings. The history begins with the next minute, so that a new sink takes all of it, or was
-    @ago seconds ago, and then the ledgers of the sinks begin there. What is settled of it says settle()."""
+    """@sinks: lines of the settings. The history begins with the next minute, so that a new sink takes all of it, or
+    it began @ago seconds ago, and the sinks' ledgers begin then. settle() sets which part of it is complete."""
 
     def __init__(self, sinks, windows=6, processes=2, stacks=40, more="", env=(), ago=None):
         self.dir = tempfile.mkdtemp(prefix="kindling-upload-")
@@ -45,7 +45,7 @@ class Upload:
         self.process = self.socket = None
         self.status, self.tested, self.lived = {}, {}, 0
         os.mkdir(self.state)
-        # a minute's begin: every interval of the tests begins there too
+        # the beginning of a minute, with which every interval of the tests begins too
         self.begin_s = (int(time.time()) // 60 + 1 if ago is None else int(time.time() - ago) // 60) * 60
         self.processes, self.stacks, self.end_s, self.made = processes, stacks, self.begin_s, {}
         self.more(windows)
@@ -54,7 +54,7 @@ class Upload:
             self.begin_ledger(name)
 
     def more(self, windows):
-        """Windows behind those that there are."""
+        """Appends windows to those that exist."""
         made = subprocess.run([BUILD + "/tests/windows", self.state + "/segments", str(self.end_s), str(windows),
                                str(self.processes), str(self.stacks)], check=True, capture_output=True, text=True).stdout
         for event, samples in json.loads(made).items():
@@ -99,7 +99,7 @@ class Upload:
                                          name.encode()))
 
     def listen(self):
-        """What it has said so far."""
+        """Its output so far."""
         while True:
             try:
                 data = self.socket.recv(1 << 17, socket.MSG_DONTWAIT)
@@ -115,30 +115,30 @@ class Upload:
                 self.tested[name] = (bool(ok), text)
 
     def tick(self):
-        """A second of the daemon's, as often as one likes. The status."""
+        """Plays one second of the daemon, as often as wanted; returns the status."""
         self.ask(TICK)
         self.listen()
         return self.status
 
     def settle(self, seconds):
-        """So much more of the history is whole."""
+        """Declares that much more of the history complete."""
         self.settled_s += seconds
         return self
 
     def settle_all(self):
-        """Every window is in the history, and all intervals of a minute or less are over."""
+        """Declares the whole history complete, so that all intervals of a minute or less are over."""
         self.settled_s = (self.end_s + 59) // 60 * 60
         return self
 
     def until(self, what, condition, seconds=60):
-        """@condition(status), while the daemon's seconds go by."""
+        """Plays the daemon's seconds until @condition(status) is true."""
         try:
             return wait_for(what, lambda: self.alive() and self.tick() and condition(self.status), seconds)
         except AssertionError as e:
             raise AssertionError("%s\n%s\n%s" % (e, json.dumps(self.status, indent=1), self.read_log()))
 
     def test(self, name):
-        """`kindling sink test`: (taken, the server's words)."""
+        """Runs `kindling sink test`: (accepted, the server's message)."""
         self.tested.pop(name, None)
         self.ask(TEST, name)
         self.until("an answer to the test", lambda unused: name in self.tested)
@@ -164,12 +164,12 @@ class Upload:
             return f.read()
 
     def spool(self, sink):
-        """Sizes of the bodies that wait."""
+        """Sizes of the bodies in the spool."""
         directory = "%s/spool/%s" % (self.state, sink)
         return [os.path.getsize(directory + "/" + name) for name in os.listdir(directory) if name.endswith(".up")]
 
     def directory(self, name):
-        """For what a sink or a server writes."""
+        """A directory for the output of a sink or a server."""
         path = self.dir + "/" + name
         os.mkdir(path)
         os.chmod(path, 0o777)

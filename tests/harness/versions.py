@@ -1,4 +1,4 @@
-"""Programs of the next version: those of the build with another number in them, which is as long as ours."""
+"""Programs of the next version: copies of the build's with another version number, which has the same length."""
 import os
 import re
 import shutil
@@ -6,7 +6,8 @@ import subprocess
 
 from kindling import BUILD
 
-# In these the version stands as text. In the injector it is in paths, which the compiler takes apart: see tests/CMakeLists.txt.
+# These contain the version as text. The injector has it in paths, which the compiler splits up: see
+# tests/CMakeLists.txt.
 NUMBERED = ("kindlingd", "kindling", "kindling-upload", "libkindling.so")
 
 
@@ -16,10 +17,10 @@ def version_of(inject):
 
 
 def make_next(tree):
-    """What lies in @tree, a copy, becomes the next version; its number."""
+    """Turns the copy in @tree into the next version; returns its number."""
     ours, theirs = version_of(BUILD + "/bin/kindling-inject"), version_of(BUILD + "/tests/next_inject")
     assert len(theirs) == len(ours) and theirs != ours, (ours, theirs)
-    # not versions of what is linked in, as LIBBPF_0.1.0
+    # matches that are versions of linked libraries, such as LIBBPF_0.1.0
     pattern = re.compile(rb"(?<![A-Z0-9.]_)(?<![0-9.])" + re.escape(ours.encode()) + rb"(?![0-9.])")
     changed = set()
     for directory, _, names in os.walk(tree):
@@ -31,7 +32,7 @@ def make_next(tree):
             elif name in NUMBERED and not os.path.islink(path):
                 with open(path, "r+b") as f:
                     text, n = pattern.subn(theirs.encode(), f.read())
-                    if n:  # not a completion of that name
+                    if n:  # matches that are the name of a shell completion
                         f.seek(0)
                         f.write(text)
                         changed.add(name)

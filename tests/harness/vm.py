@@ -1,6 +1,6 @@
-"""This machine's own root under another kernel: in QEMU without KVM, read-only below a tmpfs, and a program in it as root.
-
-Kernels are Debian's and Ubuntu's packages, the newest of each line, kept in the cache (KINDLING_CACHE). None is installed."""
+"""Runs a program as root under another kernel, in QEMU without KVM, with this machine's own root read-only below a
+tmpfs. Kernels are packages of Debian and Ubuntu, the newest of each line, kept in the cache (KINDLING_CACHE). None
+is installed."""
 import glob
 import gzip
 import hashlib
@@ -19,7 +19,7 @@ from jdks import cache_dir
 DEBIAN, SECURITY = "http://deb.debian.org/debian", "http://deb.debian.org/debian-security"
 UBUNTU = "http://archive.ubuntu.com/ubuntu"
 GENERIC = r"linux-(image-unsigned|modules)-%s\.0-\d+-generic"
-# the line: archive, suite, names of its packages
+# kernel line: archive, suite, names of its packages
 KERNELS = {
     "4.15": (UBUNTU, "bionic", GENERIC % r"4\.15"),
     "5.4": (UBUNTU, "focal", GENERIC % r"5\.4"),
@@ -33,7 +33,7 @@ KERNELS = {
     "6.17": (UBUNTU, "noble-updates", GENERIC % r"6\.17"),
     "7": (DEBIAN, "trixie-backports", r"linux-(binary|modules)-7\.[\d.]+\+deb13-amd64"),
 }
-# in the order in which they need each other; what a kernel has built in is no file
+# in the order of their dependencies; a part that a kernel has built in has no file
 MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "netfs", "fscache", "9pnet",
            "9pnet_virtio", "9p", "overlay")
 UNPACK = {".xz": lzma.decompress, ".gz": gzip.decompress}
@@ -61,7 +61,7 @@ $b mount -t tmpfs -o mode=1777 tmp /new/tmp
 $b cp /program /new/run/program
 exec $b switch_root /new /bin/sh /run/program
 """
-# the first process, which also takes care of orphans
+# the first process, which also waits for orphans
 PROGRAM = """export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
 cd %s
 ip link set lo up 2>/dev/null
@@ -90,7 +90,7 @@ def packages(archive, suite):
 
 
 def download(archive, package, directory):
-    """@package: its paragraph. The file's path."""
+    """Fetches the file of a package by its paragraph @package; returns the file's path."""
     path = os.path.join(directory, os.path.basename(package["Filename"]))
     with urllib.request.urlopen(archive + "/" + package["Filename"], timeout=600) as f, open(path, "wb") as out:
         shutil.copyfileobj(f, out)
@@ -111,7 +111,7 @@ def unpacked(path):
 
 
 def modules(tree):
-    """[content] of those of MODULES that @tree holds, in that order."""
+    """[content] of those MODULES that are in @tree, in that order."""
     for name in MODULES:
         for path in glob.glob("%s/**/%s.ko*" % (tree, name), recursive=True):
             yield name, unpacked(path)
@@ -144,7 +144,7 @@ def fetch(line):
 
 
 def archive_entry(name, mode, content=b"", device=(0, 0)):
-    """One of a newc cpio archive (Documentation/driver-api/early-userspace/buffer-format.rst of the kernel)."""
+    """One entry of a newc cpio archive (Documentation/driver-api/early-userspace/buffer-format.rst of the kernel)."""
     head = b"070701" + b"".join(b"%08X" % n for n in (0, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(name) + 1, 0))
     text = head + name.encode() + b"\0"
     return text + b"\0" * (-len(text) % 4) + content + b"\0" * (-len(content) % 4)

@@ -1,7 +1,6 @@
-"""Python packages that tests use and Debian does not have, from PyPI, pinned; fetched once into the cache.
-As a program: fetch all.
-
-    wheels.use("grpcio")  # and import grpc works; a package that cannot be had is a skip, or on CI a failure"""
+"""Python packages that tests use and Debian does not have, from PyPI, pinned; fetched once into the cache. As a
+program: fetches all. After wheels.use("grpcio") `import grpc` works; a package that cannot be fetched skips the
+test, or fails it on CI."""
 import glob
 import os
 import subprocess
@@ -15,7 +14,7 @@ PINNED = {"grpcio": "1.66.2", "perfetto": "0.59.1", "protobuf": "6.31.1"}
 
 
 def fetch(name):
-    """The directory to import it from; None when it cannot be had."""
+    """The directory to import it from; None if it cannot be fetched."""
     target = os.path.join(jdks.cache_dir(), "python-%s-%s" % (name, PINNED[name]))
     if os.path.exists(target + "/complete"):
         return target
