@@ -1,6 +1,7 @@
 import java.util.TreeMap;
 
-/** Two threads that never rest, and threads that live for 3 ms of CPU, one after the other. */
+/** Two threads that compute all the time, and threads that use 3 ms of CPU each, one after the
+ * other. */
 public class AgentBusy {
 	static volatile long sink;
 

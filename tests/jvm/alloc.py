@@ -1,13 +1,10 @@
-"""Allocation samples against a program that knows what it allocates: alloc.py MAJOR [--all] [--rival].
-
-AllocKnown allocates in four threads objects of its own class, strings, buffers and large arrays, and tells
-how many bytes by the JVM's own count. Held: the weights of each class add up to that within 5 %, all of
-them within 3 %, the classes are right and each stack leads from the method that allocates to the thread's
-begin; in code that is interpreted and compiled. A second session works as the first, and one without
-allocations gets none. From 21 on: no samples where virtual threads are in use, unless asked for.
-
---all: more collectors and compiler modes. --rival: only async-profiler before us, and its figures.
-"""
+"""Allocation samples of a program that knows what it allocates: alloc.py MAJOR [--all] [--rival]. AllocKnown
+allocates objects of its own class, strings, buffers and large arrays in four threads, and prints how many bytes by
+the JVM's own count. Checks: the weights of each class are within 5 % of that, their sum within 3 %; the classes
+are right, and each stack leads from the method that allocates to the thread's first; in interpreted and in
+compiled code. A second session works like the first, and one without allocations gets none. From 21 on there are
+no samples in JVMs with virtual threads unless they are asked for. --all: more collectors and compiler modes.
+--rival: only with async-profiler loaded before, and its figures."""
 import argparse
 import collections
 import os
@@ -31,7 +28,7 @@ MADE_BY = {"alloc-nodes": "AllocKnown.nodes", "alloc-strings": "AllocKnown.strin
 
 
 class Known(Jvm):
-    """AllocKnown: truth is {thread: (class, bytes)} after it has played."""
+    """AllocKnown: after it has run, truth is {thread: (class, bytes)}."""
 
     def play(self):
         self.say(b"\n")
@@ -47,7 +44,7 @@ def judge(label, session, truth):
             continue  # the JVM's own, and our thread's
         weights[thread] += weight
         java = [frame for frame in stack if not frame.startswith(("[", "/"))]
-        # what a thread allocates on its way is little: it is seen, or not
+        # an allocation on the thread's way to the loop is small: it may be sampled or not
         if klass == truth[thread][0] and (java[:1] != [MADE_BY[thread]] or not any(frame.startswith("AllocKnown$Kind.") for frame in java[1:])):
             wrong["stack " + " < ".join(stack)] += 1
         elif klass != truth[thread][0]:
@@ -73,7 +70,7 @@ def one(home, directory, label, flags, *arguments):
 
 
 def again(home, directory):
-    """Sessions one after the other: without, with, without allocations."""
+    """Sessions one after the other: without allocation samples, with them, without them."""
     counts = []
     for events in ("cpu", "cpu,alloc", "cpu", "alloc"):
         with Known(home, directory, [], "AllocKnown", 100) as jvm:
@@ -96,7 +93,7 @@ def old(home, directory):
 
 
 def virtual(home, directory):
-    """In use: none, and a note; asked for all the same: as in other threads."""
+    """With virtual threads: no samples and a note; if asked for explicitly, samples as in other threads."""
     one(home, directory, "virtual threads", [], 1500, "virtual")
     for mode, wanted in (("auto", False), ("always", True)):
         with Known(home, directory, [], "AllocKnown", 50, "virtual") as jvm:
@@ -109,7 +106,7 @@ def virtual(home, directory):
 
 
 def rival(home, directory):
-    """A JVM gives its samples to one: who comes later gets none and is told so; who has them keeps them."""
+    """A JVM gives allocation samples to one agent: a later one gets none and a note; the first keeps them."""
     library = stacks.rival() or skip("async-profiler cannot be had")
     file = os.path.join(directory, "rival.txt")
     flags = ["-agentpath:%s=start,event=alloc,alloc=%d,collapsed,total,threads,file=%s" % (library, INTERVAL, file)]

@@ -1,8 +1,6 @@
-"""Names of threads that live for one wait: brief.py MAJOR [FLAG...].
-
-Every event of BriefThreads must carry the full Java names of its waiter and of the lock's owner, though both
-are gone by the time that anybody looks; a virtual thread without a name must be told by its id.
-"""
+"""Names of threads that live for one wait: brief.py MAJOR [FLAG...]. Every event of BriefThreads must have the full
+Java names of its waiter and of the lock's owner, although both have ended when anybody reads the event; a virtual
+thread without a name must have its id."""
 import os
 import re
 import shutil
@@ -20,7 +18,8 @@ from walker import check, failures  # noqa: E402
 
 LONG = "-of-a-thread-whose-name-no-kernel-would-keep-\u00e9\u4e2d-"
 VIRTUAL = 1 << 31
-# kind of threads, pairs, ms inside, what the owner does there, pairs at once, idle virtual threads beside them
+# kind of threads, pairs, ms that the lock is held, what the owner does meanwhile, pairs at a time, other idle virtual
+# threads
 PLATFORM_ROWS = (
     ("platform", 400, 30),
     ("platform", 400, 4),
@@ -40,11 +39,11 @@ UNMOUNTED_ROWS = (
     ("virtual", 150, 10, "run", 1),
 )
 ATTEMPTS = 3
-LEARNS = 10  # pairs: at a JVM's first virtual threads the agent learns where this JDK keeps their locks
+LEARNS = 10  # pairs that are not checked: at a JVM's first virtual threads the agent learns where this JDK keeps their locks
 
 
 def session(home, directory, flags, kind, *words):
-    """The program's words, the reader's, and whether the accounts were exact."""
+    """Returns the program's output, the reader's, and whether the accounts were exact."""
     out = os.path.join(directory, "said-" + kind)
     with open(out, "w") as f:
         jvm = subprocess.Popen([*jdks.command(home, os.path.dirname(LIBRARY)), "-Xmx200m", *flags, "-Dfile.encoding=UTF-8",
@@ -70,7 +69,7 @@ def session(home, directory, flags, kind, *words):
 
 
 def events_of(text):
-    """(waiter's tid and name, owner's) of each wait to enter or for a lock, as of the moment it was told."""
+    """(waiter's tid and name, owner's tid and name) of each wait for a lock, as known when it was reported."""
     names = {}
     for line in text.splitlines():
         m = re.match(r"THREAD (\d+) flags (\d+) java \d+ (.*)", line)
@@ -94,10 +93,10 @@ def judge(home, directory, flags, kind, pairs, millis, doing="sleep", at_once=4,
             pair = {(w, o) for w, o in ids.values()}
             right = [(tid - VIRTUAL) in {w for w, _ in pair}, (tid - VIRTUAL, owner_tid - VIRTUAL) in pair]
         else:
-            # of the names that are known the other one follows
+            # the names of both threads end in the pair's number
             number = (waiter + "/" + owner).rpartition("-")[2] if owner else waiter.rpartition("-")[2]
             if any(re.match("main$|joins$|ForkJoinPool|VirtualThread-unparker", name) for name in (waiter, owner)):
-                continue  # the program's own, and the JDK's
+                continue  # threads of the program itself and of the JDK
             right = [waiter == "waiter" + LONG + number, owner == "owner" + LONG + number]
         n += 1
         waiters += right[0]
@@ -107,7 +106,7 @@ def judge(home, directory, flags, kind, pairs, millis, doing="sleep", at_once=4,
     label = "%s %s for %d ms, %d at once, %d idle %s" % (kind, doing, millis, at_once, idle, " ".join(flags))
     return [
         (exact, label + ": accounts exact"),
-        # on a busy machine a thread may get its CPU when what it was to wait for is over
+        # on a busy machine a thread may get a CPU only when the lock is free again
         (n >= 0.2 * pairs, "%s: %d events of %d pairs" % (label, n, pairs)),
         (waiters >= 0.99 * n, "%s: %d of %d waiters are named %s" % (label, waiters, n, wrong[:3])),
         (owners >= 0.99 * n, "%s: %d of %d owners are named %s" % (label, owners, n, wrong[:3])),
@@ -115,7 +114,7 @@ def judge(home, directory, flags, kind, pairs, millis, doing="sleep", at_once=4,
 
 
 def play(home, directory, flags, row):
-    """Once more where it is wrong: on a busy machine the agent may get its CPU when a wait of 3 ms is over."""
+    """Runs again after a failure: on a busy machine the agent may get a CPU only when a wait of 3 ms is over."""
     for attempt in range(ATTEMPTS):
         result = judge(home, directory, flags, *row)
         wrong = [text for right, text in result if not right]

@@ -1,5 +1,6 @@
-"""Where each thread's time went, against the wall clock and the kernel's own accounts, and what the timeline shows of the
-same time, with what has not ended: ledger.py MAJOR. Needs root and a kernel that measures times off the CPU; exit 77 without."""
+"""Where each thread's time went, compared with the wall clock and the kernel's own counts, and with what the timeline
+shows of the same time, including what has not ended: ledger.py MAJOR. Needs root and a kernel that measures times
+off the CPU; exit 77 without."""
 import collections
 import json
 import os
@@ -12,7 +13,7 @@ from kindling import Daemon, Jvm, wait_for  # noqa: E402
 
 MAJOR = sys.argv[1]
 SECONDS = 8
-OTHER_MAX = 0.01  # of all threads' time: waits of which neither the kernel nor the JVM says what they are for
+OTHER_MAX = 0.01  # share of all threads' time: waits for which neither the kernel nor the JVM knows a reason
 MS = 10**6
 
 
@@ -24,7 +25,7 @@ def ask(daemon, pid):
 
 
 def cpu_of(pid):
-    """The kernel's own count, ns by thread: on a CPU, waiting for one."""
+    """The kernel's own counts by thread, in ns: on a CPU, waiting for one."""
     found = {}
     for tid in os.listdir("/proc/%d/task" % pid):
         with open("/proc/%d/task/%s/schedstat" % (pid, tid)) as f:
@@ -33,7 +34,7 @@ def cpu_of(pid):
 
 
 def stolen_ns():
-    """What the hypervisor has taken from all CPUs. The kernel leaves it out of its counts, kindling does not."""
+    """Time that the hypervisor has taken from all CPUs. The kernel leaves it out of its counts, kindling does not."""
     with open("/proc/stat") as f:
         return int(f.readline().split()[8]) * 10**9 // os.sysconf("SC_CLK_TCK")
 
@@ -52,7 +53,7 @@ def by_tid(answer):
 def judge(daemon, pid):
     kernel, stolen = [cpu_of(pid)], stolen_ns()
     first = ask(daemon, pid)
-    time.sleep(SECONDS)  # what is judged is what happens in it
+    time.sleep(SECONDS)  # the time that is checked
     second = ask(daemon, pid)
     kernel.append(cpu_of(pid))
     stolen = stolen_ns() - stolen
@@ -71,7 +72,7 @@ def judge(daemon, pid):
         assert off <= max(0.005 * most, 2 * MS), (now["name"], wall, least, most)
         assert now["unseen_ns"] - was["unseen_ns"] <= 0.005 * most, now
         cpu, queue = (kernel[1][tid][k] - kernel[0][tid][k] for k in (0, 1))
-        # the kernel was asked a moment earlier and a moment later
+        # the kernel's counts were read a moment before and a moment after
         assert -2 * MS - stolen <= cpu - (now["cpu_ns"] - was["cpu_ns"]) <= most - least + max(2 * MS, 0.02 * cpu), (now["name"], cpu, now, was)
         judged += 1
     print("%d threads over %.1f s: at most %.2f ms from the wall clock" % (judged, least / 1e9, worst / MS))
@@ -79,17 +80,18 @@ def judge(daemon, pid):
 
 
 AT, LENGTH, REASON, FLAGS, RUNQUEUE = 1, 2, 5, 6, 12
-IDLE, OPEN, SHORT = 1, 4, 0.03  # flags; the part of a thread's time that may be off the CPU in times too short for an event
+IDLE, OPEN, SHORT = 1, 4, 0.03  # flags; the share of a thread's time that may be off the CPU in times too short for an event
 
 
 def shown(daemon, pid, begin, end):
-    """What the timeline shows of [begin, end): {tid: {reason: ns}}, and {tid: (name, reason)} of what fills it and has not ended."""
+    """The timeline of [begin, end): {tid: {reason: ns}}, and {tid: (name, reason)} of intervals that fill it and have
+    not ended."""
     answer = json.loads(daemon.cli("timeline", str(pid), "--from", "@%.3f" % (begin / 1e9), "--to", "@%.3f" % (end / 1e9), "-o", "-").stdout)
     span, names = answer["to_ns"] - answer["from_ns"], answer["reasons"]["offcpu"]
     sums, asleep = collections.defaultdict(collections.Counter), {}
     for row in answer["offcpu"]:
         thread, reason = answer["threads"][row[0] - 1], names[row[REASON]]
-        # the words of events have none for the JVM's own threads that wait for work
+        # events of the JVM's own threads that wait for work have no reason of their own
         reason = "idle" if (reason, row[FLAGS] & IDLE) == ("other", IDLE) else reason
         sums[thread["tid"]][reason] += max(0, min(row[AT] + row[LENGTH] - row[RUNQUEUE], span) - max(row[AT], 0))
         if row[FLAGS] & OPEN and row[AT] <= 0:
@@ -101,8 +103,9 @@ def shown(daemon, pid, begin, end):
 
 
 def check_timeline(daemon, pid, first, second):
-    """The timeline between two answers of `threads` has what these say of the time between them: all of it of threads that
-    were off the CPU all the time, and never more. It may be less on a busy machine, where more times are too short for an event."""
+    """Between two answers of `threads` the timeline has the same times as they do: all of the time of threads that
+    were off the CPU throughout, and never more than there was. It may be less on a busy machine, where more times
+    are too short for an event."""
     offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     begin, end = ((before + after) // 2 + offset for before, after, _ in (first, second))
     slack = SHORT * (end - begin) + sum(after - before for before, after, _ in (first, second)) / 2
@@ -117,7 +120,7 @@ def check_timeline(daemon, pid, first, second):
                 if reason != "runqueue" and not (-slack <= spent - sums[tid][reason] <= (slack if tid in asleep else spent)):
                     wrong.append((now["name"], tid, reason, spent, sums[tid][reason]))
         return wrong, asleep
-    try:  # an event is there when the agent has told its part, or after 2 s
+    try:  # an event appears when the agent has sent its part, or after 2 s
         wait_for("what ended before", lambda: not compare()[0], 15)
     except AssertionError:
         pass  # told below
@@ -128,7 +131,7 @@ def check_timeline(daemon, pid, first, second):
 
 
 def check_idle(daemon, pid):
-    """The JVM's own threads wait for work, also those that have not run since the JVM was attached to."""
+    """The JVM's own threads are shown as waiting for work, also those that have not run since the attach."""
     def asked():
         answer = ask(daemon, pid)[2]
         return answer if {"VM Thread", "G1 Main Marker", "Signal Dispatcher"} <= {t["name"] for t in answer["threads"]} else None
@@ -165,7 +168,7 @@ def main():
         answer = second[2]
         rows = {t["name"]: t for t in answer["threads"]}
         for name, reason in (("story-hog", "sleep"), ("story-starved-1", "lock"), ("story-starved-2", "lock"), ("Finalizer", "wait")):
-            row = rows[name]  # what a busy machine takes of its time is not its own
+            row = rows[name]  # time that a busy machine takes from the thread does not count
             share = row["offcpu_ns"].get(reason, 0) / (row["wall_ns"] - row["cpu_ns"] - row["runqueue_ns"])
             print("%s: %s for %.1f %%" % (name, reason, 100 * share))
             assert share > 0.8, rows[name]

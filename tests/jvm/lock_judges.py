@@ -1,20 +1,18 @@
-"""What the events of locks must be, by what the program LockKnown says of itself. Pure: text in, verdicts out.
-
-A judge takes (truth, events, rules) and gives a list of (right, text). spoil() knows for each of them
-something wrong that it must see.
-"""
+"""Checks lock events against what the program LockKnown knows of its own waits. Pure: text in, verdicts out. A judge
+takes (truth, events, rules) and returns a list of (right, text). spoil() makes, for each judge, wrong events that
+it must reject."""
 import bisect
 import collections
 import re
 
 OPEN, CLOSED, LIMITED, SUM = 1, 2, 4, 8
-SLACK_NS = 200_000  # between a reading of the clock and what it stands for
+SLACK_NS = 200_000  # between an event's time and the reading of the clock that stands for it
 JDK = ("java/", "javax/", "jdk/", "sun/")
 
 Wait = collections.namedtuple("Wait", "kind thread label begin end owner waker method pinned limited chance")
 Event = collections.namedtuple(
     "Event", "begin duration tid thread kind flags name identity owner waker stack owner_stack")
-# min_ns: the threshold; count, sum: how far off they may be; virtual: the waiters are virtual threads
+# min_ns: the threshold; count, sum: allowed relative errors; virtual: the waiters are virtual threads
 Rules = collections.namedtuple("Rules", "min_ns count sum virtual major")
 
 
@@ -36,7 +34,7 @@ class Truth:
         self.threads = {w.thread for w in self.waits}
 
     def holders(self, label, at, slack=SLACK_NS):
-        """Who held it then; near a change of hands nobody is sure."""
+        """The lock's holder at that time; unknown close to a change of hands."""
         return {thread for begin, end, thread in self.holds[label] if begin + slack <= at <= end - slack}
 
 
@@ -45,22 +43,22 @@ def group(wait):
 
 
 def is_seen(wait, rules):
-    """Whether this wait is one that events tell of; None where that is a matter of luck."""
+    """Must this wait have an event? None if that is a matter of chance."""
     if rules.virtual and wait.kind == "park" and (not wait.pinned or rules.major >= 24):
         return False
     took = wait.end - wait.begin
     if took < rules.min_ns:
         return False
-    return True if took > 3 * rules.min_ns else None  # the thread may have been without a CPU for a part of it
+    return True if took > 3 * rules.min_ns else None  # the thread may have had no CPU for a part of it
 
 
 def ended(events):
-    # a sum is of waits for work, of whatever length
+    # a sum stands for idle waits of any length
     return [e for e in events if not e.flags & (OPEN | CLOSED | SUM)]
 
 
 def match(truth, events):
-    """([(wait, its events)], events of the program's waiters that belong to no wait)."""
+    """([(wait, its events)], events of the program's waiters that match no wait)."""
     by_thread = collections.defaultdict(list)
     for e in ended(events):
         by_thread[e.thread, e.kind].append(e)
@@ -93,7 +91,7 @@ def judge_counts(truth, events, rules):
         if seen:
             want[w.kind, w.chance, group(w)] += 1
             got[w.kind, w.chance, group(w)] += bool(mine)
-            # a thread that barges in makes one lock() several parks
+            # another thread may take the lock first, so one lock() may be several parks
             twice[w.kind, w.chance] += len(mine) > 1 and not w.chance
         elif seen is False:
             unasked += mine
@@ -106,7 +104,7 @@ def judge_counts(truth, events, rules):
             kind, " by chance" if crowd else "", have, n, few)))
         if not crowd:
             result.append((twice[kind, crowd] <= rules.count * n, "%s: %d waits told twice" % (kind, twice[kind, crowd])))
-    # loading a class, or joining a thread that ends, may be a wait for somebody else's lock
+    # loading a class, or joining a thread that ends, may be a wait for a lock of the JDK
     theirs = {c for classes, _ in truth.locks.values() for c in classes if not c.startswith("java.lang.")} | {"-"}
     long = [e for e in unasked if e.duration >= rules.min_ns and e.name in theirs]
     result.append((len(long) <= rules.count * len(pairs), "%d events of waits that were not %s" % (
@@ -143,7 +141,7 @@ def judge_owners(truth, events, rules):
             continue
         could = {w.owner} if w.owner != "?" else truth.holders(w.label, e.begin)
         if not could:
-            continue  # nobody said so: between two holders
+            continue  # the program did not know an owner: the lock was between two holders
         all_[w.kind] += 1
         right[w.kind] += e.owner in could
         missing[w.kind] += e.owner == "-"
@@ -174,7 +172,7 @@ def judge_classes(truth, events, rules):
 
 
 def judge_identities(truth, events, rules):
-    """One for each lock, no two alike; of what the program can see itself the very hash code."""
+    """Each lock has one identity, different from all others'; where the program can see its hash code, it is that."""
     seen, same, n, label_of, hashed = collections.defaultdict(set), 0, 0, {}, collections.Counter()
     for w, e in matched(truth, events):
         if w.label == "-":
@@ -187,7 +185,7 @@ def judge_identities(truth, events, rules):
         if own:
             hashed[e.identity == truth.locks[w.label][1]] += 1
     several = [label for label, ids in seen.items() if len(ids) > 1]
-    # of a CompletableFuture's waiter nothing leads to the future
+    # nothing leads from a CompletableFuture's waiter to the future
     zero = [label for label, ids in seen.items() if 0 in ids and label != "-" and not label.startswith("completable#")]
     return [(n > 0 and not several, "locks with several identities: %d of %d %s" % (len(several), len(seen), several[:3])),
             (not same, "events with another lock's identity: %d" % same),
@@ -208,13 +206,13 @@ def judge_stacks(truth, events, rules):
             wrong += 1
             examples.append((w.thread, w.method, frames[:4]))
         if rules.virtual and "[unknown]" in frames:
-            unread += 1  # frames that the collector has at this moment
+            unread += 1  # frames that the collector is moving
             continue
         # a continuation has more frames below
         rootless += not any(f in ("java/lang/Thread.run", "java/lang/VirtualThread.run") for f in frames)
         if e.owner_stack:
             owners += 1
-            # the crowd's holders may be leaving
+            # holders of the crowd may be on their way out of the method
             owners_wrong += not any("LockKnown" in f for f in e.owner_stack)
     return [(n > 0 and wrong <= 0.002 * n, "stacks of %d, in %d the program's frame is another %s" % (n, wrong, examples[:2])),
             (rootless <= 0.002 * n, "%d do not reach their root" % rootless),
@@ -223,7 +221,7 @@ def judge_stacks(truth, events, rules):
 
 
 def judge_wakers(truth, events, rules):
-    """Who ended the wait need not be known, but must not be another one."""
+    """The waker may be unknown, but must not be a wrong thread."""
     known, wrong, examples, n = 0, 0, [], 0
     for w, e in matched(truth, events):
         n += w.waker not in ("-", "?")
@@ -249,7 +247,7 @@ def every(n, events, change):
 
 
 def spoil(events):
-    """(what is wrong, the judge who must see it, such events)."""
+    """(description, the judge that must reject them, wrong events)."""
     rotated = [e.owner for e in events[1:] + events[:1]]
     yield "a third is missing", judge_counts, [e for i, e in enumerate(events) if i % 3]
     yield "a third comes twice", judge_counts, events + events[::3]
@@ -274,7 +272,7 @@ def judge_all(truth, events, rules):
 
 
 def blind(truth, events, rules):
-    """Wrong things that their judge did not see: must be empty."""
+    """Wrong events that their judge accepted: must be empty."""
     return [what for what, judge, wrong in spoil(events) if all(right for right, _ in judge(truth, wrong, rules))]
 
 

@@ -35,15 +35,15 @@ LIBRARY = os.path.realpath(os.path.join(BUILD, "lib", "libkindling.so"))
 MIN_NS = 1_000_000
 ROUNDS = 25
 ATTEMPTS = 5
-GROWTH_MAX = 256 << 10  # bytes, in the last two thirds of the churn
-NATIVE_GROWTH_MAX = 2 << 20  # more than a JVM without an agent, which is no constant either
+GROWTH_MAX = 256 << 10  # bytes that the agent may grow by in the last two thirds of the churn
+NATIVE_GROWTH_MAX = 2 << 20  # bytes that it may grow by more than a JVM without an agent, which is not constant either
 HEAP_MIB = 200
 SOAK_FLAGS = ["-Xms%dm" % HEAP_MIB, "-Xmx%dm" % HEAP_MIB, "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC"]
 EVENT = re.compile(r"LOCK (\d+) (\d+) tid (\d+) (\w+) flags (\d+) (.*?)@(\d+) owner (\d+) waker (\d+) stack (.*?) owner_stack (.*)$")
 
 
 class Jvm:
-    """One of the programs; its words go to files."""
+    """A test program whose output goes to files."""
 
     def __init__(self, home, directory, flags, program, *args):
         self.out, self.err = os.path.join(directory, "out"), os.path.join(directory, "err")
@@ -51,7 +51,7 @@ class Jvm:
             self.process = subprocess.Popen(
                 [*jdks.command(home, os.path.dirname(LIBRARY)), "-Xmx300m", *flags, "-cp", directory, program,
                  *map(str, args)], stdin=subprocess.PIPE, stdout=out, stderr=err, cwd=directory)
-        if program == "LockKnown":  # it sleeps; when it wakes up it shall not wait for a CPU
+        if program == "LockKnown":  # this thread sleeps; when it wakes up it must not wait for a CPU
             os.setpriority(os.PRIO_PROCESS, self.process.pid, -15)
         self.pid = self.process.pid
         self.wait_line("READY", 60)
@@ -88,7 +88,7 @@ class Reader:
         with open(self.path, "w") as out:
             self.process = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", "86400", *options, str(jvm.pid)],
                                             stdout=out, stderr=subprocess.STDOUT)
-        # a LEDGER says that lock events are on: bits 1 << enum wire_event
+        # wait for a LEDGER that reports lock events as on: bits 1 << enum wire_event
         wait_for("lock events", lambda: " events 2 " in self.text() or self.process.poll() is not None)
         if self.process.poll() is not None:
             sys.exit("no session: " + self.text())
@@ -105,7 +105,7 @@ class Reader:
 
 
 def parse(text):
-    """Events with the names of their threads, which may come after them."""
+    """Events with the names of their threads, which may arrive after them."""
     names, events = {"0": "-"}, []
     lines = text.splitlines()
     for line in lines:
@@ -124,20 +124,20 @@ def parse(text):
 
 
 def verdicts(label, truth, events, rules):
-    """[(right, text)], judged and judged once more spoiled."""
+    """[(right, text)] for the events, and for the same events spoiled."""
     print("%s: %d events" % (label, len(events)))
     blind = judges.blind(truth, events, rules)
     return judges.judge_all(truth, events, rules) + [(not blind, "the judges see what is spoiled %s" % blind)]
 
 
 def foreign_lines(text):
-    """What a JVM printed beside the program's own words; numbers may differ."""
+    """The JVM's output apart from the program's own; digits are replaced, because they differ."""
     return {re.sub(r"0x[0-9a-f]+|\d+", "N", line) for line in text.splitlines()
             if not re.match(r"(READY|END|LOCK .*|WAIT .*|HOLD .*|CHURN .*|)$", line)}
 
 
 def play(home, directory, label, flags, words, rules, agent):
-    """One run of LockKnown: (verdicts, what the JVM printed beside)."""
+    """One run of LockKnown: (verdicts, the JVM's other output)."""
     with Jvm(home, directory, flags, "LockKnown", ROUNDS, *words) as jvm:
         reader = Reader(jvm, directory, "-L", "-T", str(MIN_NS), "-M", "always") if agent else None
         jvm.say(b"\n")
@@ -157,8 +157,8 @@ def play(home, directory, label, flags, words, rules, agent):
 
 
 def known(home, directory, major, label, flags=(), words=(), exact=True, agent=True):
-    """Runs of LockKnown until one is right: on a busy machine a thread may get its CPU when what it was to
-    wait for is over. exact: the program's clock is as good as ours."""
+    """Repeats LockKnown until a run is right: on a busy machine a thread may get a CPU only when its wait would be
+    over. exact: the program reads the same clock as we do."""
     label = " ".join(["known", label, *flags])
     rules = judges.Rules(MIN_NS, 0 if exact else 0.1, 0.02 if exact else 0.12, "virtual" in words, version(major))
     for attempt in range(ATTEMPTS):
@@ -173,7 +173,7 @@ def known(home, directory, major, label, flags=(), words=(), exact=True, agent=T
 
 
 def silent(home, directory, major):
-    """-Xcheck:jni says no more with the agent than without."""
+    """-Xcheck:jni prints no more with the agent than without."""
     flags = ["-Xcheck:jni", *unbiased(major)]
     words = known(home, directory, major, "without agent", flags, agent=False)
     more = known(home, directory, major, "jni", flags) - words
@@ -181,7 +181,7 @@ def silent(home, directory, major):
 
 
 def churn(home, directory, seconds):
-    """Memory of the agent while every operation has a lock of its own."""
+    """The agent's memory while every operation has a lock object of its own."""
     flags = ["-Xms200m", "-XX:+AlwaysPreTouch"]
     with Jvm(home, directory, flags, "LockChurn") as jvm:
         reader, looks = Reader(jvm, directory, "-T", str(MIN_NS), "-M", "always"), []
@@ -210,12 +210,12 @@ def end_churn(jvm, reader, seconds):
 
 
 def native(pid):
-    """Private memory beside the Java heap, which SOAK_FLAGS make all there from the beginning."""
+    """Private memory apart from the Java heap, all of which SOAK_FLAGS allocate at the start."""
     return resident(pid) - (HEAP_MIB << 20)
 
 
 def soak(home, directory, minutes):
-    """Looks every 30 s: parts of the agent's memory, and native memory of this JVM and of one without an agent."""
+    """Prints every 30 s the agent's memory by part, and the native memory of this JVM and of one without an agent."""
     bare = shutil.copytree(directory, os.path.join(directory, "bare"))
     with Jvm(home, directory, SOAK_FLAGS, "LockChurn") as jvm, Jvm(home, bare, SOAK_FLAGS, "LockChurn") as other:
         reader, looks = Reader(jvm, directory, "-D", "-T", str(MIN_NS), "-M", "always"), []
@@ -235,8 +235,8 @@ def soak(home, directory, minutes):
 
 
 def deadlocks(major):
-    """Three cycles and who starves whom, by `kindling locks --graph`: seconds until all are said, but for
-    those that the machine kept us waiting."""
+    """Three deadlocks and a starving thread in `kindling locks --graph`: seconds until all are shown, without those
+    in which the machine did not let the test run."""
     with Daemon("events:\n  lock:\n    min_wait: 1ms\n    monitors: always\n" + ONLY_MINE) as daemon, kindling.Jvm(major, "LockDeadlock") as jvm:
         daemon.wait_state(jvm.pid, "streaming", 60)
         wait_for("lock events", lambda: "lock" in daemon.target(jvm.pid)["events"])
@@ -264,8 +264,8 @@ def check_deadlocks(major):
 
 
 class Price:
-    """`monitors: auto` on 21 and later: an environment that would cost virtual threads is not made in a JVM's
-    first minute, nor where there are any; and what it costs is said."""
+    """`monitors: auto` on 21 and later: no JVMTI environment, which would slow virtual threads down, in a JVM's first
+    minute or where there are virtual threads; and the note names its cost."""
 
     MINUTE = 60
 
@@ -274,7 +274,7 @@ class Price:
         self.folders, self.open, self.readers = 0, [], []
         self.young = self.start("LockStories", "monitors")
         self.reader = self.read(self.young)
-        self.young.say(b"go\n")  # waits that are older than the events
+        self.young.say(b"go\n")  # waits that began before the events were on
         time.sleep(1)
         note = self.notes(self.reader)
         if time.monotonic() - self.began < self.MINUTE / 2:
@@ -335,7 +335,7 @@ class Price:
         return reader
 
     def notes(self, reader):
-        """The last one about locks."""
+        """The last note about locks."""
         return (re.findall(r"^NOTE \d+ lock: (.*)$", reader.text(), re.M) or [""])[-1]
 
 
@@ -349,7 +349,7 @@ def resident(pid):
 
 
 def unbiased(major):
-    """A lock's bias is revoked at a safepoint, before the wait begins: that time is not ours."""
+    """A lock's bias is revoked at a safepoint before the wait begins, so that time is not part of the event."""
     return ["-XX:-UseBiasedLocking"] if version(major) < 15 else []
 
 

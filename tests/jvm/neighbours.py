@@ -26,7 +26,8 @@ NAMES = {4: "SIGILL", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV", 16: "SIGSTKFLT", 
 
 
 def versions(directory):
-    """Two builds of the agent as the loader sees them: other files, other names, other versions."""
+    """Two builds of the agent that the loader takes for different libraries: other files, other names, other
+    versions."""
     with open(os.path.join(BUILD, "lib", "libkindling.so"), "rb") as f:
         bytes_ = f.read()
     paths = []
@@ -96,14 +97,14 @@ class Jvm:
 
 
 def read(library, jvm, seconds):
-    """A session in the background, its words in a file: a pipe that nobody empties would stop it."""
+    """A session in the background; its output goes to a file, because a full pipe would stop it."""
     out = tempfile.TemporaryFile("w+", errors="replace")
     process = subprocess.Popen([READER, "-v", "-l", library, "-d", str(seconds), "-i", "4000", str(jvm.pid)],
                                stdout=out, stderr=subprocess.STDOUT)
     return process, out
 
 
-SHORTEST_S = 3  # a busy machine may take a tenth of a second at its begin and end
+SHORTEST_S = 3  # on a busy machine begin and end may take a tenth of a second
 
 
 class Session:
@@ -123,7 +124,7 @@ class Session:
 
 
 def left_by_all(jvm, before):
-    """What is not as it was, when the agents' threads are gone; BYE comes a moment earlier."""
+    """What differs from before once the agents' threads are gone; BYE comes a moment earlier."""
     wait_for("the end of the agents", lambda: "kindling" not in thread_names(jvm.pid))
     return changes(jvm, before, jvm.look())
 
@@ -158,7 +159,7 @@ def two_versions(major, libraries, old_first):
     Session(old, label + ", old")
     Session(new, label + ", new")
     left = left_by_all(jvm, before)
-    # who was behind the other when it went stays, and passes on
+    # a handler that was behind another one when its agent left stays installed, and only passes signals on
     want = {"SIGSEGV", "SIGBUS", "pthread_create"} if old_first else set()
     check(set(left) == want and all("old" in owner for owner in left.values()), "%s: left at the end: %s" % (label, left))
     if old_first:
@@ -216,7 +217,7 @@ def with_rival(major, ours, rival, rival_first, rival_leaves_first):
 
 
 def with_jfr(major, ours, jfr_first):
-    """CPU-time events of JFR, JDK 25 and later: both profile, and the JVM has nothing to complain of."""
+    """With CPU-time events of JFR, JDK 25 and later: both profilers work, and the JVM prints no complaint."""
     label = "JFR %s us" % ("before" if jfr_first else "after")
     out = tempfile.mktemp(prefix="kindling-jfr-", suffix=".jfr")
     jvm = Jvm(major)

@@ -1,11 +1,9 @@
-"""Times off the CPU against a program that knows its own: offcpu.py MAJOR [--rounds N].
-
-OffCpuKnown's threads leave the CPU for every reason that a thread alone can have (safepoints and collections are
-bands.py's), and tell how long each took by their own clock. `kindling tail --event offcpu --json` must tell of each once: the
-reason, the duration, the whole Java stack, and for the monitor its lock and owner. A thread's wait in Java is a
-little longer than its time off the CPU, so a duration is right when what it lacks is short; how many are, is judged
-as a share, because other work on the machine delays single ones.
-"""
+"""Times off the CPU of a program that measures its own: offcpu.py MAJOR [--rounds N]. The threads of OffCpuKnown
+leave the CPU for every reason that a thread alone can have (pauses.py tests safepoints and collections), and print
+how long each wait took by their own clock. `kindling tail --event offcpu --json` must report each once, with its
+reason, duration and whole Java stack, and for a monitor with the lock and its owner. A wait in Java is a little
+longer than the time off the CPU, so a duration is right if only a short part is missing; the share of right ones
+is checked, because other work on the machine delays single waits."""
 import argparse
 import bisect
 import collections
@@ -29,21 +27,21 @@ REASONS = {"known-sleep": "sleep", "known-park": "park", "known-wait": "wait", "
            "known-poll": "poll", "known-file": "file", "known-fsync": "fsync", "known-fault": "fault", "known-disk": "disk",
            "known-other": "other", "known-vpark": "park", "known-vsleep": "sleep", "known-vwait": "wait", "known-vlock": "lock",
            "known-vsocket": "socket", "known-spin": "runqueue", "known-quota": "throttled"}
-BESIDE = {"runqueue", "safepoint", "gc", "fault"}  # may come to any thread
-# what a thread may also do within its wait: hand over to another one; ask for the size of the file
+BESIDE = {"runqueue", "safepoint", "gc", "fault"}  # reasons that any thread may also have
+# reasons that a thread may have within its wait: it hands over to another one, or reads the size of the file
 OTHERWISE = {"known-socket": {"park"}, "known-pipe": {"park"}, "known-accept": {"park"}, "known-disk": {"file"},
              **{v: {"other"} for v in ("known-vpark", "known-vsleep", "known-vwait", "known-vlock")},  # locks of the JVM
              "known-vsocket": {"park", "other"}}
 ALSO_RIGHT = {"known-spin": {"safepoint", "gc"}}
-FOUND_MIN = 0.995  # of the waits, with the right reason
-MISSED_MAX = 0.01  # more of them may be missing where the kernel does not tell of each switch, as daemon/bpf counts
-UNSIGNALLED_MAX = 0.04  # more of them may have no Java stack, and so another reason, if signals cost more than their budget
+FOUND_MIN = 0.995  # share of the waits that must have the right reason
+MISSED_MAX = 0.01  # more may be missing where the kernel does not report every switch, as daemon/bpf counts
+UNSIGNALLED_MAX = 0.04  # more may have no Java stack, and so another reason, if signals cost more than their budget
 STACK_MIN = 0.999  # of the events
-STACKS_OFTEN = {"known-spin", "known-quota"}  # where a CPU sample's signal is on its way, too, it is the only one
+STACKS_OFTEN = {"known-spin", "known-quota"}  # if the signal of a CPU sample is pending, no other one is sent
 OFTEN_MIN = 0.5
-ATTEMPTS = 3  # of which one has to be right: a loaded machine delays threads, and spends the budget of signals
-NEAR = 0.01, 100_000  # of the wait, or ns: how far the middle one of the durations may be off
-NEAR_MIN = 0.7  # of all: other threads of the machine may run between the clock and the wait
+ATTEMPTS = 3  # tries, one of which must be right: a loaded machine delays threads, and uses up the budget of signals
+NEAR = 0.01, 100_000  # share of the wait, or ns, by which the median duration may be wrong
+NEAR_MIN = 0.7  # share of all durations: other threads may run between the reading of the clock and the wait
 SETTINGS = """events:
   cpu:
     interval: 20ms
@@ -74,7 +72,7 @@ class Tail:
 
 
 class Known:
-    """OffCpuKnown, and what it said: {thread: [(begin, end)]}."""
+    """OffCpuKnown, and the waits that it printed: {thread: [(begin, end)]}."""
 
     def __init__(self, home, directory, rounds):
         slow, libraries = directory + "/slow", BUILD + "/tests"
@@ -84,13 +82,13 @@ class Known:
         self.waits = collections.defaultdict(list)
         self.process = subprocess.Popen(
             [*on_slow, *jdks.command(home, BUILD, *([slow] if on_slow else [])), "-Xmx200m",
-             "-Djdk.virtualThreadScheduler.parallelism=8",  # several are pinned at a time
+             "-Djdk.virtualThreadScheduler.parallelism=8",  # several virtual threads are pinned at the same time
              "-cp", classes(), "OffCpuKnown", str(rounds), str(PAUSE_MS), libraries + "/libundisturbed.so", directory + "/fifo", *([slow] if on_slow else [])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=directory)
         self.pid = self.process.pid
 
     def until(self, word):
-        """Takes its words; it waits for ours then."""
+        """Reads the program's output, while it waits for our next line."""
         for line in self.process.stdout:
             if line == word + "\n":
                 return
@@ -118,7 +116,7 @@ class Known:
 
 
 class Rival:
-    """A program that always runs, on one CPU."""
+    """A program that computes all the time, on one CPU."""
 
     def __enter__(self):
         self.cpu = min(os.sched_getaffinity(0))
@@ -132,7 +130,7 @@ class Rival:
 
 
 class Quota:
-    """A fifth of a CPU for one process, where this machine's cgroups offer that, and before others."""
+    """Limits one process to a fifth of a CPU, where this machine's cgroups can."""
     WAYS = (("/sys/fs/cgroup", (("cpu.max", "20000 100000"), ("cpu.weight", "10000"))),
             ("/sys/fs/cgroup/cpu", (("cpu.cfs_quota_us", "20000"), ("cpu.shares", "200000"))))
 
@@ -146,7 +144,7 @@ class Quota:
                 continue
             try:
                 for file, text in (*settings, ("cgroup.procs", str(pid))):
-                    with open(path + "/" + file, "r+") as f:  # "w" makes a file where there is no cgroup
+                    with open(path + "/" + file, "r+") as f:  # the mode "w" would make a file if there is no cgroup
                         f.write(text)
             except OSError:
                 os.rmdir(path)
@@ -167,7 +165,7 @@ class Quota:
 
 
 def play(home, daemon, directory, rounds):
-    """(the program's own words {thread: [(begin, end)]}, events, its target)"""
+    """(the program's own waits {thread: [(begin, end)]}, events, its target)"""
     quota = None
     known = Known(home, directory, rounds)
     try:
@@ -205,7 +203,7 @@ def play(home, daemon, directory, rounds):
 
 
 def judge_endless(daemon, pid):
-    """A wait that goes on counts until now, under its reason, without an event."""
+    """An open wait counts up to now, under its reason, without an event."""
     answer = json.loads(daemon.cli("threads", "--json", "--last", "10s", str(pid)).stdout)["targets"][0]
     threads = [t for t in answer["threads"] if t["name"] == "known-forever"]
     wall, socket = (threads[0]["wall_ns"], threads[0]["offcpu_ns"].get("socket", 0)) if threads else (0, 0)
@@ -221,7 +219,7 @@ def told(known, events):
 
 
 def with_deadline(condition):
-    """The last events come within 2 s; fewer are judged, not waited for."""
+    """Waits for the last events for 2 s at most; if fewer have come by then, the checks decide."""
     try:
         wait_for("the last events", condition, 10)
     except AssertionError:
@@ -238,12 +236,12 @@ def has_java(e):
 
 
 def judge(known, events, offset, untold, unsignalled):
-    """@untold: switches that the kernel did not tell; @unsignalled: times off the CPU over the budget of signals"""
+    """@untold: switches that the kernel did not report; @unsignalled: times off the CPU beyond the budget of signals"""
     by_thread = collections.defaultdict(list)
     for e in events:
         by_thread[e["thread"]].append(e)
     n = found = twice = bare_waits = 0
-    lacks = []  # as parts of what is near
+    lacks = []  # shares of the waits checked here
     wrong, stacks = collections.Counter(), [0, 0]
     bare, often = collections.Counter(), collections.defaultdict(list)
     for thread, waits in sorted(known.items()):
@@ -297,7 +295,7 @@ def judge(known, events, offset, untold, unsignalled):
     for e in carriers:
         if not e["idle"]:
             print("    a carrier's wait that is not idle: %s, %s, %d ns, %s" % (e["reason"], e["syscall"], e["duration_ns"], e["stack"][-4:]))
-    # a carrier may also wait for the VM, for a class or for the memory of a new thread; for work it parks
+    # a carrier may also wait for the VM, for a class or for the memory of a new thread; it parks when it has no work
     check(all(e["idle"] for e in carriers if e["reason"] == "park"), "%d waits of carriers for work are idle" % len(carriers))
     locks = [e for e in by_thread["known-lock"] if e["reason"] == "lock"]
     both = [e for e in locks if e["lock"] and e["lock"]["class"] == "java.lang.Object"]

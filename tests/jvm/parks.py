@@ -1,10 +1,7 @@
-"""The native of Unsafe.park, ours and back again, under hundreds of thousands of parks a second:
-parks.py MAJOR [--cycles N].
-
-N times STOP and START; a thread parked before and woken after; interrupts; two libraries of the agent in
-one JVM, coming and going in both orders; -Xcheck:jni. The JVM must print nothing, nobody may be lost, and
-parks must be seen by whoever is there.
-"""
+"""The native method of Unsafe.park, replaced by ours and restored, under hundreds of thousands of parks a second:
+parks.py MAJOR [--cycles N]. N times STOP and START; a thread that parks before the change and wakes after it;
+interrupts; two libraries of the agent in one JVM, loaded and detached in both orders; -Xcheck:jni. The JVM must
+print nothing, no thread may hang, and each agent that is loaded must see parks."""
 import argparse
 import os
 import re
@@ -40,7 +37,7 @@ class Storm:
             return f.read()
 
     def parks(self):
-        """Made so far; an interrupt went well with it."""
+        """The number of parks so far; checks that an interrupt worked meanwhile."""
         self.asked += 1
         self.jvm.stdin.write(b"\n")
         self.jvm.stdin.flush()
@@ -71,7 +68,7 @@ def read(storm, library, *options, wait=True):
 
 
 def seen(reader):
-    """(accounts exact, parks that were met) of a reader at its end."""
+    """(are the accounts exact, number of parks) at the end of a reader."""
     text = reader.communicate(timeout=600)[0]
     short, long = re.search(r" short_waits=(\d+)", text), re.search(r"lock\.taken=(\d+)", text)
     if reader.returncode != 0:
@@ -92,7 +89,7 @@ def cycles(storm, n):
 
 
 def two(storm, directory):
-    """Two versions, in both orders of going; then each alone."""
+    """Two versions, detached in both orders; then each alone."""
     other = os.path.join(directory, "libkindling-other.so")
     shutil.copy(LIBRARY, other)
     for first, second, label in ((("-d", "4"), ("-d", "1.5"), "the later one goes first"),
@@ -120,7 +117,7 @@ def main():
             cycles(storm, args.cycles)
             two(storm, directory)
             storm.end()
-        # JDK 8's own launcher forgets to look twice
+        # JDK 8's own launcher does not check exceptions
         launcher = ["WARNING in native method: JNI call made without checking exceptions when required to from "
                     "CallStaticObjectMethod"]
         with Storm(home, directory, "-Xcheck:jni", pairs=1) as storm:

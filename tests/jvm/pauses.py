@@ -1,14 +1,10 @@
-"""Safepoints and GC pauses against the JVM's own log: pauses.py MAJOR [COLLECTOR...]. Needs root.
-
-PauseKnown stops its world by collections and by stack traces, under each collector that the JDK has, and -Xlog
-tells when, in the clock of the bands. Each safepoint of the log is a band of `kindling timeline`, of the same length
-and at the same moment, or is counted as not seen; no band is one that the log does not know. A band is of a collection
-if the log has a pause in it. Each time off the CPU whose reason is `safepoint` or `gc` was one, unless one that nobody saw
-lay in it.
-
-The concurrent collectors have several short safepoints within milliseconds, of which the JVM keeps the last: more of
-them are not seen, and are counted.
-"""
+"""Safepoints and GC pauses compared with the JVM's own log: pauses.py MAJOR [COLLECTOR...]. Needs root. PauseKnown
+stops its world by collections and by stack traces, under each collector that the JDK has, and -Xlog prints when,
+in the clock of the bands. Each safepoint of the log is a band of `kindling timeline` with the same length at the
+same moment, or is counted as missed; there is no band that the log does not have. A band is of a collection if the
+log has a pause in it. Each time off the CPU with the reason `safepoint` or `gc` was during one, unless a missed
+one lay in it. The concurrent collectors have several short safepoints within milliseconds, of which the JVM keeps
+the last: more of them are missed, and are counted."""
 import collections
 import json
 import os
@@ -24,17 +20,17 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness")]
 from kindling import Daemon, Jvm, java_home, wait_for  # noqa: E402
 from walker import check, failures  # noqa: E402
 
-ROUNDS = 8  # of a collection and two stack traces
+ROUNDS = 8  # per group: of a collection and two stack traces
 GROUPS = [("G1", "Serial"), ("Parallel", "Shenandoah"), ("Z", "ZGenerational")]  # those in one group run at the same time
-FLAGS = {"Z": ["-XX:+UseZGC"], "ZGenerational": ["-XX:+UseZGC", "-XX:+ZGenerational"]}  # on 21 the other kind is the default
+FLAGS = {"Z": ["-XX:+UseZGC"], "ZGenerational": ["-XX:+UseZGC", "-XX:+ZGenerational"]}  # on 21 the kind without generations is the default
 CONCURRENT = ("Shenandoah", "Z", "ZGenerational")
 COLLECTS = re.compile(r"[XZ](Mark|Relocate)|Shenandoah(Init|Final|Degenerated|Full)")  # operations of these
 LOG = "-Xlog:safepoint,gc,gc+phases:file=%s:tn"  # ZGC's pauses are phases
 MS = 10**6
-NEAR = 0.05, MS  # of the length, or ns
-LOG_LATE = 50 * MS  # a line has the time at which it is written; on a busy machine that is later than the safepoint's end
-UNSEEN_MAX = 0.05  # of the safepoints; each is counted as unseen
-ATTEMPTS = 3  # of which one has to be right in what is chance; all others in everything else
+NEAR = 0.05, MS  # share of the length, or ns, that a band may be off
+LOG_LATE = 50 * MS  # a line's time is when it is written; on a busy machine that is later than the safepoint's end
+UNSEEN_MAX = 0.05  # share of the safepoints that may be missed; each must be counted as such
+ATTEMPTS = 3  # tries, one of which must pass the checks that depend on chance; all others must pass every time
 _, AT, LENGTH, _, _, REASON, _, LOCK, _, _, _, _, RUNQUEUE = range(13)
 SAFEPOINT = re.compile(r'\[(\d+)ns\] Safepoint "(\w+)", Time since last: .* Reaching safepoint: (\d+) ns.* Total: +(\d+) ns')
 PAUSE = re.compile(r"\[(\d+)ns\] GC\(\d+\) (?:[OYoy]: )?Pause .* (\d+\.\d+)ms")
@@ -45,7 +41,7 @@ chances = []
 
 
 def check_chance(ok, text):
-    """As check(), of what a busy machine may not show: such a run is repeated."""
+    """Like check(), for results that may be wrong on a busy machine: such a run is repeated."""
     print(("  ok     " if ok else "  CHANCE ") + text)
     if not ok:
         chances.append(text)
@@ -83,7 +79,7 @@ def bands_of(answer):
         operation = answer["locks"][b[LOCK] - 1][0]
         if names[b[REASON]] == "safepoint":
             found.append([begin, begin + b[LENGTH], operation, None])
-        else:  # its safepoint ends where it begins, when all threads had stopped at last
+        else:  # its safepoint lasts from the moment at which the last thread had stopped
             if not found or found[-1][1] > begin + 10 or begin - found[-1][1] > 10:
                 found.append([begin, begin, operation, None])
             found[-1][1], found[-1][3] = begin + b[LENGTH], begin
@@ -119,7 +115,7 @@ def judge(collector, points, pauses, bands, unseen):
     check(not left, "bands that the log does not know: %s" % left)
     check(len(missed) <= unseen, "missed: %s, told: %d" % (missed, unseen))
     check_chance(len(missed) <= at_most, "%d of %d safepoints missed" % (len(missed), len(wanted)))
-    if collector in CONCURRENT:  # the log's times of pauses are coarser than what lies between them
+    if collector in CONCURRENT:  # the log's times are coarser than the gap between two pauses
         other = [b for b in bands if bool(b[3]) != bool(COLLECTS.match(b[2]))]
         check(not other and len(with_gc) >= ROUNDS, "%d bands of collections, of another kind than their operations: %s" % (len(with_gc), other))
     else:
@@ -127,13 +123,14 @@ def judge(collector, points, pauses, bands, unseen):
             sum(map(len, collections_of.values())), len(known)))
         check(all(collections_of.values()), "bands of collections in which the log has none: %s" % [
             b for b, inside in collections_of.items() if not inside])
-    # the log leaves out what the JVM does around a collection, and what other processes take of the CPU meanwhile
+    # the log leaves out the JVM's work around a collection, and CPU time that other processes take meanwhile
     check(right >= 1 and all(band >= log - 2000 for band, log in lengths), "collections, band and log: %s" % lengths)
     return missed
 
 
 def judge_offcpu(collector, points, pauses, answer, since, missed):
-    """Threads that stood still after @since, when the agent read safepoints. What reaches into @missed ones has the thread's own reason."""
+    """Threads that were stopped after @since, when the agent began to read safepoints. A time that overlaps one of
+    the @missed ones has the thread's own reason."""
     names, offset = answer["reasons"]["offcpu"], realtime()
     reasons, wrong = collections.Counter(), []
     for row in answer["offcpu"]:
@@ -154,8 +151,8 @@ def judge_offcpu(collector, points, pauses, answer, since, missed):
             wrong.append((reason, row[LENGTH], row[RUNQUEUE], dict(of)))
     print("%s: times off the CPU in pauses: %s, wrong %s" % (collector, dict(reasons), wrong[:3]))
     check(not wrong, "reasons of times off the CPU: %s" % wrong)
-    if collector not in CONCURRENT:  # their pauses are shorter than what is an event
-        # how many threads a pause meets off the CPU is chance: most are running, and only stand still
+    if collector not in CONCURRENT:  # their pauses are too short for an event
+        # how many threads are off the CPU during a pause is chance: most are running, and only stop
         check_chance(reasons["gc"] >= ROUNDS // 2 and reasons["safepoint"] >= 1, "threads that stood still: %s" % dict(reasons))
 
 
@@ -188,7 +185,7 @@ def judge_all(daemon, collector, jvm, log, since):
     try:
         wait_for("the last safepoint", told, 15 if collector not in CONCURRENT else 5)
     except AssertionError:
-        pass  # it is judged, not waited for
+        pass  # the checks decide; nothing is waited for
     answer = ask(daemon, jvm.pid)
     missed = judge(collector, points, pauses, bands_of(answer), answer["pauses"]["unseen"])
     if answer["offcpu"]:
@@ -196,7 +193,7 @@ def judge_all(daemon, collector, jvm, log, since):
 
 
 def flags_of(collector):
-    """None = this JDK does not have it."""
+    """None = this JDK does not have the collector."""
     flags = FLAGS.get(collector, ["-XX:+Use%sGC" % collector])
     done = subprocess.run([java_home(sys.argv[1]) + "/bin/java", *flags, "-version"], capture_output=True, text=True)
     if done.returncode != 0 or "support was removed" in done.stderr:

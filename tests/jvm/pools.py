@@ -1,11 +1,9 @@
-"""Pools that are idle most of the time must not hide contention: pools.py MAJOR [--seconds N] [--rate N].
-
-PoolLoad's requests, 2,000 a second out of another JVM, to the pool of com.sun.net.httpserver and to Tomcat, under a
-daemon with its defaults. Its threads wait for work thousands of times a second, and for two scripted locks some
-dozens. The threshold must stay what is configured; waits for the scripted locks, their number and their time,
-must be what the waiters saw, within 2 %; and the idle ones must be counted apart, of which --idle shows
-what the threads have told.
-"""
+"""Pools that are idle most of the time must not hide contention: pools.py MAJOR [--seconds N] [--rate N]. PoolLoad
+sends 2,000 requests a second from another JVM to the pool of com.sun.net.httpserver and to Tomcat, under a daemon
+with default settings. Their threads wait for work thousands of times a second, and for two scripted locks some
+dozens of times. The threshold must stay as configured; number and time of the waits for the scripted locks must be
+what the waiters measured, within 2 %; and idle waits must be counted separately, of which --idle shows those that
+the threads have reported."""
 import argparse
 import json
 import os
@@ -22,10 +20,10 @@ from kindling import Daemon, classes, java_home, skip, wait_for  # noqa: E402
 from walker import check, failures  # noqa: E402
 
 LOCKS = {"PoolLoad$Mutex": "park", "PoolLoad$Monitor": "enter"}
-SETTINGS = "events: { cpu: {}, lock: { monitors: always } }\n"  # by default none in the first minute of a 25
+SETTINGS = "events: { cpu: {}, lock: { monitors: always } }\n"  # on 25 there are none in the first minute by default
 OFF_MAX = 0.02
 ENOUGH, ATTEMPTS = 25, 6  # waits for each lock; a busy machine serves few requests
-TELL_S = 3  # the sums of threads that are idle come about once a second, of many threads less often
+TELL_S = 3  # sums of idle threads arrive about once a second, with many threads less often
 PROGRAMS = os.path.join(HERE, "..", "bench", "programs")
 
 
@@ -78,7 +76,7 @@ def load(major, port, rate, seconds):
 
 
 def ask(daemon, pid, *options):
-    """(what `kindling locks` says of the JVM, its rows by class)."""
+    """(output of `kindling locks` for the JVM, its rows by class)."""
     target = json.loads(daemon.cli("locks", str(pid), "--json", "--last", "10m", "-n", "1000", *options).stdout)["targets"][0]
     rows = {}
     for row in target["locks"]:
@@ -113,7 +111,7 @@ def judge_idle(daemon, server, before):
     check(before["idle_waits"] > 50, "workers wait for work: %d times" % before["idle_waits"])
     after, rows = ask(daemon, server.pid, "--idle")
     told, counted = sum(row["idle"] for row in rows.values()), after["idle_waits"]
-    # each thread keeps those since it told last
+    # each thread holds those since its last report
     check(0.3 * counted < told <= counted, "--idle shows %d of %d" % (told, counted))
 
 

@@ -1,4 +1,4 @@
-"""A session of the agent alone: agent_reader, and what it printed."""
+"""A session of the agent without a daemon: runs agent_reader and parses its output."""
 import os
 import re
 import subprocess
@@ -17,12 +17,12 @@ ENDED = 1
 
 
 def methods(stack):
-    """"a/B.m:12 < ..." -> ["a/B.m", ...], leaf first; other frames as they are."""
+    """a/B.m:12 < ..." -> ["a/B.m", ...], leaf first; other frames unchanged."""
     return [re.sub(r":-?\d+$", "", frame) for frame in stack.split(" < ")] if stack else []
 
 
 class Session:
-    """Begins when it is made; its samples are there after end()."""
+    """Starts when it is constructed; its samples are there after end()."""
 
     def __init__(self, pid, directory, events, *options, begun=r"^HELLO "):
         self.path = os.path.join(directory, "events")
@@ -44,7 +44,7 @@ class Session:
         self.names = {}
         for match in filter(None, map(THREAD.match, lines)):
             if not int(match[2]) & ENDED:
-                self.names[int(match[1])] = match[4]  # the last one is the full one
+                self.names[int(match[1])] = match[4]  # the last occurrence is the full name
         self.allocs = [(self.name(m[2]), m[3], int(m[4]), int(m[5]), methods(m[6])) for m in filter(None, map(ALLOC.match, lines))]
         self.walls = [(int(m[1]), self.name(m[2]), int(m[3]), methods(m[4])) for m in filter(None, map(WALL.match, lines))]
         self.notes = re.findall(r"^NOTE \d+ (.*)$", self.text, re.M)

@@ -1,8 +1,6 @@
-"""Names and states of threads against a program whose threads do what their names say: threads.py MAJOR.
-
-Names in full and at once; a rename and an end within one look; nothing told twice while nothing changes;
-states and CPU times; virtual threads by container and state (21+); what 5,000 threads cost.
-"""
+"""Names and states of threads in a program whose threads do what their names say: threads.py MAJOR. Names are
+complete and known at once; a rename and an end between two passes; nothing is sent twice while nothing changes;
+states and CPU times; virtual threads by container and state (21+); the cost of 5,000 threads."""
 import argparse
 import collections
 import concurrent.futures
@@ -29,7 +27,7 @@ SECONDS = 14
 
 
 class Known:
-    """The program, read for some seconds, changed in the middle."""
+    """Runs the program and reads for some seconds; threads change in the middle."""
 
     def __init__(self, home, directory, many, virtual, *options):
         out = os.path.join(directory, "said")
@@ -44,7 +42,7 @@ class Known:
                 reader = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", str(SECONDS), *options, str(jvm.pid)],
                                           stdout=f, stderr=subprocess.STDOUT)
             wait_for("lock events", lambda: " events 2 " in open(path, errors="replace").read())
-            time.sleep(2)  # threads are read for a while before they change, and after it
+            time.sleep(2)  # the reader reads for a while before the threads change, and after it
             jvm.stdin.write(b"\n")
             jvm.stdin.flush()
             self.exact = reader.wait(timeout=120) == 0
@@ -89,21 +87,21 @@ def known(home, directory, virtual):
     check("ending" + LONG in k.ended, "an end is told")
     twice = {name: n for name, n in k.told.items() if n > 1 and name.endswith(LONG)}
     check(not twice, "no name is told twice: %s" % twice)
-    if not virtual: # its initialiser starts one from JDK 24 on
+    if not virtual: # from JDK 24 on the class initialiser starts such a thread
         begun = [name for name in k.told if name.startswith("VirtualThread")]
         check(not begun, "no class of the JDK is initialised by a look: %s" % begun)
     else:
         wanted = {("", "waiting", "java/util/concurrent/CountDownLatch"): virtual,
                   ("java.util.concurrent.ThreadPerTaskExecutor", "timed_waiting", ""): virtual // 2}
         looks = list(k.virtual.values())
-        # before JDK 22 a state does not say that there is a limit
+        # before JDK 22 a state does not show whether the wait has a time limit
         looks = [collections.Counter({(c, "timed_waiting" if c and s == "waiting" else s, o): n for (c, s, o), n in look.items()})
                  for look in looks]
         check(len(looks) >= 3 and all(look == wanted for look in looks), "virtual threads: %s" % looks[:2])
 
 
 def cost(home, directory):
-    """CPU time of the agent while nothing changes, with 5,000 threads more."""
+    """CPU time of the agent for 5,000 additional threads while nothing changes."""
     few, many = Known(home, directory, 0, 0), Known(home, directory, MANY, 0)
     named = sum(1 for name in many.told if name.startswith("many-"))
     check(many.exact and named == MANY, "%d of %d threads have their names" % (named, MANY))
@@ -121,7 +119,7 @@ def main():
     home = java_home(args.major)
     directory = tempfile.mkdtemp()
     try:
-        # beside each other: both wait for most of their time
+        # at the same time, because both wait most of the time
         with concurrent.futures.ThreadPoolExecutor() as both:
             parts = [both.submit(known, home, tempfile.mkdtemp(dir=directory), virtual)
                      for virtual in (0, 1000)[:1 + (int(args.major.split("-")[0]) >= 21)]]

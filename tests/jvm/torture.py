@@ -22,12 +22,12 @@ from kindling import BUILD, HERE, classes, java_home, skip  # noqa: E402
 import walker  # noqa: E402
 
 INTERVAL_US = 200
-ATTEMPTS = 3  # another daemon of this machine may be in the JVM before us
+ATTEMPTS = 3  # another daemon of this machine may have its agent in the JVM already
 GO_SOURCE = os.path.join(HERE, "go", "walkgo.go")
 
 
 def go_library():
-    """The Go library, built once per state of its source."""
+    """Builds the Go library, once for each version of its source."""
     go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
     if not go:
         skip("there is no Go compiler; tests/run installs one")
@@ -41,7 +41,7 @@ def go_library():
 
 
 class Ride:
-    """One JVM under one recording, both in the background."""
+    """One JVM with one recording, both in the background."""
 
     def __init__(self, home, directory, flags, program, arguments, seconds, ends=True):
         self.label = " ".join([program, *(f for f in flags if "native" not in f), *(a for a in arguments if "/" not in a)])
@@ -65,7 +65,7 @@ class Ride:
             return f.read()
 
     def wait(self):
-        """Until both ended; anew when the recording found the JVM taken."""
+        """Waits until both have ended; starts again if another agent was in the JVM."""
         for attempt in range(ATTEMPTS):
             try:
                 if self.ends:
@@ -104,9 +104,9 @@ class Ride:
             walker.check(False, "%s: says %s" % (self.label, err[-300:]))
 
     def broken(self, lines):
-        """Weight of stacks that are not whole, by what stands at their root."""
+        """Weight of stacks that are not whole, by the frame at their root."""
         causes = collections.Counter()
-        # Go names its own threads like the Java thread that made it start them
+        # Go names its own threads after the Java thread that made it start them
         java = {thread for thread, stack, _ in lines if re.search(r";WalkGo\.|;WalkGo/", stack)}
         for thread, stack, weight in lines:
             rooted = not stack.startswith("[broken:")
@@ -133,7 +133,7 @@ class Ride:
 
 
 def rides(major, home, directory, flags, seconds):
-    """All programs at once, then what became of them."""
+    """Runs all programs at once, then checks their results."""
     def ride(program, *arguments, more=(), **options):
         return Ride(home, directory, [*flags, *more], program, arguments, seconds, **options)
 

@@ -1,13 +1,12 @@
-"""Trace ids against spans that the stack tells: traces.py MAJOR [--all] [--seconds N] [--virtual N] [--tracer NAME].
-
-TraceKnown's threads enter and leave spans of the real OpenTelemetry SDK, of Brave, or of logback's MDC; which one is
-current stands on their stacks as a method. So does what they publish in thread-local storage themselves, by Elastic's library, or by
-tests/harness/publishes.c, copies of which are loaded and unloaded meanwhile. Each sample is judged: right is the span's trace and span id, or rightly none. Held: of the samples of
-CPU time in spans at least 99.9 % are right, and at most one in 100,000 of all has another's ids, while a collector
-that moves objects runs every few ms. Samples before the tracer's classes are known are not judged, nor those of native code during a collection: there must
-be few.
---all: every collector of that JDK, and virtual threads.
-"""
+"""Trace ids compared with the spans on the stacks: traces.py MAJOR [--all] [--seconds N] [--virtual N] [--tracer
+NAME]. The threads of TraceKnown enter and leave spans of the real OpenTelemetry SDK, of Brave, or of logback's
+MDC; a method on the stack marks the current span. The same holds for contexts that they publish in thread-local
+storage, by Elastic's library, or by tests/harness/publishes.c, copies of which are loaded and unloaded meanwhile.
+A sample is right if it has the span's trace and span id, or none outside of spans. At least 99.9 % of the CPU
+samples in spans must be right, and at most one in 100,000 of all samples may have another span's ids, while a
+collector that moves objects runs every few ms. Samples before the tracer's classes are known are left out, as are
+those of native code during a collection: there must be few. --all: every collector of that JDK, and virtual
+threads."""
 import argparse
 import collections
 import os
@@ -34,18 +33,18 @@ SKYWALKING = "org.apache.skywalking:apm-agent:9.3.0"
 MODES = {"17": [("G1", "otel"), ("Shenandoah", "otel"), ("Parallel", "mdc"), ("Parallel", "published"), ("G1", "elastic")],
          "25": [("G1", "otel"), ("Z", "otel"), ("Z", "brave"), ("G1", "published")]}
 PUBLISHES = os.path.join(BUILD, "tests", "libpublishes_%s.so")
-# how the variable is reached in the library that stays, and in those that go
+# how the variable is accessed in the library that stays, and in those that are unloaded
 WAYS = {"17": ("descriptor", "gnu"), "25": ("gnu", "descriptor")}
-DROPPED = 3  # libraries that went while a thread had a context in them
+DROPPED = 3  # libraries that were unloaded while a thread had a context in them
 ALL = ["G1", "Parallel", "Serial", "Shenandoah", "Z"]
 FLAGS = {"Z": ["-XX:+UseZGC"]}
 APART = ["-XX:CompileCommand=quiet"] + ["-XX:CompileCommand=dontinline,TraceKnown." + m for m in ("work_*", "change", "outside", "some")]
-NUMBER = re.compile(r"^[0-9a-f]{32}\.\d+\.\d+-")  # SkyWalking's span: its segment's id, and its number in that
+NUMBER = re.compile(r"^[0-9a-f]{32}\.\d+\.\d+-")  # ids of SkyWalking's span: its segment's id, and its number in that
 RIGHT_MIN, WRONG_MAX = 0.999, 1e-5
-HIDDEN_MAX = 0.1  # of CPU samples, with a full collection every few ms
-FIRST_MAX = 200  # samples until the classes are known
+HIDDEN_MAX = 0.1  # share of CPU samples that must be right, with a full collection every few ms
+FIRST_MAX = 200  # samples until the tracer's classes are known
 CLASSES = 3  # kinds of spans
-ENOUGH = 500  # samples with ids, of all kinds
+ENOUGH = 500  # samples with ids, of all kinds of events
 SPANS = 16  # of TraceKnown
 GC_MS = 20
 SAMPLE = re.compile(r"(CPU|WALL|LOCK|ALLOC) \S+ .*?(?: trace (\S*)/(\S*))? stack (.*?)(?: owner_stack .*)?$")
@@ -53,7 +52,7 @@ CPU = re.compile(r"CPU \S+ tid \d+ \d+ ns(?: trace (\S*)/(\S*))? (\S.*)$")
 
 
 def skywalking(folder):
-    """SkyWalking's agent, with what it wants beside it."""
+    """The option that loads SkyWalking's agent, from a folder with the files that it needs."""
     try:
         jar = stacks.maven(SKYWALKING)
     except (OSError, subprocess.SubprocessError) as why:
@@ -80,8 +79,8 @@ def program():
 
 
 def truth(stack):
-    """The span's number that the innermost of TraceKnown's marks tells; 0 = none; None = it is changing, or unknown. At its
-    first and last instructions a method is not known for certain: compiled code says so for its calls alone."""
+    """The number of the span that TraceKnown's innermost mark names; 0 = none; None = it is changing, or unknown. At
+    its first and last instructions a method may be wrong: compiled code has exact information only at calls."""
     inner = ""
     for frame in methods(stack):
         name = frame.rpartition("TraceKnown.")[2] if "TraceKnown." in frame else ""
@@ -119,7 +118,7 @@ class Verdict:
     def __init__(self, tracer):
         self.tracer = tracer
         self.counts = collections.Counter()
-        self.first = 0  # samples in spans until a span of each class was met
+        self.first = 0  # samples in spans until there was a span of each class
         self.classes = set()
         self.wrong = []
 
@@ -182,7 +181,7 @@ def run(major, path, mode, seconds, virtual, tracer="otel"):
         c = verdict.counts
         inside = c["right, in a span"] + c["missing"] + c["wrong"]
         n = inside + c["rightly none"]
-        # what a thread publishes can be read at any time
+        # published contexts can be read at any time
         hidden_max = 0 if tracer in ("published", "elastic") else HIDDEN_MAX * (inside + c["hidden"])
         check(inside > ENOUGH / 20 and c["missing"] <= max(1, (1 - least) * inside) and c["wrong"] <= WRONG_MAX * n
               and verdict.first <= FIRST_MAX and (name != "CPU" or c["hidden"] <= hidden_max),
@@ -194,7 +193,7 @@ def run(major, path, mode, seconds, virtual, tracer="otel"):
 
 
 def run_on_carriers(major, path):
-    """Virtual threads that publish in their carriers' storage: nothing tells whose context that is."""
+    """Virtual threads that publish in their carriers' storage: it is unknown whose context that is."""
     directory = tempfile.mkdtemp(prefix="kindling-traces-")
     flags = ["-Xmx256m", *APART, "-Dpublishes=" + PUBLISHES % "descriptor"]
     try:

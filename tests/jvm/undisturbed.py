@@ -1,9 +1,7 @@
-"""System calls in a JVM, with and without signals: undisturbed.py MAJOR.
-
-The calls of tests/harness/undisturbed.c block, or copy for long; a thread of a JVM makes them without kindling, with
-times off the CPU, with CPU samples at 1 ms, and with both. None may return EINTR, or less than was asked for, where it
-does not without.
-"""
+"""System calls in a JVM, with and without signals: undisturbed.py MAJOR. The calls of tests/harness/undisturbed.c
+block, or copy for a long time; a thread of a JVM makes them without kindling, with times off the CPU, with CPU
+samples at 1 ms, and with both. A call that does not return EINTR, or less than was asked for, without kindling
+must not do so with it."""
 import os
 import shutil
 import subprocess
@@ -20,7 +18,7 @@ CALLS, RUNS = 43, 10
 OFFCPU, CPU = "offcpu: {min: 100us}", "cpu: {interval: 1ms}"
 WAYS = {"times off the CPU": ("offcpu",), "CPU at 1 ms": ("cpu",), "both": ("offcpu", "cpu")}
 SETTINGS = {"offcpu": OFFCPU, "cpu": CPU}
-SIGNALS_MIN = {"offcpu": 250, "cpu": 15}  # of 430 calls: nearly all wait, few compute
+SIGNALS_MIN = {"offcpu": 250, "cpu": 15}  # share of 430 calls that may differ: nearly all wait, few compute
 
 
 def jvm_command(home):
@@ -30,7 +28,7 @@ def jvm_command(home):
 
 
 def play(home, directory, ready):
-    """{call: (fine, EINTR, short, wrong)}; @ready is called before the calls, and after them."""
+    """{call: (fine, EINTR, short, wrong)}; @ready is called before the calls and after them."""
     jvm = subprocess.Popen(jvm_command(home), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=directory)
     try:
         assert jvm.stdout.readline() == "READY\n"

@@ -1,12 +1,9 @@
-"""The walker against programs whose stacks are known: walker.py MAJOR [--seconds N] [--all] [--aarch64].
-
-The agent is loaded by agent_reader, which prints every sample as it comes. Checked are the share of
-stacks that do not reach their thread's root, impossible calls (CallGraph: no instruction on the caller's
-line can have led to the callee, by the class files of the program and of the JDK), a stack known line by
-line, recursion of known depth, virtual threads, and that the JVM's own signals keep working. --all: every
-collector and compiler mode.
---aarch64: the cross-built agent in an arm64 JVM under qemu-user.
-"""
+"""The walker on programs whose stacks are known: walker.py MAJOR [--seconds N] [--all] [--aarch64]. agent_reader
+loads the agent and prints every sample. Checks: the share of stacks that do not reach their thread's root,
+impossible calls (CallGraph: by the class files of the program and of the JDK no instruction on the caller's line
+can lead to the callee), a stack known line by line, recursion of known depth, virtual threads, and that the JVM's
+own signals keep working. --all: every collector and compiler mode. --aarch64: the cross-built agent in an arm64
+JVM under qemu-user."""
 import argparse
 import collections
 import os
@@ -24,15 +21,15 @@ from kindling import BUILD, classes, java_home, skip, until_cpu, wait_for  # noq
 
 ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|jdk/internal/misc/InnocuousThread\.run|[\w/$]+\.main|java/lang/ref/\S+\.run|"
                    r"jdk/internal/vm/Continuation\.enterSpecial|\[I2C/C2I adapters\]$|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
-CALLS_WRONG_MAX = 1e-6  # of those judged; one wrong stack has up to three
+CALLS_WRONG_MAX = 1e-6  # share of the pairs that were decided; one wrong stack has up to three
 BROKEN_MAX = 0.0002  # of the samples
 
-EMULATION_WARM_S = 5  # until virtual threads run: before that the walker cannot know their frames' root
-TICK_US = 4000  # for an emulated JVM: its signals are those of timers
+EMULATION_WARM_S = 5  # until virtual threads run: before that the walker cannot know the root of their frames
+TICK_US = 4000  # for an emulated JVM, which gets its signals from timers
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 emulated = False
-enough = 200  # samples of a kind, for a judgement; an emulated JVM gives fewer
+enough = 200  # samples of a kind that a verdict needs; an emulated JVM gives fewer
 
 failures = []
 
@@ -62,7 +59,7 @@ def aarch64_home(major):
 
 
 def check_symbols():
-    """As unit.sig_symbols: what the cross-built library calls, and what its handlers do."""
+    """Like unit.sig_symbols: which functions the cross-built library and its handlers call."""
     build, objects = os.path.join(SOURCE, "build", "aarch64"), []
     for directory, _, names in os.walk(os.path.join(build, "agent", "CMakeFiles", "agent_sig.dir")):
         objects += [os.path.join(directory, name) for name in names if name.endswith(".o")]
@@ -79,7 +76,7 @@ class Run:
         self.out, self.err = (open(os.path.join(directory, "out"), "w+"), open(os.path.join(directory, "err"), "w+"))
         jvm = subprocess.Popen([*jdks.command(home, os.path.dirname(library(home))), *flags, "-Xmx300m", "-cp", directory, program,
                                 *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.PIPE, cwd=directory)
-        # the host's signals go to handlers of the processor's own code, which qemu's are not
+        # the host's signals need handlers in native code, and qemu's are not
         rate = ["-i", str(max(interval_us, TICK_US))] if emulated else ["-H", "-i", str(interval_us)]
         try:
             self.wait_ready(directory, jvm)
@@ -100,7 +97,7 @@ class Run:
 
     @staticmethod
     def read_samples(directory, jvm, rate, agent, seconds):
-        """What agent_reader says, until there is enough. A busy machine takes its time before the first."""
+        """Reads agent_reader's output until there is enough. On a busy machine the first sample takes a while."""
         path = os.path.join(directory, "samples")
         with open(path, "w") as out:
             reader = subprocess.Popen([os.path.join(BUILD, "tests", "agent_reader"), "-v", "-K", "-l", agent, "-d", "900",
@@ -124,7 +121,7 @@ class Run:
 
     @staticmethod
     def wait_ready(directory, jvm):
-        for _ in range(1200):  # an emulated one takes its time
+        for _ in range(1200):  # an emulated JVM is slow
             with open(os.path.join(directory, "out")) as f:
                 if "READY" in f.read():
                     return
@@ -147,7 +144,7 @@ class Run:
                 self.samples.append((m.group(1), int(m.group(2)), callers.plain(self.stacks[-1])))
 
     def unrooted(self):
-        """Causes of stacks without their root; deeper than we go by intent is another thing."""
+        """Causes of stacks without their root; stacks deeper than the limit are counted separately."""
         causes = collections.Counter()
         for _, _, frames in self.samples:
             if "too_deep" in frames[-1]:
@@ -162,13 +159,13 @@ class Run:
         causes, n = self.unrooted(), len(self.samples)
         bad = sum(causes.values())
         check(n > enough, "%s: %d samples" % (label, n))
-        # a few may happen to anyone: a share is judged where there are enough
+        # a few failures are chance: shares are checked only with enough samples
         check(bad <= max(3, BROKEN_MAX * n), "%s: %d of %d without root %s" % (label, bad, n, dict(causes.most_common(4))))
         return bad, n
 
 
 def check_calls(run, judge, label):
-    """Every pair is a call in the class files of the JDK and of the program."""
+    """By the class files of the JDK and of the program every pair is a possible call."""
     verdict = judge.judge(run.stacks)
     wrong = sum(verdict.wrong.values())
     check(verdict.judged > 300 and wrong <= max(10 if emulated else 1, CALLS_WRONG_MAX * verdict.judged),
@@ -178,14 +175,14 @@ def check_calls(run, judge, label):
 
 
 def check_known(run, label):
-    """Frames at the cooperative point, the leaf's own line aside."""
+    """Frames at the cooperative point, without the leaf's own line."""
     truth = [line[len("FRAME "):] for line in run.text.splitlines() if line.startswith("FRAME ")]
     seen = bad = 0
     for _, _, frames in run.samples:
         if not frames[0].startswith("WalkKnown.spin:"):
             continue
         seen += 1
-        # runWith is hidden from Java's own stack traces (21+)
+        # Java's own stack traces do not show runWith (21+)
         got = [f.replace("/", ".") for f in frames[1:] if "$$Lambda" not in f and "Thread.runWith" not in f]
         want = [t for t in truth if "$$Lambda" not in t]
         bad += got != want
@@ -221,22 +218,22 @@ def check_virtual(run, label):
         if m and any(f.startswith("WalkVirtual.leaf:") for f in frames):
             deep += 1
             exact = sum(f.startswith("WalkVirtual.down:") for f in frames) == int(m.group(1)) + 1
-            # in the middle of a yield, or a chunk that the collector moves: the walk says [unknown]
+            # in the middle of a yield, or in a chunk that the collector moves: the walk ends with [unknown]
             unread += not exact and "[unknown]" in frames
             wrong += not exact and "[unknown]" not in frames
             if not exact and "[unknown]" not in frames and wrong == 1:
                 print("     e.g.", name, frames)
     check(seen > enough and rooted >= 0.999 * seen, "%s: %d of %d reach VirtualThread.run" % (label, rooted, seen))
     check(named >= 0.98 * seen, "%s: %d of %d with the virtual thread's name" % (label, named, seen))
-    # a pc between two entries of debug information shows the inlined leaf() of the next one at times,
-    # also while the thread is elsewhere in that nmethod: up to 0.15 % of samples
+    # a pc between two entries of debug information sometimes shows the inlined leaf() of the next one, also while the
+    # thread is elsewhere in that nmethod: up to 0.15 % of samples
     check(deep > enough // 2 and wrong <= max(2, 0.003 * deep) and unread <= 0.01 * deep,
           "%s: of %d deep ones %d lack frames, %d say so" % (label, deep, wrong, unread))
 
 
 def check_yields(run, label):
-    """Nearly all samples fall while frames are frozen or thawed. Only yielding() yields, so that below what freezes
-    frames all of them are known."""
+    """Nearly all samples fall while frames are frozen or thawed. Only yielding() yields, so all frames below the one
+    that freezes are known."""
     virtual = seen = unread = wrong = 0
     for tid, _, frames in run.samples:
         m = re.match(r"virtual-(\d+)-\d+$", run.names.get(tid, ""))
@@ -246,7 +243,7 @@ def check_yields(run, label):
         if m and "[unknown]" not in frames and (here or any(".doYield:" in f for f in frames)):
             seen += 1
             down = sum(f.startswith("WalkYield.down:") for f in frames)
-            # one more may be an inlined yielding() of the next place
+            # one more may be an inlined yielding() of the next entry
             bad = (down != int(m.group(1)) + 1 or not here) and not frames[0].startswith("WalkYield.")
             wrong += bad
             if bad and wrong == 1:
@@ -256,8 +253,8 @@ def check_yields(run, label):
 
 
 def check_busy_heap(run, label):
-    """A collector moves the threads, their names and their frozen frames all the time: a name that is not that of
-    the thread shows frames of a deeper one (one more may be an inlined leaf() of the next place)."""
+    """A collector moves the threads, their names and their frozen frames all the time: a sample with another thread's
+    name has frames of that deeper thread (one more may be an inlined leaf() of the next entry)."""
     seen = named = wrong = unread = 0
     for tid, _, frames in run.samples:
         if not any(f.startswith(("WalkVirtual.work", "WalkVirtual.down")) for f in frames):
@@ -287,10 +284,10 @@ def modes(major, everything):
 
 
 def check_hazard(home, directory, flags, seconds):
-    """The program counts what it provoked and what it saw; it must not notice us."""
+    """The program counts the signals that it caused and those that it saw; the agent must not make a difference."""
     label = "hazard " + " ".join(flags)
     run = Run(home, directory, flags, "WalkHazard", seconds - 0.5, 200, ["-"], wait=True)
-    # the JVM's own list of warnings under -Xcheck:jni is not ours
+    # warnings that the JVM itself prints under -Xcheck:jni
     said = run.text.split()[-1:] if "-Xcheck:jni" in flags else run.text.split()
     check(run.status == 0 and said in (["OK"], ["READY", "OK"]),
           "%s: ends with %d, %s" % (label, run.status, run.text.replace("\n", " ")[-300:]))
@@ -300,14 +297,14 @@ def check_hazard(home, directory, flags, seconds):
 
 
 def check_brief(run, label):
-    """A thread's first method that is about to return, held by a safepoint: it is gone from the stack."""
+    """A thread's first method that is about to return and stopped at a safepoint is gone from the stack."""
     held = [frames for _, _, frames in run.samples if any("afepoint" in f for f in frames)]
     lost = [frames for frames in held if "afepoint" in frames[-1]]
     check(not lost, "%s: %d of %d in the safepoint blob lack their first method %s" % (label, len(lost), len(held), lost[:1]))
 
 
 def check_locks(run, label):
-    """The code of java.util.concurrent's locks looks at the stack's reserve when its frame is gone, before it returns."""
+    """The locks of java.util.concurrent check the stack's reserved zone when their frame is gone, before they return."""
     seen = locking = bad = 0
     for _, _, frames in run.samples:
         own = [f[len("WalkLocks."):].split(":")[0] for f in frames if re.match(r"WalkLocks\.(work|one|two|three):", f)]

@@ -1,13 +1,9 @@
-"""Wall-clock samples against a program that knows where its threads are: wall.py MAJOR [--all] [--threads N].
-
-WallKnown's threads sleep, wait, park and run, and tell how long they were where. Held: the weights of each
-thread add up to real time within 3 %, each state has its share within 3 points, also in a thread whose
-rhythm is that of the sampling; a name chooses threads; threads that are parked all the time are told in
-full and left asleep: their voluntary context switches count the signals they got. CPU samples beside them
-stay what they are.
-
---all: with CPU samples at another interval, interpreted, virtual threads. --threads: parked threads (200).
-"""
+"""Wall-clock samples of a program that knows where its threads are: wall.py MAJOR [--all] [--threads N]. The threads
+of WallKnown sleep, wait, park and run, and print how long each was where. Checks: the weights of each thread add
+up to real time within 3 %; each state has its share within 3 points, also in a thread with the same rhythm as the
+sampling; a name selects threads; threads that are parked all the time are sampled completely without being woken,
+as their voluntary context switches show. CPU samples at the same time are not affected. --all: with CPU samples at
+another interval, interpreted, with virtual threads. --threads: parked threads (200)."""
 import argparse
 import collections
 import math
@@ -27,16 +23,16 @@ from session import Session  # noqa: E402
 from walker import check, failures  # noqa: E402
 
 SECONDS = 6
-THREAD_MAX, STATE_MAX = 0.03, 0.03  # of real time; a share of few looks is off by chance, too
+THREAD_MAX, STATE_MAX = 0.03, 0.03  # share of real time; a share of few polls is also off by chance
 CHANCE = 2.5  # standard deviations
-LATE = 5  # times as long as most looks stand for
-WAKES_MAX = 2  # of a parked thread, in all of a session: one signal, and who counts beside us
-AGENT_CPU_MAX = 0.15  # of a CPU, for 8,000 looks a second: some 0.04; a slow machine takes twice that
+LATE = 5  # times as long as most polls stand for
+WAKES_MAX = 2  # context switches of a parked thread in a whole session: one signal, and other programs' reads
+AGENT_CPU_MAX = 0.15  # share of a CPU for 8,000 polls a second: about 0.04; a slow machine takes twice that
 
 
 class Known(Jvm):
     def times(self):
-        """({thread: {method: ns so far}}, now)"""
+        """({thread: {method: ns so far}}, time of the answer)"""
         before = self.read(self.out).count("\nTIME ")
         self.say(b"\n")
         while self.read(self.out).count("\nTIME ") == before or not self.read(self.out).endswith("\n"):
@@ -46,7 +42,7 @@ class Known(Jvm):
         return {words[1]: dict((m, int(n)) for m, n in (w.split("=") for w in words[2:])) for words in lines}, int(block[-1])
 
     def delays(self):
-        """{name: ns that the thread was ready to run and had no CPU}, proc(5) of schedstat"""
+        """{thread: ns that it was ready to run without a CPU}, proc(5) of schedstat"""
         delays = {}
         for tid in os.listdir("/proc/%d/task" % self.pid):
             with open("/proc/%d/task/%s/comm" % (self.pid, tid)) as f:
@@ -69,7 +65,7 @@ class Known(Jvm):
 
 
 class Window:
-    """What of a session's samples lies between two answers of the program."""
+    """The part of a session's samples between two answers of the program."""
 
     def __init__(self, session, begin, end):
         self.ns = end[1] - begin[1]
@@ -85,7 +81,7 @@ class Window:
             methods = [m[len("WallKnown."):] for m in stack if m.startswith("WallKnown.")]
             steps = ["step" for m in stack if re.match(r"WallKnown\$\d+\.step", m)]
             self.states[thread][next((m for m in methods + steps if m in self.true.get(thread, ())), "elsewhere")] += weight
-        # one look that came late stands for all of the time before it
+        # a poll that came late stands for all of the time before it
         self.late = {t: sum(w for w in of if w > LATE * statistics.median(of)) for t, of in late.items()}
 
 
@@ -98,7 +94,7 @@ def judge(label, window, delays):
                   for m in methods)
         elsewhere = window.states[thread]["elsewhere"] / window.ns
         share = window.threads[thread] / window.ns
-        # who waits for a CPU is seen late: on a busy machine states are shifted by as much
+        # a thread that waits for a CPU is polled late: on a busy machine shares are off by as much
         busy = (delays[thread] + delays["kindling"] + window.late.get(thread, 0)) / window.ns
         check(abs(share - 1) < THREAD_MAX + busy and off < STATE_MAX + busy and elsewhere < 0.01 + busy,
               "%s: %s is told for %.3f of the time; %s (true %s), %.1f %% late" % (

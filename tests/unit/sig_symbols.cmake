@@ -1,6 +1,6 @@
-# The agent's library and its handler code call only what they may.
-# cmake -DNM=.. -DREADELF=.. -DAGENT=libkindling.so -DSIG_OBJECTS=a.o,b.o -P sig_symbols.cmake
-# -DBUILD=dir in place of the last two: it is built there first, for arm64 (preset aarch64)
+# Checks which functions the agent's library and its signal handlers call. Usage: cmake -DNM=.. -DREADELF=..
+# -DAGENT=libkindling.so -DSIG_OBJECTS=a.o,b.o -P sig_symbols.cmake. With -DBUILD=dir instead of the last two it first
+# builds the agent for arm64 there (preset aarch64).
 cmake_minimum_required(VERSION 3.25)
 
 function(run out)
@@ -21,7 +21,7 @@ if(BUILD)
 	endif()
 endif()
 
-# signal-safety(7), raw syscalls, our own handler code and the tables it reads
+# signal-safety(7), raw system calls, the agent's handler code and the tables that it reads
 set(allowed agent engine clock_gettime __errno_location memcpy memset syscall write
 	_GLOBAL_OFFSET_TABLE_)
 string(REPLACE "," ";" objects "${SIG_OBJECTS}")
@@ -41,7 +41,7 @@ string(REGEX MATCHALL "NEEDED[^\n]*" needed "${dynamic}")
 if(NOT needed MATCHES "libc.so.6" OR needed MATCHES "NEEDED.*NEEDED")
 	message(SEND_ERROR "DT_NEEDED must be libc.so.6 alone: ${needed}")
 endif()
-# no version at all is less than any: musl has none, and glibc takes the first it ever had
+# a symbol without a version works everywhere: musl has no versions, and glibc takes its first one
 run(versions ${READELF} -VW ${AGENT})
 if(dynamic MATCHES "VERNEED" OR versions MATCHES "GLIBC_")
 	message(SEND_ERROR "the agent needs versioned symbols: it would not load on an older glibc or musl")

@@ -4,7 +4,8 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** H2 in memory: inserts, joins, aggregates and deletes in three threads, or as many as args say, for ever. */
+/** H2 in memory: inserts, joins, aggregates and deletes in three threads, or as many as the
+ * argument says, without end. */
 public class DatabaseLoop {
     static void work() {
         try (Connection c = DriverManager.getConnection("jdbc:h2:mem:bench;DB_CLOSE_DELAY=-1")) {

@@ -4,7 +4,7 @@ import java.nio.file.Files;
 import javax.tools.JavaCompiler;
 import javax.tools.ToolProvider;
 
-/** The compiler of the JDK, on one source file (the argument), in three threads, for ever. */
+/** The JDK's compiler on one source file (the argument), in three threads, without end. */
 public class JavacLoop {
     static void compile(JavaCompiler compiler, String source) {
         try {

@@ -66,19 +66,19 @@ public class AllocKnown {
 			sink = new String("kindling");
 	}
 
-	/* buffers of a size that fits a TLAB */
+	/* buffers of a size that fits into a TLAB */
 	static void buffers() {
 		for (int i = 0; i < 1000; i++)
 			sink = new byte[2000 + 16 * (i & 127)];
 	}
 
-	/* more than a TLAB, and for G1 more than half a region */
+	/* larger than a TLAB, and for G1 larger than half a region */
 	static void tables() {
 		for (int i = 0; i < 4; i++)
 			sink = new long[(3 << 17) + i];
 	}
 
-	/* counter() is asked between the loops, and allocates little or nothing */
+	/* counter() is called between the loops, and allocates little or nothing */
 	static Kind[] kinds(long bytes) {
 		return new Kind[] {
 			new Kind("alloc-nodes", "AllocKnown$Node", bytes) {

@@ -1,4 +1,5 @@
-/** Lives for so many milliseconds, with one busy thread, and says when it began and ended. */
+/** Lives for the given number of milliseconds, with one busy thread, and prints when it began and
+ * ended. */
 public class Born {
     static volatile long sink;
 

@@ -65,7 +65,7 @@ public class BriefThreads {
         }
     }
 
-    /** Of kind old: each waits for its task. */
+    /** A thread of kind "old", which waits for its task. */
     static Thread[] old;
     static Runnable[] tasks;
     static Semaphore[] given;
@@ -110,7 +110,8 @@ public class BriefThreads {
         }
     }
 
-    /** A socket for each that may read at the same time; its other end answers after a while. */
+    /** A socket for each thread that may read at the same time; its other end answers after a
+     * while. */
     static void connect(int n, long ms) throws Exception {
         ServerSocket server = new ServerSocket(0, n, InetAddress.getLoopbackAddress());
         for (int i = 0; i < n; i++) {

@@ -51,7 +51,7 @@ public class CallGraph {
 
     static final String VERSIONS = "META-INF/versions/";
     static final Map<String, Type> types = new HashMap<>();
-    // what HotSpot calls of its own accord, in whatever frame it is needed
+    // methods that HotSpot calls by itself, from any frame in which it needs them
     static final Set<String> UPCALLS = new HashSet<>();
 
     static {
@@ -102,7 +102,7 @@ public class CallGraph {
         }
     }
 
-    /** The head of a class file, and its methods when they are wanted. */
+    /** The beginning of a class file, and its methods if they are needed. */
     static String read(byte[] bytes, Type t, boolean code) throws IOException {
         DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes));
         if (in.readInt() != 0xcafebabe) return null;
@@ -202,7 +202,8 @@ public class CallGraph {
         }
     }
 
-    /** Of several versions of a class (META-INF/versions/N) the one this JDK would load: the highest comes last. */
+    /** The version of a class (META-INF/versions/N) that this JDK would load: the highest comes
+     * last. */
     static int release(ZipEntry e) {
         return e.getName().startsWith(VERSIONS) ? Integer.parseInt(e.getName().substring(VERSIONS.length()).split("/")[0]) : 0;
     }
@@ -253,7 +254,8 @@ public class CallGraph {
         return all;
     }
 
-    /** Is there a class that is both? A method of @callee may then be what a call of @owner's runs. */
+    /** Is there a class that is a subtype of both? Then a call of a method of @owner may run a
+     * method of @callee. */
     static boolean meet(String owner, String callee) {
         if (owner.startsWith("[")) return callee.equals("java/lang/Object");
         if (above(owner).contains(callee)) return true;

@@ -1,10 +1,10 @@
-/** Depth N: N compiled frames of recursion below a loop that spins for a while, over and over. */
+/** Depth N: N compiled frames of recursion, below which a loop runs for a while, again and again. */
 public class Depth {
     static volatile long sink;
 
     static long down(int n, long x) {
         if (n == 0) return spin(x);
-        return down(n - 1, x * 3 + 1) ^ n; // work after the call: the frame stays
+        return down(n - 1, x * 3 + 1) ^ n; // work after the call, so that the frame stays
     }
 
     static long spin(long x) {

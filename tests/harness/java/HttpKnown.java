@@ -40,7 +40,7 @@ public class HttpKnown {
         return Executors.newFixedThreadPool(threads);
     }
 
-    /** A socket of its own: what the tracer knows of HTTP clients it would follow. */
+    /** A plain socket, because the tracer would add its own spans to HTTP clients that it knows. */
     static void ask(int port, int n) throws Exception {
         try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
             socket.getOutputStream().write(String.format("GET /%d HTTP/1.1\r\nHost: here\r\nConnection: close\r\n"

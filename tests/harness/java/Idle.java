@@ -1,4 +1,4 @@
-/** Says READY, then waits for a word and uses no CPU. */
+/** Prints READY, then waits for a line of input and uses no CPU. */
 public class Idle {
     public static void main(String[] args) throws Exception {
         System.out.println("READY");

@@ -25,7 +25,7 @@ public class KnownShares {
         return x;
     }
 
-    // one method a group, so that a profile by method can be held against the clocks
+    // one method for each group, so that a profile by method can be compared with the clocks
     static void full(long until) { while (System.nanoTime() < until) sink += spin(until); }
     static void half(long until) { while (System.nanoTime() < until) sink += spin(until); }
     static void tenth(long until) { while (System.nanoTime() < until) sink += spin(until); }

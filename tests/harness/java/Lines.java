@@ -1,4 +1,5 @@
-/** Prints the same lines in every run, to stdout and stderr, and works in between: half of them after a line on stdin, or its end. */
+/** Prints the same lines in every run, to stdout and stderr, and works in between: the second
+ * half of them after a line on stdin, or its end. */
 public class Lines {
     static volatile long sink;
 

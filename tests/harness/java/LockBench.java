@@ -68,7 +68,8 @@ public class LockBench {
         }
     }
 
-    /** Held for times whose logarithm is spread evenly; the thread works on a little. */
+    /** Holds locks for times whose logarithm is evenly distributed; the thread works a little in
+     * between. */
     static void holds(int id, Object monitor) {
         long x = id;
         for (long n = 1; ; n++) {
@@ -113,7 +114,7 @@ public class LockBench {
         }
     }
 
-    /** So many threads, tokens go round: two for many threads, one for two. */
+    /** @threads threads pass tokens around: two tokens among many threads, one between two. */
     static void ring(int threads) {
         ring = new Thread[threads];
         token = new boolean[threads];
@@ -161,7 +162,7 @@ public class LockBench {
     }
 
     public static void main(String[] args) throws Exception {
-        boolean started = !args[0].equals("yield"); // its virtual threads are the JVM's first, at the first line
+        boolean started = !args[0].equals("yield"); // the JVM's first virtual threads begin at the first line of input
         if (started) start(args[0]);
         System.out.println("READY");
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));

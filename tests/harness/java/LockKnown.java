@@ -64,12 +64,12 @@ public class LockKnown {
     /** One way of waiting. */
     abstract static class Script {
         final String kind, name, classes;
-        String method; // of the waiter, the one that calls into the JDK
+        String method; // the waiter's method that calls into the JDK
         Object lock;
-        boolean owned, pinned, fresh; // fresh: a lock object for every round
-        boolean spins; // before it waits, by yielding: that may take longer than the wait
-        boolean virtualDirector; // where the waiters are virtual threads, too
-        boolean limited, expires; // the waiter sets a time limit; it ends the wait
+        boolean owned, pinned, fresh; // fresh: a new lock object for every round
+        boolean spins; // the waiter yields before it waits, which may take longer than the wait
+        boolean virtualDirector; // for runs in which the waiters are virtual threads
+        boolean limited, expires; // the wait has a time limit, which ends it
         final Object[] locks;
         final long[] begin, end, from, until;
         volatile int go, arrived, done; // the round
@@ -88,10 +88,10 @@ public class LockKnown {
             until = new long[rounds + 1];
         }
 
-        /** The director: make it so that the waiter will wait, @wait(), let it go. */
+        /** The director: makes sure that the waiter will wait, calls wait(), then lets it go. */
         abstract void direct() throws Exception;
 
-        /** The waiter: arrive(), wait, left(). */
+        /** The waiter: calls arrive(), waits, calls left(). */
         abstract void block() throws Exception;
 
         void prepare() {
@@ -106,7 +106,7 @@ public class LockKnown {
             end[round] = System.nanoTime();
         }
 
-        /** Called by direct() while the waiter is to wait. */
+        /** direct() calls it while the waiter should wait. */
         final void held() {
             int r = go + 1;
             from[r] = System.nanoTime();
@@ -134,7 +134,7 @@ public class LockKnown {
             }
         }
 
-        /** The program's frame next to the JDK's. */
+        /** The program's frame directly below the JDK's. */
         final String frame() {
             Class<?> type = getClass();
             for (;; type = type.getSuperclass())
@@ -156,7 +156,8 @@ public class LockKnown {
         }
     }
 
-    /** What a member of a crowd does inside. Not a lambda: linking one takes locks of the JDK's own. */
+    /** What a member of a crowd does while it holds the lock. Not a lambda, because linking one
+     * takes locks of the JDK. */
     static class Visit implements Step {
         final Crowd crowd;
         final int id, which;
@@ -171,19 +172,20 @@ public class LockKnown {
 
         public void run() {
             long from = System.nanoTime();
-            if (virtual) Crowd.spin(Crowd.HOLD_MS); // a sleep would unmount, or be a park
+            if (virtual) Crowd.spin(Crowd.HOLD_MS); // a sleep would unmount the thread, or be a park
             else LockKnown.sleep(Crowd.HOLD_MS);
             crowd.visits[id].add(new long[] {which, begin, from, System.nanoTime()});
         }
     }
 
-    /** Eight threads, two locks; who waits how long for whom depends on the scheduler. */
+    /** Eight threads with two locks; the scheduler determines which thread waits how long for
+     * which other. */
     @SuppressWarnings("unchecked")
     abstract static class Crowd {
         static final int THREADS = 8, HOLD_MS = 4;
         final String kind, name, classes;
         final Object[] locks = new Object[2];
-        final List<long[]>[] visits = new List[THREADS]; // lock, came, inside from, until
+        final List<long[]>[] visits = new List[THREADS]; // lock, arrival, begin and end of holding it
 
         Crowd(String kind, String name, String classes) {
             this.kind = kind;
