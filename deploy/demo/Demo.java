@@ -1,7 +1,7 @@
 import java.util.Random;
 import java.util.TreeMap;
 
-/** A small shop that is busy by itself: something to look at in a first flame graph. */
+/** A small shop that is always busy, as an example for a first flame graph. */
 public class Demo {
     static volatile long sold;
 

@@ -1,4 +1,4 @@
-"""Archives that are the same bytes for the same tree: sorted, of root, with one date."""
+"""Makes archives that are the same bytes for the same tree: sorted, owned by root, with one date."""
 import gzip
 import io
 import os
@@ -6,7 +6,7 @@ import tarfile
 
 
 def add_tree(tar, top, prefix, epoch):
-    """Everything below @top, directories before what is in them; names begin with @prefix."""
+    """Everything below @top, a directory before its content; names begin with @prefix."""
     def plain(info):
         info.uid = info.gid = 0
         info.uname = info.gname = ""
@@ -23,7 +23,7 @@ def add_tree(tar, top, prefix, epoch):
 
 
 def tar_bytes(fill):
-    """The tar that fill(tarfile) makes."""
+    """The bytes of the tar that fill(tarfile) writes."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
         fill(tar)

@@ -21,13 +21,13 @@ Description: continuous profiler for every JVM of a host
  allocations are added up, kept and delivered while they happen. The command
  kindling shows them. Nothing runs before kindlingd is started.
 """
-# who makes the accounts: in Debian's order of preference
+# the program that creates the accounts: alternatives in Debian's order of preference
 ACCOUNTS = "systemd | systemd-standalone-sysusers | systemd-sysusers"
 
 
 def depends(work, root):
-    """What dpkg-shlibdeps makes of the programs, with the versions that this machine's symbols files ask for."""
-    os.makedirs(root + "/DEBIAN") # it knows the top of a package by this
+    """The dependencies that dpkg-shlibdeps finds for the programs, with the versions in this machine's symbols files."""
+    os.makedirs(root + "/DEBIAN") # dpkg-shlibdeps finds the top of a package by this directory
     write(work + "/debian/control", "Source: kindling\n\nPackage: kindling\nArchitecture: any\n")
     out = run("dpkg-shlibdeps", "-O", "--warnings=0", *["-e" + os.path.join(root, "usr", p) for p in PROGRAMS], cwd=work)
     return out.strip().split("=", 1)[1] + ", " + ACCOUNTS
@@ -44,13 +44,13 @@ def md5sums(root):
 
 
 def size_kib(root):
-    """As dpkg-gencontrol counts: each file in whole KiB, everything else as one."""
+    """The installed size as dpkg-gencontrol computes it: each file in whole KiB, everything else as one."""
     return sum(-(-os.path.getsize(os.path.join(root, n)) // 1024) for n in files_of(root)) \
         + sum(len(dirs) for _, dirs, _ in os.walk(root))
 
 
 def build(settings, tree, work):
-    """@tree without the libraries of others. Returns the file's path."""
+    """Makes the package of @tree without other projects' libraries. Returns the file's path."""
     root = work + "/deb"
     shutil.copytree(tree, root, symlinks=True)
     control = CONTROL.format(version=settings.version, arch=settings.deb_arch, size=size_kib(root),

@@ -1,5 +1,5 @@
-"""Licences of what is linked in, by Debian source package, as SPDX expressions; read in /usr/share/doc/*/copyright. A
-library that is not here stops the build: somebody has to read its licence first."""
+"""Licences of linked libraries by Debian source package, as SPDX expressions; read in /usr/share/doc/*/copyright. A
+library that is missing here stops the build, because somebody has to read its licence first."""
 
 EXPRESSIONS = {
     "brotli": "MIT",

@@ -20,7 +20,7 @@ import sbom  # noqa: E402
 import tree  # noqa: E402
 
 NEEDED = {"dpkg-deb": "dpkg", "dpkg-shlibdeps": "dpkg-dev", "rpmbuild": "rpm", "readelf": "binutils"}
-WITHOUT_GIT = 1767225600 # 2026: a date must be there, and be the same everywhere
+WITHOUT_GIT = 1767225600 # 2026: a fixed date, so that the result is the same everywhere
 COPYRIGHT = """Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: kindling
 Comment: Other people's work that is in this package stands below, with its licence.
@@ -57,7 +57,7 @@ def read_settings():
 
 
 def write_copyrights(root, libraries):
-    """Ours, and the texts of those whose code is here: one file a Debian package."""
+    """Our licence, and those of the projects whose code is included: one file for each Debian package."""
     doc = root + "/usr/share/doc/kindling/"
     lines = ["%s %s: %s (licences/%s)\n" % (lib.name, lib.version, lib.licence(), lib.name) for lib in libraries]
     tree.write(doc + "copyright", COPYRIGHT + "".join("\nFiles: of " + line for line in lines))
@@ -67,7 +67,7 @@ def write_copyrights(root, libraries):
 
 
 def with_libraries(settings, plain, work, name, libraries, found):
-    """A tree that needs no library of the system but glibc."""
+    """A tree that needs only glibc of the system's libraries."""
     root = os.path.join(work, name)
     shutil.copytree(plain, root, symlinks=True)
     tree.bundle(settings, root, found)

@@ -25,7 +25,7 @@ DEFINES = {
 
 
 def file_list(tree):
-    """Every file by its name; directories that are kindling's alone."""
+    """Lists every file by its name, and the directories that only kindling has."""
     for name in files_of(tree):
         yield ("%%config(noreplace) /%s" if name.startswith("etc/") else "%%doc /%s" if "/share/doc/" in name
                else "/%s") % name

@@ -1,4 +1,5 @@
-"""The bill of materials, CycloneDX 1.5: what was linked in or is brought along, with versions, licences and sums."""
+"""The bill of materials, CycloneDX 1.5: everything that is linked in or included, with versions, licences and
+checksums."""
 import hashlib
 import json
 import os
@@ -12,13 +13,13 @@ FIELDS = "${binary:Package}\t${Version}\t${source:Package}\t${source:Version}\t$
 
 
 class Library:
-    """A Debian package that something of ours comes from."""
+    """A Debian package from which a part of kindling comes."""
 
     def __init__(self, package, how):
         words = run("dpkg-query", "--show", "--showformat=" + FIELDS, package).split("\t")
         self.name, self.version, self.source, self.source_version, self.arch = words
         self.name = self.name.split(":")[0]
-        self.how = how # "shared" or "static", "image": nowhere else, "data"
+        self.how = how # how it is used: "shared", "static", "image" (only there) or "data"
         self.files = {} # name in the tree: sha256
 
     def licence(self):
@@ -34,7 +35,7 @@ def sha256(path):
 
 
 def of_files(found, how):
-    """[Library] of {name: path on this machine}."""
+    """[Library] for {name: path on this machine}."""
     packages = {}
     for name, path in sorted(found.items()):
         package = package_of(path)
@@ -45,7 +46,7 @@ def of_files(found, how):
 
 
 def static(settings):
-    """What the compiler put into the programs."""
+    """Libraries that the compiler linked into the programs."""
     found = {}
     for name in ("libstdc++.a", "libgcc.a", "libgcc_eh.a"):
         found[name] = os.path.realpath(run(settings.cc, "-print-file-name=" + name).strip())
@@ -82,7 +83,7 @@ def own_files(root):
 
 
 def document(settings, root, libraries):
-    """@root: our own files, before anything else is beside them."""
+    """@root: kindling's own files, before others are added to them."""
     kindling = {"type": "application", "bom-ref": "kindling", "name": "kindling", "version": settings.version,
                 "licenses": [{"expression": OURS}], "components": list(own_files(root))}
     components = [component(library) for library in libraries]
@@ -95,6 +96,6 @@ def document(settings, root, libraries):
         "components": components,
         "dependencies": [{"ref": "kindling", "dependsOn": [c["bom-ref"] for c in components]}],
     }
-    # a number of its own for each content, and the same for the same
+    # a serial number that is different for each content, and the same for the same content
     bom["serialNumber"] = "urn:uuid:%s" % uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(bom, sort_keys=True))
     return json.dumps(bom, indent=1) + "\n"

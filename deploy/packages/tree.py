@@ -1,4 +1,4 @@
-"""The tree that users get: what `cmake --install` lays out, stripped, below usr, and the shared libraries that the
+"""The installed tree: the output of `cmake --install`, stripped, below usr, and the shared libraries that the
 programs need besides glibc."""
 import glob
 import os
@@ -8,7 +8,7 @@ import subprocess
 
 PROGRAMS = ("sbin/kindlingd", "bin/kindling", "bin/kindling-inject", "bin/kindling-look", "bin/kindling-symbols",
             "bin/kindling-upload", "bin/kindling-names")
-# of the system in every package but the image, which has no other: the loader and what belongs to it
+# libraries that come from the system in every package except the image, which has no system: the loader and glibc
 GLIBC = re.compile(r"^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util)\.so\.\d+)$")
 NEEDED = re.compile(r"\(NEEDED\)\s+Shared library: \[([^]]+)\]")
 LOADED = re.compile(r"^\s*(\S+) => (/\S+) \(", re.M)
@@ -20,7 +20,7 @@ def run(*words, **options):
 
 
 def files_of(top):
-    """Paths of all files and links below @top, relative, in an order that no file system chooses."""
+    """Paths of all files and links below @top, relative and sorted, so that the file system's order does not matter."""
     found = []
     for directory, dirs, names in os.walk(top):
         links = [d for d in dirs if os.path.islink(os.path.join(directory, d))]
@@ -36,7 +36,7 @@ def write(path, text, mode=0o644):
 
 
 def settle(top, epoch):
-    """Modes as in every distribution, whatever the umask was; one date."""
+    """Sets the modes that all distributions use, whatever the umask was, and one date."""
     for directory, dirs, names in os.walk(top, topdown=False):
         for name in names + dirs:
             path = os.path.join(directory, name)
@@ -60,8 +60,8 @@ def install(settings, root):
 
 
 def libraries(root):
-    """{soname: file on this machine} of all shared libraries that the programs in @root need, and those of these,
-    but for glibc's."""
+    """{soname: file on this machine} of all shared libraries that the programs in @root need, also indirectly,
+    without glibc's."""
     found = {}
     for name in PROGRAMS:
         for soname, path in LOADED.findall(run("ldd", os.path.join(root, "usr", name))):
@@ -71,7 +71,7 @@ def libraries(root):
 
 
 def glibc(root):
-    """The same of glibc's own, the loader last."""
+    """The same for glibc's own, the loader last."""
     found = {}
     for name in PROGRAMS:
         path = os.path.join(root, "usr", name)
@@ -84,7 +84,7 @@ def glibc(root):
 
 
 def bundle(settings, root, found):
-    """They become the programs' own."""
+    """Makes the programs use the libraries in the tree."""
     where = os.path.join(root, "usr", settings.libdir, "kindling", "shared")
     os.makedirs(where)
     for soname, path in found.items():
@@ -92,7 +92,7 @@ def bundle(settings, root, found):
 
 
 def newest_glibc(root):
-    """"2.34": the newest version of glibc that anything in the tree asks for."""
+    """The newest version of glibc that anything in the tree needs, such as "2.34"."""
     versions = {(2, 17)}
     for name in files_of(root):
         path = os.path.join(root, name)

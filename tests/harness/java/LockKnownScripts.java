@@ -18,7 +18,7 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.concurrent.locks.StampedLock;
 
-/** The ways of waiting that LockKnown plays. */
+/** The kinds of waits that LockKnown plays. */
 class LockKnownScripts {
     static final String CONDITION = "java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject";
 
@@ -53,7 +53,7 @@ class LockKnownScripts {
         }
     }
 
-    /** A monitor for every round: always the first contention. */
+    /** A new monitor for every round, so that each contention is its first. */
     static class EnterFresh extends Enter {
         EnterFresh(String name) {
             super(name);
@@ -65,7 +65,8 @@ class LockKnownScripts {
         }
     }
 
-    /** The holder sleeps: from JDK 24 on a virtual thread has no carrier then, and no monitor knows who it is. */
+    /** The holder sleeps: from JDK 24 on a virtual thread then has no carrier, and the monitor
+     * does not know which thread owns it. */
     static class EnterUnmounted extends EnterFresh {
         EnterUnmounted(String name) {
             super(name);
@@ -73,7 +74,7 @@ class LockKnownScripts {
         }
     }
 
-    /** A synchronized method, of a class: the lock is a java.lang.Class. */
+    /** A static synchronized method: the lock is a java.lang.Class. */
     static class EnterStatic extends LockKnown.Script {
         static EnterStatic only;
 
@@ -163,7 +164,8 @@ class LockKnownScripts {
     static class Locked extends LockKnown.Script {
         final Lock mine, theirs;
 
-        /** @lock: whose name the event bears; @mine, @theirs: sides of it, the waiter's and the director's. */
+        /** @lock: the object that the event must name; @mine, @theirs: the side of the waiter and
+         * that of the director. */
         Locked(String name, Object lock, Lock mine, Lock theirs, boolean owned) {
             super("park", name, lock, lock.getClass().getName().replaceAll("[$].*", ""));
             this.mine = mine;
@@ -436,7 +438,7 @@ class LockKnownScripts {
 
     static class Park extends LockKnown.Script {
         volatile Thread waiter;
-        volatile int open; // a park may return for no reason
+        volatile int open; // a park may return without a reason
 
         /** @lock: the blocker, or null. */
         Park(String name, Object lock, boolean pinned) {
@@ -529,7 +531,7 @@ class LockKnownScripts {
         scripts.add(new EnterUnmounted("enter-unmounted"));
         scripts.add(new EnterStatic("enter-static"));
         scripts.add(new Enter("enter-array", new int[1], "[I"));
-        // HotSpot locks such an array itself while it links or initialises a class
+        // HotSpot itself locks such an array while it links or initialises a class
         scripts.add(new Enter("enter-init", new int[0], "class initialization"));
         scripts.add(new Wait("wait", 0));
         scripts.add(new Wait("wait-limited", 10_000));

@@ -171,7 +171,7 @@ public class LockStories {
     static final CountDownLatch release = new CountDownLatch(1);
     static boolean isHeld;
 
-    /** Told once more, the holder lets go. */
+    /** If "go" comes a second time, the holder releases the lock. */
     static void held() {
         if (isHeld) {
             release.countDown();
@@ -194,7 +194,7 @@ public class LockStories {
         });
     }
 
-    /** A timer every 20 ms and four workers with nothing to do. */
+    /** A timer every 20 ms, and four workers without work. */
     static void pool() {
         ScheduledExecutorService pool = Executors.newScheduledThreadPool(4, r -> {
             Thread t = new Thread(r, "story-pool");
@@ -204,7 +204,8 @@ public class LockStories {
         pool.scheduleAtFixedRate(() -> hogged.sum++, 20, 20, TimeUnit.MILLISECONDS);
     }
 
-    /** A thousand of them behind one latch; by reflection, so that this compiles for 8. */
+    /** A thousand virtual threads that wait for one latch; by reflection, so that this compiles
+     * for JDK 8. */
     static void virtual() throws Exception {
         CountDownLatch never = new CountDownLatch(1);
         Runnable body = () -> {

@@ -29,7 +29,7 @@ public class MixedRuns {
         while (System.nanoTime() < until) sink += spin(until);
     }
 
-    // one method a length; reading the clocks is a part of it, as it is of the time they tell
+    // one method for each length; reading the clocks is part of it, as it is part of the measured time
     static long run200us(long nanos) { long begin = now(); burn(nanos); return now() - begin; }
     static long run500us(long nanos) { long begin = now(); burn(nanos); return now() - begin; }
     static long run2ms(long nanos) { long begin = now(); burn(nanos); return now() - begin; }

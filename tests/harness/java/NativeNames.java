@@ -1,5 +1,5 @@
 
-/** CPU time in the vDSO of the kernel, and in native threads: the collector's. */
+/** Uses CPU time in the kernel's vDSO, and in the collector's native threads. */
 public class NativeNames {
     static volatile Object kept;
     static volatile long sum;

@@ -65,7 +65,7 @@ public class OffCpuKnown {
         }
     }
 
-    /* Something that ends the wait of another thread after a pause; silent, in a thread of its own. */
+    /* Ends another thread's wait after a pause, in a thread of its own that prints nothing. */
     static void helper(String name, Body body) {
         Thread t = new Thread(() -> {
             try {
@@ -123,7 +123,7 @@ public class OffCpuKnown {
         lock.start();
         all.add(lock);
 
-        /* a pipe of the kernel that has a name: a helper writes after the pause */
+        /* a named pipe: a helper process writes into it after the pause */
         RandomAccessFile to = new RandomAccessFile(args[3], "rw");
         InputStream from = new FileInputStream(args[3]);
         SynchronousQueue<Integer> asks = new SynchronousQueue<>();
@@ -137,7 +137,7 @@ public class OffCpuKnown {
             from.read();
         }));
 
-        /* sockets: a reader that waits for the peer, one with a time limit, an accept */
+        /* sockets: a read that waits for the peer, a read with a time limit, an accept */
         ServerSocket server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
         Socket a = new Socket(server.getInetAddress(), server.getLocalPort());
         Socket b = server.accept();
@@ -184,7 +184,7 @@ public class OffCpuKnown {
         say("VIRTUAL");
         end(hasVirtual() ? startVirtuals() : new ArrayList<>());
         spin("SPIN", 2, rounds, "known-spin");
-        spin("QUOTA", 30, rounds / 3, "known-quota"); /* longer than a turn of another program */
+        spin("QUOTA", 30, rounds / 3, "known-quota"); /* longer than the time slice of another program */
         System.in.read();
         System.exit(0);
     }
@@ -205,8 +205,9 @@ public class OffCpuKnown {
         told.setLength(0);
     }
 
-    /* A listener has room for two connections that nobody accepts; the third is tried again after a second, by when
-     * there is room. Every other one has a time limit, which makes the JDK poll. */
+    /* A listener with room for two connections, which nobody accepts; the third connection is
+     * tried again after a second, when there is room. Every other one has a time limit, with
+     * which the JDK polls. */
     static Thread connects() {
         SynchronousQueue<ServerSocket> full = new SynchronousQueue<>();
         helper("acceptor", i -> {
@@ -242,8 +243,8 @@ public class OffCpuKnown {
         return t;
     }
 
-    /* Reads and writes past the page cache; fsync; a page of a mapping that is not there yet; a file that is sent, of
-     * which the kernel waits for the page. */
+    /* Reads and writes that bypass the page cache; fsync; access to a page of a mapping that is
+     * not in memory; a sendfile for which the kernel waits for the page. */
     static void startFiles(List<Thread> all, String directory) throws IOException {
         byte[] one = new byte[1];
         RandomAccessFile file = new RandomAccessFile(directory + "/file", "rw");
@@ -263,12 +264,12 @@ public class OffCpuKnown {
         ServerSocketChannel server = ServerSocketChannel.open().bind(
                 new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
         SocketChannel to = SocketChannel.open(server.getLocalAddress());
-        server.accept(); /* has room for what is sent */
+        server.accept(); /* the socket has room for the whole file */
         all.add(start("known-disk", i -> cached.transferTo(cached.size() / 2 + i * 4096L, 4096, to)));
     }
 
-    /* A thread that always runs, and tells of each time that it did not for @leastMs, @n times. It begins after an
-     * answer to @word. */
+    /* A thread that computes all the time, and prints @n times each interval of @leastMs or more
+     * in which it did not run. It begins after an answer to @word. */
     static void spin(String word, long leastMs, int n, String name) throws Exception {
         CountDownLatch go = new CountDownLatch(1);
         Thread t = new Thread(() -> spin(name, go, leastMs * 1_000_000, n), name);
@@ -295,8 +296,8 @@ public class OffCpuKnown {
         }
     }
 
-    /* What keeps its carrier: within a native method, or, up to JDK 23, a monitor. On newer ones a wait for a monitor
-     * gives up the carrier and is told all the same. */
+    /* Waits that keep the carrier: within a native method or, up to JDK 23, in a monitor. On
+     * newer ones a wait for a monitor gives up the carrier and is reported all the same. */
     static List<Thread> startVirtuals() throws Exception {
         List<Thread> all = new ArrayList<>();
         nThreads = 0;

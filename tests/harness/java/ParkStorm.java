@@ -60,7 +60,8 @@ public class ParkStorm {
         }
     }
 
-    /** One wait through everything: its way into the JVM was another's than its way out. */
+    /** A single wait throughout: it enters the JVM by one native method of Unsafe.park and
+     * returns after another one was installed. */
     static void held() {
         while (!mayWake) LockSupport.park("held");
         woke = true;

@@ -24,7 +24,7 @@ public class PauseKnown {
         t.start();
     }
 
-    /** Works and sleeps in turn, so that a pause finds it running, or holds it when it wakes up. */
+    /** Works and sleeps in turn, so that a pause meets it running, or delays its waking up. */
     static void work() {
         try {
             for (;;) {

@@ -3,13 +3,14 @@ import java.io.OutputStream;
 import java.net.Socket;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** So many requests a second to a port, over connections that stay: PoolClient PORT RATE SECONDS. */
+/** Sends RATE requests a second to a port, over connections that stay open: PoolClient PORT RATE
+ * SECONDS. */
 public class PoolClient {
     static final int CONNECTIONS = 24;
     static final byte[] REQUEST = "GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n".getBytes();
     static final AtomicLong done = new AtomicLong();
 
-    /** Reads one answer, whose length is said or which comes in chunks. */
+    /** Reads one answer, which has a length or comes in chunks. */
     static void answer(InputStream in, byte[] buffer) throws Exception {
         int n = 0;
         while (true) {

@@ -17,7 +17,7 @@ public class PoolLoad {
     static final int PERIOD = 40, WORKERS = 16;
     static final long PATIENCE_NS = 200_000_000L, COUNTED_NS = 1_000_000L;
 
-    /** One thread at a time; whoever waits parks for this very object. */
+    /** A lock for one thread at a time; waiting threads park with this object as the blocker. */
     static final class Mutex extends AbstractQueuedSynchronizer {
         @Override protected boolean tryAcquire(int unused) { return compareAndSetState(0, 1); }
         @Override protected boolean tryRelease(int unused) { setState(0); return true; }
@@ -25,7 +25,7 @@ public class PoolLoad {
 
     static final class Monitor { }
 
-    /** What the waiters of one lock saw. */
+    /** The waits for one lock, as the waiters measured them. */
     static final class Waits {
         final AtomicLong n = new AtomicLong(), ns = new AtomicLong();
 
@@ -42,7 +42,8 @@ public class PoolLoad {
     static final AtomicLong requests = new AtomicLong();
     static volatile boolean scripted;
 
-    /** Of a round: nobody plays, somebody comes to hold the lock, has it, and somebody waits for it. */
+    /** Stages of a round: it has not begun, a thread is about to take the lock, it holds the
+     * lock, another one waits for it. */
     static final int FREE = 0, COMING = 1, HELD = 2, AWAITED = 3;
     static final AtomicInteger state = new AtomicInteger();
     static volatile long round;
@@ -81,7 +82,7 @@ public class PoolLoad {
         state.set(FREE);
     }
 
-    /** A request, in a thread of the pool. Its answer. */
+    /** Handles a request in a thread of the pool; returns the answer. */
     static byte[] request() {
         long n = requests.getAndIncrement();
         try {
@@ -95,7 +96,7 @@ public class PoolLoad {
         return Long.toString(sum).getBytes();
     }
 
-    /** What the port answers is up to the caller; this is the conversation with the test. */
+    /** The conversation with the test; the caller has opened the port. */
     static void run(int port) throws Exception {
         System.out.println("READY");
         System.out.println("PORT " + port);

@@ -1,4 +1,5 @@
-/** Uses a twentieth of a CPU in bits of a millisecond, until a line comes on stdin, as one of many services on a host does. */
+/** Uses a twentieth of a CPU in pieces of a millisecond until a line arrives on stdin, like one
+ * of many services on a host. */
 public class Pulse {
     static volatile long sink;
 

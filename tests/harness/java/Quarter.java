@@ -1,7 +1,7 @@
 import java.util.HashMap;
 import java.util.Map;
 
-/** Uses a quarter of a CPU in bits of 5 ms, as a small service does. Says READY. */
+/** Uses a quarter of a CPU in pieces of 5 ms, like a small service. Prints READY. */
 public class Quarter {
     static int depth(int n, Map<String, Integer> map, int i) {
         return n == 0 ? map.merge("key" + i % 1000, 1, Integer::sum) : depth(n - 1, map, i) + 1;

@@ -1,4 +1,4 @@
-/** Uses a hundredth or so of a CPU until it is ended: a service that nobody speaks to. */
+/** Uses about a hundredth of a CPU until it is ended, like a service without requests. */
 public class Service {
     static volatile long sum;
 

@@ -2,10 +2,9 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/**
- * Burns CPU, starts programs and ends threads all the time. A signal that reached one of those
- * programs would end it: "end" prints how many were started and how many did not end with 0.
- */
+/** Burns CPU, starts programs and ends threads all the time. A signal that reached one of those
+ * programs would end it: after "end" it prints how many were started and how many had another
+ * exit status than 0. */
 public class Spawns {
     static volatile boolean running = true;
     static volatile long sink;

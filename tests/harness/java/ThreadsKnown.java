@@ -21,7 +21,7 @@ public class ThreadsKnown {
             try {
                 body.run();
             } catch (Exception e) {
-                // it was told to end
+                // it was asked to end
             }
         };
     }
@@ -39,7 +39,7 @@ public class ThreadsKnown {
         }
     }
 
-    /** By reflection, so that this compiles for 8. */
+    /** By reflection, so that this compiles for JDK 8. */
     static void virtual(int n) throws Exception {
         CountDownLatch latch = new CountDownLatch(1);
         Object builder = Thread.class.getMethod("ofVirtual").invoke(null);

@@ -1,4 +1,5 @@
-/** Threads of a moment, whose first method is compiled, and safepoints all the time: it polls as it returns. */
+/** Short-lived threads whose first method is compiled, and safepoints all the time: that method
+ * polls for a safepoint when it returns. */
 public class WalkBrief {
     static volatile int sink;
 

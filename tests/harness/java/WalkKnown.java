@@ -1,7 +1,6 @@
-/**
- * A stack that is known frame by frame and line by line: prints what Thread.getStackTrace says at the
- * cooperative point, then spins there. Inlined by C2, its frames must stay the same.
- */
+/** A stack that is known frame by frame and line by line: prints Thread.getStackTrace() at the
+ * cooperative point, then spins there. When C2 has inlined its frames they must still be the
+ * same. */
 public class WalkKnown {
     static volatile long sink;
     static boolean told;

@@ -1,6 +1,7 @@
 import java.util.concurrent.locks.ReentrantLock;
 
-/** One method that locks, and three above it: whoever stands in a lock's code has all of them below. */
+/** One method that locks, and three above it: a stack with the code of a lock has all of them
+ * below it. */
 public class WalkLocks {
     static volatile int sink;
 

@@ -16,7 +16,8 @@ import java.util.stream.IntStream;
 import java.util.zip.CRC32;
 import java.util.zip.Deflater;
 
-/** What stacks are lost on: stubs, intrinsics, prologues, megamorphic calls, exceptions, deoptimisation. */
+/** Code on which stack walks tend to fail: stubs, intrinsics, prologues, megamorphic calls,
+ * exceptions, deoptimisation. */
 public class WalkMix {
     static volatile long sink;
 
@@ -48,7 +49,8 @@ public class WalkMix {
         }
     }
 
-    /** Loaded late: compiled code that took Shape to have four implementations is thrown away. */
+    /** Loaded late: compiled code that relied on Shape having only four implementations is
+     * discarded. */
     public static class Late implements Shape {
         public int area(int x) {
             return x << 1;

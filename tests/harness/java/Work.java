@@ -12,7 +12,7 @@ import java.util.concurrent.atomic.AtomicLongArray;
  * done and the JVM's clock; "end" ends it.
  */
 public class Work {
-    static final int APART = 32; // counters of two threads share no line of cache
+    static final int APART = 32; // padding: counters of two threads share no cache line
     static AtomicLongArray done;
     static volatile long sink;
 
@@ -52,7 +52,7 @@ public class Work {
         for (long n = 1; ; n++) {
             sum += operation(seed);
             if (n % 1024 == 0) {
-                seed = thread + 1; // every thread goes round the same 1024 operations
+                seed = thread + 1; // every thread repeats the same 1024 operations
                 sink = sum;
             } else {
                 seed = seed * 6364136223846793005L + 1442695040888963407L;

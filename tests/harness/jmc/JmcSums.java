@@ -28,7 +28,7 @@ public class JmcSums {
 
     static final Set<String> WORDS = Set.of("reason", "traceId", "spanId");
 
-    /** Of a quantity, or of a number whose unit is not said. */
+    /** The value of a quantity, or of a number without a unit. */
     static void addValue(String line, Object value) {
         if (value instanceof IQuantity quantity) {
             IUnit unit = quantity.getType().equals(UnitLookup.TIMESPAN) ? UnitLookup.NANOSECOND : quantity.getUnit();

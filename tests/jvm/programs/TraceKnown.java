@@ -29,7 +29,7 @@ public class TraceKnown {
     static volatile Object kept;
     static final Object lock = new Object();
 
-    /** Ids are numbers that the thread said before. */
+    /** The trace and span ids are made from numbers that the thread has chosen before. */
     static class Numbers implements IdGenerator {
         public String generateSpanId() {
             return String.format("%016x", wanted.get());
@@ -40,7 +40,7 @@ public class TraceKnown {
         }
     }
 
-    /** What is not sampled is a span of another class. */
+    /** A span that is not sampled is of another class. */
     static final Sampler SOME = Sampler.parentBased(new Sampler() {
         public io.opentelemetry.sdk.trace.samplers.SamplingResult shouldSample(Context parent, String trace, String name,
                 io.opentelemetry.api.trace.SpanKind kind, io.opentelemetry.api.common.Attributes attributes,
@@ -152,7 +152,7 @@ public class TraceKnown {
         void close();
     }
 
-    /** Each in a class of its own: what is not asked for is not loaded. */
+    /** Each tracer is in a class of its own, so that only the one that is used is loaded. */
     interface Tracing {
         Under begin(int n);
     }
@@ -163,7 +163,7 @@ public class TraceKnown {
         public Under begin(int n) {
             Span span;
             wanted.set(n);
-            if ((n - 1) % 4 == 2) /* came from elsewhere: no span of the SDK's */
+            if ((n - 1) % 4 == 2) /* a remote parent: not a span of this SDK */
                 span = Span.wrap(SpanContext.createFromRemoteParent(String.format("%032x", n), String.format("%016x", n),
                         TraceFlags.getSampled(), TraceState.getDefault()));
             else
@@ -189,7 +189,7 @@ public class TraceKnown {
         public Under begin(int n) {
             String before = org.slf4j.MDC.get("traceId");
             org.slf4j.MDC.put("other", "x" + n);
-            org.slf4j.MDC.put("traceId", "no " + n); /* no id: it has a blank */
+            org.slf4j.MDC.put("traceId", "no " + n); /* not a valid id: it contains a blank */
             org.slf4j.MDC.put("traceId", String.format("%032x", n));
             return () -> {
                 if (before == null)
@@ -200,7 +200,8 @@ public class TraceKnown {
         }
     }
 
-    /** Its own classes, which its agent has on the class path; a trace in a trace would be the same one. */
+    /** SkyWalking's classes, which its agent adds to the class path; within a trace another one
+     * would be part of the same trace. */
     static class SkyWalking implements Tracing {
         static String base64(String text) {
             return java.util.Base64.getEncoder().encodeToString(text.getBytes(java.nio.charset.StandardCharsets.UTF_8));
@@ -219,7 +220,8 @@ public class TraceKnown {
         }
     }
 
-    /** Class loaders that each have a library that publishes, and are dropped while a thread has a context in it. */
+    /** Class loaders that each load a library which publishes, and that are dropped while a
+     * thread has a context in it. */
     static class Dropped {
         static Class<?> load(byte[] of, String copy) throws Exception {
             System.setProperty("publishes", copy);
@@ -237,7 +239,8 @@ public class TraceKnown {
             return false;
         }
 
-        /** What it published is of a library that is gone: outside() is rightly without ids. */
+        /** The thread's context was in a library that is gone, so a sample in outside() has no
+         * ids. */
         static void loop(String library) throws Exception {
             byte[] of = java.nio.file.Files.readAllBytes(java.nio.file.Paths.get(TraceKnown.class.getResource("TracePublished.class").toURI()));
             String directory = java.nio.file.Paths.get(TraceKnown.class.getResource("TraceKnown.class").toURI()).getParent().toString();
@@ -263,7 +266,7 @@ public class TraceKnown {
         }
     }
 
-    /** The record of Elastic's agents, by their library. */
+    /** The record of Elastic's agents, written by their library. */
     static class Elastic implements Tracing {
         final ThreadLocal<Integer> now = ThreadLocal.withInitial(() -> 0);
 
@@ -353,7 +356,7 @@ public class TraceKnown {
             start(i >= threads, i);
         System.out.println("READY");
         if (System.getProperty("dropped") != null) {
-            tracing.begin(1).close(); /* has loaded its library, before the property names another */
+            tracing.begin(1).close(); /* has loaded its library, before the property names another one */
             String library = System.getProperty("dropped");
             Thread t = new Thread(() -> {
                 try {
