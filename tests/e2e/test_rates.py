@@ -179,7 +179,7 @@ class Rates(Case):
             self.assertEqual(target["interval_ns"], interval_ns)
             self.assertEqual(timers(jvm.pid), 0)
             time.sleep(3)  # warm-up
-            window = Window(daemon, jvm, 10)
+            window = Window(daemon, jvm, 5)
             text = daemon.cli("report", str(jvm.pid), "--format", "txt", "-o", "-").stdout
             self.assertNotIn("timers", text.split("\n\n")[0])
             accounts = accounts_balance(daemon.target(jvm.pid))
@@ -242,7 +242,7 @@ class Rates(Case):
             time.sleep(3)
             out = daemon.dir + "/out.collapsed"
             before, taken = jvm.mark(), daemon.target(jvm.pid)["samples"]["taken"]
-            daemon.cli("record", str(jvm.pid), "-d", "10s", "-i", "1ms", "--threads", "-o", out)
+            daemon.cli("record", str(jvm.pid), "-d", "6s", "-i", "1ms", "--threads", "-o", out)
             after, taken = jvm.mark(), daemon.target(jvm.pid)["samples"]["taken"] - taken
             with open(out) as f:
                 got = shares_by_thread(f.read())
@@ -298,7 +298,7 @@ class Rates(Case):
         with Daemon() as daemon, Jvm(MAJOR, "MixedRuns") as jvm:
             self.hosted(daemon, jvm)
             time.sleep(2)
-            threads = self.mixed(daemon, jvm, 40).values()
+            threads = self.mixed(daemon, jvm, 25).values()
             for n, off in threads:
                 # a fifth of n samples has a standard deviation of 40 / sqrt(n) points
                 for points in off.values():
