@@ -1,4 +1,4 @@
-"""What the benches share: their options, numbers into tables, JSON beside the build."""
+"""Shared by all benches: options, tables of numbers, JSON files beside the build."""
 import argparse
 import json
 import os
@@ -11,7 +11,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 import kindling  # noqa: E402
 
-FOREVER = 600.0  # a bench waits; it fails only when nothing can be measured
+FOREVER = 600.0  # a bench waits as long as it takes, and fails only if nothing can be measured
 
 
 def parser(text):
@@ -25,7 +25,7 @@ def parser(text):
 
 
 def begin(p):
-    """Parses; with --alone, once more in a mount namespace of its own."""
+    """Parses the options; with --alone, runs again in a mount namespace of its own."""
     args = p.parse_args()
     if os.geteuid() != 0:
         kindling.skip("needs root")
@@ -33,7 +33,7 @@ def begin(p):
         setup = "mkdir -p /tmp/kindling && mount -t tmpfs -o mode=0755 kindling /tmp/kindling && exec \"$@\""
         os.environ["KINDLING_BENCH"] = "alone"
         os.execvp("unshare", ["unshare", "--mount", "sh", "-c", setup, "sh", sys.executable] + sys.argv)
-    # whoever ends a bench ends its daemon and its JVMs too; also in the background, where SIGINT is ignored
+    # if a bench is ended, its daemon and JVMs end too; also in the background, where SIGINT is ignored
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda n, _: sys.exit(128 + n))
     args.load_before = os.getloadavg()
@@ -54,12 +54,12 @@ def quantile(values, q):
 
 
 def cpu_clock_ns(pid):
-    """CPU time of a whole process, exact: its clock, as clock_getcpuclockid(3) makes the number."""
+    """CPU time of a whole process by its clock, whose number clock_getcpuclockid(3) computes."""
     return time.clock_gettime_ns((~pid << 3) | 2)
 
 
 def table(rows):
-    """Rows of cells; the first row is the head."""
+    """Prints rows of cells; the first row is the head."""
     rows = [[str(c) for c in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
@@ -67,7 +67,7 @@ def table(rows):
 
 
 def finish(name, args, figures):
-    """Writes the JSON and says on what kind of machine this was."""
+    """Writes the JSON, and prints the kind of machine."""
     load = os.getloadavg()
     figures = dict(figures, bench=name, jdk=args.jdk, interval=args.interval, alone=args.alone,
                    machine={"kernel": platform.release(), "arch": platform.machine(), "cpus": os.cpu_count()},

@@ -31,7 +31,7 @@ SETTINGS = """<configuration version="2.0">
 
 
 def of_jfr(args, path):
-    """{class: (waits, ns)}, all of them, and the file's size"""
+    """{class: (waits, ns)} of all events, and the file's size."""
     text = subprocess.run([java_home(args.jdk) + "/bin/jfr", "print", "--json", "--events", EVENTS, path],
                           capture_output=True, text=True, check=True).stdout
     found = {}

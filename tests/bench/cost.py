@@ -78,8 +78,8 @@ def report(args, d, steps, end, rss):
 
 
 def measure(args, jvm):
-    """What report() wants, or None when another daemon was in the JVM before us."""
-    # the control: as long before the attach as the last look is after it
+    """The arguments of report(), or None if another daemon was in the JVM before ours."""
+    # the control: memory as long before the attach as the last reading is after it
     time.sleep(args.warmup)
     steps = {"%.0f s before attach" % args.seconds: memory(jvm.pid)}
     time.sleep(args.seconds)
@@ -91,7 +91,7 @@ def measure(args, jvm):
         daemon.wait_state(jvm.pid, "streaming", bench.FOREVER)
         wait_for("a sample", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 0, bench.FOREVER)
         steps["after the first sample"] = memory(jvm.pid)
-        time.sleep(5)  # names and stacks are sent once
+        time.sleep(5)  # so that names and stacks, which are sent once, are not measured
         first = look(daemon, jvm)
         time.sleep(args.seconds)
         last, end = look(daemon, jvm), daemon.target(jvm.pid)

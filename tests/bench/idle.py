@@ -18,7 +18,7 @@ from kindling import Daemon, Jvm, java_home
 
 
 def agent_thread_ns(pid):
-    """CPU time of the agent's thread."""
+    """CPU time of the agent's thread in the JVM."""
     for tid in os.listdir("/proc/%d/task" % pid):
         with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
             if f.read() == "kindling\n":
@@ -52,7 +52,7 @@ def idle(args, n):
 
 
 class H2:
-    """tests/bench/programs/DatabaseLoop.java."""
+    """The H2 program of tests/bench/programs/DatabaseLoop.java."""
 
     def __init__(self, jdk):
         self.out = tempfile.mkdtemp(prefix="kindling-programs-")

@@ -20,11 +20,11 @@ import time
 import bench
 from kindling import BUILD, Daemon, Jvm, java_home, classes, wait_for
 
-GIVE_UP_S = 30  # on one launch: another daemon has it, or it did not start
+GIVE_UP_S = 30  # seconds for one launch: another daemon may have attached, or the JVM did not start
 
 
 class Tail:
-    """Lines of `kindling tail --json` with the moments in which they were read."""
+    """Lines of `kindling tail --json`, each with the time at which it was read."""
 
     def __init__(self, daemon, *words):
         self.process = subprocess.Popen([BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--json", *words],
@@ -42,7 +42,7 @@ class Tail:
                 return
 
     def end(self):
-        """[(moment, event)]; a line belongs to the chunk in which it ended."""
+        """[(time, event)]; a line belongs to the chunk in which it ended."""
         self.process.terminate()
         self.thread.join()
         self.process.wait()
@@ -55,7 +55,7 @@ class Tail:
 
 
 class Log:
-    """The daemon's log lines, with the moments in which they were seen."""
+    """The daemon's log lines, each with the time at which it was seen."""
 
     def __init__(self, daemon):
         self.path, self.lines, self.stop = daemon.dir + "/log", [], False
@@ -85,7 +85,7 @@ class Log:
 
 
 class Watch:
-    """What the threads that carry a sample did, every 20 ms: ran, or waited for a CPU."""
+    """Records every 20 ms whether the threads that pass a sample on ran or waited for a CPU."""
 
     def __init__(self, daemon, jvm, tail):
         tids = [t for t in os.listdir("/proc/%d/task" % jvm.pid) if self.name(jvm.pid, t) == "kindling"]
@@ -119,7 +119,7 @@ class Watch:
         self.thread.join()
 
     def between(self, begin, end):
-        """{who: (ms on a CPU, ms waiting for one)}"""
+        """{thread: (ms on a CPU, ms waiting for one)}"""
         first = max((l for l in self.looks if l[0] <= begin), default=self.looks[0])
         last = min((l for l in self.looks if l[0] >= end), default=self.looks[-1])
         return {who: [b - a for a, b in zip(first[1][who], last[1][who])] for who in self.paths}
@@ -131,7 +131,7 @@ def spread(values):
 
 
 def launch(args, log):
-    """One JVM until its first sample: moments in ms since the launch, or None."""
+    """One JVM until its first sample: times in ms since the launch, or None."""
     begin = time.time_ns()
     process = subprocess.Popen([java_home(args.jdk) + "/bin/java", "-Xmx64m", "-cp", classes(), "Work", "1"],
                                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -204,7 +204,7 @@ def tails(args):
     print("age of a sample on the tail, JDK %s: %d samples in %g s, %d lost by the reader" % (
         args.jdk, len(ages), args.seconds, lost))
     bench.table([("ms", "p50", "p90", "p99", "max"), ("age", *("%.1f" % figures[q] for q in ("p50", "p90", "p99", "max")))])
-    # late lines come in bursts: the oldest of each, and what held it up
+    # late lines come in bursts: prints the oldest line of each, and what delayed it
     worst = []
     for age, moment, taken in ages[::-1]:
         if len(worst) < 5 and all(abs(moment - w["moment"]) > 1e9 for w in worst):

@@ -48,7 +48,7 @@ def programs(args, folder):
 
 
 def ask(daemon, pid):
-    """{tid: row} between two moments, ns, and what all threads together have."""
+    """{tid: row} between two moments in ns, and the sums of all threads."""
     before = time.monotonic_ns()
     answer = json.loads(daemon.cli("threads", "--json", "--last", "10m", str(pid)).stdout)["targets"][0]
     return before, time.monotonic_ns(), {t["tid"]: t for t in answer["threads"]}, answer["times"]

@@ -51,7 +51,7 @@ class Ours:
     """The agent in a JVM with lock events on, for as long as the block is open."""
 
     def __init__(self, jvm, min_wait_ns, monitors="always"):
-        self.jvm, self.options = jvm, ["-T", str(min_wait_ns), "-M", monitors, "-m", "10"]  # max_cpu, as by default
+        self.jvm, self.options = jvm, ["-T", str(min_wait_ns), "-M", monitors, "-m", "10"]  # max_cpu: the default
         self.events = self.seconds = 0
 
     def __enter__(self):
@@ -181,7 +181,7 @@ def yields(args):
             with Application(args.jdk, "LockBench", "yield", options=HEAP + carriers) as jvm:
                 state = Off() if name == "without" else Ours(jvm, args.min_wait_ns, name)
                 with state:
-                    jvm.look()  # the JVM's first virtual threads begin
+                    jvm.look()  # the JVM's first virtual threads begin at this line
                     time.sleep(args.warmup)
                     got[name].append(1e9 / jvm.block(args.block)[1])
     print("a virtual thread's yield, ns of CPU, JDK %s, %d JVMs each" % (args.jdk, args.rounds))

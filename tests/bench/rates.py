@@ -54,7 +54,7 @@ def run(args, jvms):
         for jvm in jvms:
             daemon.wait_state(jvm.pid, "streaming", bench.FOREVER)
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 100, bench.FOREVER)
-        time.sleep(3)  # names and stacks are sent once
+        time.sleep(3)  # so that names and stacks, which are sent once, are not measured
         alone = measure(daemon, jvms, args.seconds)
         tail = Tail(daemon, str(jvms[0].pid))
         time.sleep(1)

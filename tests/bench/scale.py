@@ -39,7 +39,7 @@ class Jvms:
 
 
 def descendants(pid):
-    """Numbers of all its processes, it included."""
+    """The pids of all processes of the daemon, including its own."""
     found = [pid]
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for tid in os.listdir("/proc/%d/task" % pid):
@@ -60,7 +60,7 @@ def kind_of(pid):
 
 
 def reaped_ns(pid):
-    """CPU time of the children that it has waited for, in ticks of the kernel's."""
+    """CPU time, in kernel ticks, of ended children for which it has waited."""
     with open("/proc/%d/stat" % pid) as f:
         fields = f.read().rsplit(")", 1)[1].split()
     return (int(fields[13]) + int(fields[14])) * (10 ** 9 // os.sysconf("SC_CLK_TCK"))
@@ -111,7 +111,7 @@ def measure(args, number, server, secret):
         "targets:\n  attach_rate: 0\n  max: 1000\n  mode: opt-in\n  rules:\n    - allow: { environment: \"KINDLING_TEST=%s\" }\n" % (
             os.environ["KINDLING_TEST"])
     with Daemon(settings) as daemon, Jvms(number, args.rate):
-        # on a busy machine an attach in a hundred takes longer than it may, and waits for its next turn
+        # on a busy machine one attach in a hundred misses its deadline and is tried again later
         wait_for("the streams", lambda: sum(t["state"] == "streaming" for t in daemon.status()["targets"]) >= 0.95 * number,
                  bench.FOREVER)
         time.sleep(args.warmup)
@@ -173,7 +173,7 @@ def main():
     if "--apart" in sys.argv and os.environ.get("KINDLING_SCALE") != "apart":
         os.environ["KINDLING_SCALE"] = "apart"
         os.execvp("unshare", ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", "\"$@\" & wait $!", "sh",
-                              sys.executable] + sys.argv)  # a shell takes in who is left behind
+                              sys.executable] + sys.argv)  # the shell becomes the parent of processes that are left behind
     args = bench.begin(p)
     server = clickhouse.Debian() if "clickhouse" in args.sinks else None
     with tempfile.NamedTemporaryFile("w") as secret:

@@ -136,7 +136,7 @@ def judge(name, done, truth):
 
 
 def thread_clocks(pid):
-    """{name: CPU ns} of the threads that mix runs"""
+    """{name: CPU ns} of the threads that mix runs."""
     found = {}
     for task in os.scandir("/proc/%d/task" % pid):
         with open(task.path + "/comm") as comm, open(task.path + "/schedstat") as clock:
@@ -147,7 +147,7 @@ def thread_clocks(pid):
 
 
 def mark(jvm):
-    """CPU ns so far; other profilers write into the JVM's output."""
+    """CPU ns so far; skips lines that other profilers write into the JVM's output."""
     jvm.process.stdin.write("mark\n")
     jvm.process.stdin.flush()
     for line in jvm.process.stdout:

@@ -42,13 +42,13 @@ PROGRAMS = ["JavacLoop", "DatabaseLoop", "ServletLoop"]
 ROOTS = re.compile(r"(java/lang/Thread\.run|jdk/internal/misc/InnocuousThread\.run|[\w/$]+\.main):-?\d+$|/\S+\+0x[0-9a-f]+$|\[(exited|found|no )|java/lang/ref/\S+\.run:")
 
 RUN = "java/lang/Thread.run"
-# A thread before its first Java frame and after its last: nothing but native frames, up to libc's first function.
+# A thread before its first Java frame and after its last has only native frames, up to libc's first function.
 BEGINNING = re.compile(r"(/\S+\+0x[0-9a-f]+ < )*/\S*/(libc\.so\.6|libpthread\S*|ld-musl-\S+|libc\.musl-\S+)\+0x[0-9a-f]+$")
 THEIR_BEGINNING = re.compile(r"\[[^\]]*\];(_*clone3?|start_thread|thread_native_entry)(;[^;/]+)*$")
 
 
 def maven(artifact):
-    """The artifact in Maven's own cache, fetched when it is not there."""
+    """The artifact in Maven's own cache, fetched if it is missing."""
     group, name, version = artifact.split(":")
     path = os.path.expanduser("~/.m2/repository/%s/%s/%s/%s-%s.jar" % (group.replace(".", "/"), name, version, name, version))
     if not os.path.exists(path):
@@ -73,7 +73,7 @@ def rival():
 
 
 def upper(bad, n):
-    """The upper end of the 95 % interval of a share, in percent."""
+    """The upper end of the 95 % interval (Wilson) of a share, in percent."""
     if not n:
         return 100.0
     z, p = 1.96, bad / n
@@ -145,7 +145,8 @@ def theirs(process, library, seconds, interval_us):
 
 
 def rounds(args, mode, sample):
-    """[n, broken] of new JVMs one after the other, until there are enough, and what the last said; None: none starts."""
+    """[n, broken] of new JVMs one after the other until there are enough samples, and the last JVM's other results;
+    None: no JVM starts."""
     n = bad = 0
     rest = ()
     for _ in range(ROUNDS_MAX):
@@ -154,7 +155,7 @@ def rounds(args, mode, sample):
             return None
         try:
             m, worse, *rest = sample(process, WARM_UP_S if mode == WARM_UP else args.seconds, args.us)
-        except LookupError as why:  # on a machine that is too busy to attach in time
+        except LookupError as why:  # the machine may be too busy for an attach in time
             print("  once more: %s" % why)
             continue
         finally:
@@ -234,7 +235,7 @@ def upper_in_a_million(bad, n):
 
 
 def judged(args, judge, process, label, total):
-    """One JVM: the cells of its row, its callers among them if they are to be judged."""
+    """Measures one JVM: the cells of its row, with the check of callers if asked for."""
     stacks = [] if judge else None
     n, bad, us, _ = ours(process, args.seconds, args.us, lambda tid, stack: not ROOTS.search(stack.split(" < ")[-1]), stacks)
     row = [*label, n, bad, "%.3f" % upper(bad, n), "%.1f" % us["mean"]]
@@ -248,7 +249,7 @@ def judged(args, judge, process, label, total):
 
 
 def foreign(args):
-    """Programs of others, every mode: their own threads, and the JVM's."""
+    """Runs other projects' programs in every mode: all of their threads, and the JVM's own."""
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
     sources = [os.path.join(here, name + ".java") for name in PROGRAMS]
     path = [tempfile.mkdtemp(prefix="kindling-programs-"), *map(maven, JARS)]

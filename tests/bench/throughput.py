@@ -87,7 +87,7 @@ def application(args):
 
 
 class Switch:
-    """Who samples the JVM: nobody, kindling, or its rival."""
+    """Attaches the profiler of a block to the JVM: none, kindling, or the rival."""
 
     def __init__(self, daemon, jvm, args):
         self.daemon, self.jvm, self.args = daemon, jvm, args
@@ -133,7 +133,7 @@ class Switch:
         return t["state"], t["interval_ns"], t["samples"]["taken"], t["agent"]["cpu_ns"]
 
     def measure(self):
-        """(wall rate, CPU rate), or None when the block was spoiled; samples taken in it."""
+        """(wall rate, CPU rate), or None if the block was disturbed; number of samples in it."""
         before, timers_before = self.accounts(), timers(self.jvm.pid)
         rates = self.jvm.block(self.args.block)
         after, timers_after = self.accounts(), timers(self.jvm.pid)
@@ -145,7 +145,7 @@ class Switch:
 
 
 def interval_of_median(values):
-    """95 % of the median by order statistics, or all there is with fewer than 6 values."""
+    """The 95 % interval of the median by order statistics; the whole range for fewer than 6 values."""
     v, n, tail, k = sorted(values), len(values), 0.5 ** len(values), 0
     term = tail
     while tail <= 0.025:
@@ -157,7 +157,7 @@ def interval_of_median(values):
 
 
 def percent(ratios):
-    """Ratios on/off as percent of throughput lost."""
+    """Converts ratios on/off to percent of lost throughput."""
     low, high = interval_of_median(ratios)
     return {"median": 100 * (1 - bench.quantile(ratios, 0.5)), "q1": 100 * (1 - bench.quantile(ratios, 0.75)),
             "q3": 100 * (1 - bench.quantile(ratios, 0.25)), "low95": 100 * (1 - high), "high95": 100 * (1 - low)}

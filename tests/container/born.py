@@ -1,7 +1,5 @@
-"""JVMs that are attached to in their first moments: an injector runs against each as soon as it exists, again and
-again until it streams. None may end, print a thread dump or keep a file.
-
-  born.py [--launches N] JDK..."""
+"""Attaches to JVMs in their first moments: an injector runs against each as soon as the process exists, again and
+again until it streams. No JVM may end, print a thread dump or keep a file. born.py [--launches N] JDK..."""
 import argparse
 import os
 import random

@@ -1,4 +1,4 @@
-"""Containers for the matrix: an OCI bundle per cell, run by runc or crun, looked at from the host."""
+"""Containers for the matrix: for each cell an OCI bundle that runc or crun runs, and access to it from the host."""
 import glob
 import hashlib
 import json
@@ -20,7 +20,7 @@ READ_ONLY = ["bind", "ro", "nosuid", "nodev"]
 DOCKER_CAPS = ["CAP_" + c for c in (
     "CHOWN DAC_OVERRIDE FSETID FOWNER MKNOD NET_RAW SETGID SETUID SETFCAP SETPCAP NET_BIND_SERVICE SYS_CHROOT KILL "
     "AUDIT_WRITE").split()]
-# what container engines refuse by default, as far as it could matter to an agent
+# system calls that container engines refuse by default, as far as an agent could need them
 REFUSED_CALLS = ("acct add_key bpf clock_settime delete_module finit_module init_module ioperm iopl kexec_load keyctl "
                  "lookup_dcookie mount mount_setattr move_mount name_to_handle_at nfsservctl open_by_handle_at "
                  "open_tree perf_event_open personality pivot_root process_vm_readv process_vm_writev ptrace quotactl "
@@ -70,7 +70,7 @@ def shared_end():
 
 
 class Jdk:
-    """Where a JDK lies on the host, and where in a container."""
+    """A directory that is made once per run and mounted read-only into many containers."""
 
     def __init__(self, major):
         self.major = major
@@ -99,7 +99,7 @@ class Jdk:
         return shared("libraries" + self.sysroot, fill)
 
 
-# daemons of other tests leave its JVM alone, see harness/kindling.py
+# a mark, so that daemons of other tests leave its JVM alone, see harness/kindling.py
 MARK = "KINDLING_TEST=" + os.environ["KINDLING_TEST"]
 
 
@@ -166,7 +166,7 @@ class Container:
                 os.symlink("usr/" + link, self.root + "/" + link)
 
     def overlay_jdk(self):
-        """A JDK of its own, from which files may be taken away."""
+        """A copy of the JDK, from which the test may remove files."""
         layers = self.dir + "/layers"
         os.mkdir(layers)
         self.mount("-t", "tmpfs", "tmpfs", layers)
@@ -235,7 +235,8 @@ class Container:
         return out, home
 
     def make_mountpoints(self, mounts):
-        """The root of a user namespace may not make them; and all that is not the application's is that root's."""
+        """The root of a user namespace cannot make device nodes; and everything except the application's files
+        belongs to that root."""
         for m in mounts:
             path = self.root + m["destination"]
             if "bind" in m.get("options", ()) and os.path.isfile(m["source"]):
@@ -307,7 +308,7 @@ class Container:
 
     def call(self, *words, **more):
         words = [self.runtime, *words]
-        if self.runtime == "crun":  # it refuses a unified hierarchy beside the others: give it a view without one
+        if self.runtime == "crun":  # crun refuses a unified hierarchy beside the others, so it gets a view without that one
             words = ["unshare", "-m", "sh", "-c", "mount --make-rprivate / && "
                      "{ ! mountpoint -q /sys/fs/cgroup/unified || umount /sys/fs/cgroup/unified; } && exec \"$@\"",
                      "sh", *words]
@@ -346,7 +347,7 @@ class Container:
         self.down()
 
     def tell_of_end(self):
-        """What is left of a JVM that ended while it was tested: its last words, and the file that HotSpot writes."""
+        """Information about a JVM that ended during the test: its last output, and the file that HotSpot writes."""
         files = [path for where in ("/app", "/tmp") for path in glob.glob(self.root + where + "/hs_err*")]
         for path in files + [self.dir + "/out", self.dir + "/err"]:
             with open(path, errors="replace") as f:
@@ -375,7 +376,7 @@ class Container:
         return self.raw("out").decode(errors="replace"), self.raw("err").decode(errors="replace")
 
     def inside(self, path):
-        """A path of the container as the host reaches it. Links of the container are not followed by us."""
+        """The host's path of a file in the container, without following the container's links."""
         return "/proc/%d/root%s" % (self.pid, path)
 
     def tmp_dir(self):
@@ -393,7 +394,7 @@ class Container:
     # ---- what must not change ---------------------------------------------------------------------------
 
     def tree(self):
-        """Every file it can see that is its own, with owner, mode and content, and its mounts."""
+        """All files in the container that are its own, with owner, mode and content, and its mounts."""
         found = {}
         top = self.inside("/")
         for base, dirs, files in os.walk(top):
@@ -418,15 +419,15 @@ class Container:
         return oct(s.st_mode), s.st_uid, s.st_gid, s.st_nlink if not os.path.isdir(path) else 0, content
 
     def kept_lines(self):
-        """What the JVM itself says at its start, per output."""
+        """The JVM's own output when it starts, for stdout and stderr."""
         return {name: {line for line in self.raw(name).decode(errors="replace").splitlines()
                        if not line.startswith(word)} for name, word in WORDS.items()}
 
     def check_output(self, kept):
-        """Both outputs: @kept, and the workload's numbered lines without a gap. Nothing else."""
+        """Both outputs must be @kept followed by the workload's numbered lines without a gap, and nothing else."""
         for name, word in WORDS.items():
             text = self.raw(name).decode(errors="replace")
-            text = text[:text.rfind("\n") + 1]  # a line may be being written
+            text = text[:text.rfind("\n") + 1]  # the last line may be incomplete
             lines = [line for line in text.splitlines() if line not in kept[name]]
             expected = ["%s %d" % (word, i) for i in range(len(lines))]
             if lines != expected:

@@ -26,14 +26,14 @@ jdk = None
 
 
 def cpu_s(daemon):
-    """CPU time of all its processes, with those that have ended."""
+    """CPU time of all the daemon's processes, including those that have ended."""
     ticks = 0
     for pid in (daemon.process.pid, *children_of(daemon.process.pid)):
         try:
             with open("/proc/%d/stat" % pid) as f:
                 fields = f.read().rsplit(")", 1)[1].split()
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended meanwhile: its parent's time has its own
+            continue  # the process has ended meanwhile: its CPU time is part of its parent's
         ticks += sum(map(int, fields[11:15]))
     return ticks / TICKS
 

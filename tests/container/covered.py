@@ -1,7 +1,5 @@
-"""A root without any directory that the JVM may write, and attach.tmpfs_over_tmp: what the matrix does not see.
-
-  covered.py [JDK...]     17 and 25 where none is named
-"""
+"""A root without any directory that the JVM may write, and attach.tmpfs_over_tmp: cases that the matrix leaves out.
+covered.py [JDK...]     17 and 25 if none is named"""
 import os
 import shutil
 import signal
@@ -40,7 +38,7 @@ class Covered(unittest.TestCase):
         return c.raw("out").decode(errors="replace").count(DUMP)
 
     def test_afterwards_the_jvm_is_as_if_nobody_had_attached(self):
-        """Its listener is gone, its owner's kill -3 prints its threads every time, and we may come again."""
+        """The JVM's attach listener is gone, kill -3 prints its threads every time, and another attach works."""
         for c in self.each():
             files = len(os.listdir("/proc/%d/fd" % c.pid))
             before = c.tree()
@@ -81,7 +79,7 @@ class Covered(unittest.TestCase):
                 rows.BUILD + "/tests/at_syscall", "before", rows.SYS_PIDFD_SEND_SIGNAL, "kill -STOP %d" % c.pid))
             self.assertRegex(result.what, "did not react to SIGQUIT")
             self.assertTrue(c.tree() != before, "it was uncovered")
-            self.assertEqual(injection.cleanup(c), 4)  # not yet: the signal is pending
+            self.assertEqual(injection.cleanup(c), 4)  # the JVM does not act on it yet: the signal is pending
             self.assertEqual(len(rows.attach_files(c)), 1)
             c.signal(signal.SIGCONT)
             wait_for("nothing has to stay", lambda: injection.cleanup(c) == 0)
@@ -90,7 +88,7 @@ class Covered(unittest.TestCase):
             self.assertEqual(rows.attach_once(c), rows.STREAMING)
 
     def test_stopped_or_frozen_before_it_is_uncovered_the_daemon_uncovers_it_when_it_runs(self):
-        """Its agent speaks already, so no other attach comes."""
+        """Simulates an agent that streams already, so that the daemon does not attach again."""
         for c in self.each():
             for stop, go in (("kill -STOP %d" % c.pid, lambda: c.signal(signal.SIGCONT)),
                              ("echo FROZEN >%s/freezer.state" % c.cgroup("freezer"), lambda: rows.freezer_v1(c, "THAWED"))):
@@ -98,7 +96,7 @@ class Covered(unittest.TestCase):
                 with tempfile.TemporaryDirectory() as where, Daemon("targets:\n  mode: opt-in\n") as daemon:
                     looks = where + "/looks"
                     open(looks, "w").close()
-                    with open(where + "/inject", "w") as f:  # the third mknod of an attach is the first one after the load
+                    with open(where + "/inject", "w") as f:  # the third mknod of an attach is the first one after the load request
                         f.write("#!/bin/sh\ncase \"$*\" in\n*' attach '*) exec %s before 259:3 '%s' %s \"$@\" ;;\n"
                                 "'--result-fd 3 %d '*) echo >>%s ;;\nesac\nexec %s \"$@\"\n" % (
                                     rows.BUILD + "/tests/at_syscall", stop, injection.INJECT, c.pid, looks, injection.INJECT))
@@ -115,7 +113,8 @@ class Covered(unittest.TestCase):
                     seen = os.path.getsize(looks)
                     go()
                     wait_for("its /tmp as before", lambda: self.is_as(c, before), 20)
-                    # and not by a daemon of another test alone: one that starts tidies up in all JVMs
+                    # wait for our daemon and not only for another test's, because every daemon that starts cleans up in
+                    # all JVMs
                     wait_for("the daemon to look again", lambda: os.path.getsize(looks) > seen, 20)
                     daemon.cli("detach", str(c.pid))
                 self.assertTrue(c.tree() == before, "something was left")

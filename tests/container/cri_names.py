@@ -1,7 +1,7 @@
-"""Names, labels and annotations of pods from the socket of a real containerd (`names.cri`), whose files have no labels: what
-owners say there counts, and uploads carry them. And without its answer: a containerd that hangs and is asked again when it
-answers, and a path at which nobody listens.
-Needs root, containerd, runc, python3-grpcio and python3-protobuf."""
+"""Names, labels and annotations of pods from the socket of a real containerd (`names.cri`), for pods without labels
+in files: the owners' settings there count, and uploads have the labels. And cases without an answer: a containerd
+that hangs and is asked again when it answers, and a path at which nobody listens. Needs root, containerd, runc,
+python3-grpcio and python3-protobuf."""
 import glob
 import json
 import os
@@ -16,14 +16,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import cri  # noqa: E402
 
 if cri.grpc is None and os.path.exists("/usr/bin/python3") and sys.executable != "/usr/bin/python3":
-    os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])  # whose packages Debian's python3-* are
+    os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])  # the installation that has Debian's python3-* packages
 
 from bundle import Jdk, MARK  # noqa: E402
 from kindling import Daemon, agent_copies, skip, thread_names, wait_for  # noqa: E402
 import kubernetes  # noqa: E402
 
 SOCKET = cri.STATE + "/containerd.sock"
-HELD_BACK_S = 40  # until a JVM without names streams, on a busy machine; three seconds of them wait for the answer
+HELD_BACK_S = 40  # limit until a JVM without names streams on a busy machine; three seconds of it wait for the answer
 
 
 def settings(address, directory):
@@ -40,7 +40,7 @@ sinks:
 
 
 def uploads(directory):
-    """The labels of the JVMs in files that a sink wrote, by pod."""
+    """The labels of the JVMs in a sink's files, by pod."""
     found = {}
     for path in glob.glob(directory + "/*cpu*.json"):
         with open(path) as f:
@@ -80,7 +80,7 @@ class CriNames(unittest.TestCase):
             self.assertEqual((names["state"], names["why"], names["unanswered"]), ("on", None, 0))
             self.assertGreaterEqual(names["named"], 3)
             self.assertRegex(daemon.cli("doctor", str(cart["pid"])).stdout, r"ok +names +the container runtime answers at /run/k3s/")
-            # windows of ten seconds, and the sink's interval
+            # windows of ten seconds, then the sink's interval
             labels = wait_for("an upload of both", lambda: self.uploaded("cart-7d9f-x2", "ledger-0"), 120)
             self.assertEqual({k: labels["cart-7d9f-x2"].get(k) for k in ("service", "tier", "container", "namespace")},
                              {"service": "cart", "tier": "front", "container": "app", "namespace": "shop"})
@@ -93,11 +93,11 @@ class CriNames(unittest.TestCase):
         return labels if set(pods) <= set(labels) else None
 
     def without_an_answer(self, daemon, apps):
-        """Files alone: JVMs come in time, with one sentence about what is missing."""
+        """With the host's files as the only source: JVMs stream in time, with one sentence about what is missing."""
         os.kill(self.containerd.process.pid, signal.SIGSTOP)
         try:
             self.starts_without(daemon, apps, SOCKET, "it does not answer within 3 seconds")
-            daemon.wait_state(apps["vault-0"], "streaming")  # nobody knows yet that its owner forbids it
+            daemon.wait_state(apps["vault-0"], "streaming")  # it is not known yet that its owner forbids it
         finally:
             os.kill(self.containerd.process.pid, signal.SIGCONT)
         self.comes_later(daemon, apps)
@@ -106,7 +106,7 @@ class CriNames(unittest.TestCase):
         self.starts_without(daemon, apps, "/nowhere/cri.sock", "there is no such socket")
 
     def comes_later(self, daemon, apps):
-        """The runtime is asked again: what it says then counts, without a new attach."""
+        """When the runtime is asked again and answers, its labels take effect without a new attach."""
         cart = wait_for("labels of the pod", lambda: (t := daemon.target(apps["cart-7d9f-x2"]))["annotations"] and t, 120)
         self.assertEqual((cart["state"], cart["annotations"]), ("streaming", {"app": "cart", "tier": "front", "not.passed/on": "1"}))
         self.assertEqual({k: cart["labels"].get(k) for k in ("service", "tier")}, {"service": "cart", "tier": "front"})

@@ -1,5 +1,5 @@
-"""kindling doctor and seccomp filters: known without touching the JVM where its container's bundle or systemd tells,
-read in the JVM only when asked to."""
+"""kindling doctor and seccomp filters: it knows a filter without touching the JVM if the container's bundle or
+systemd shows it, and reads it in the JVM only if asked to."""
 import ctypes
 import json
 import os
@@ -26,7 +26,7 @@ SYSTEMCTL = """#!/bin/sh
 
 
 def allow_all():
-    """A filter of its own, as systemd gives a service one."""
+    """A JVM with a filter of its own, as systemd gives a service one."""
     libc = ctypes.CDLL(None)
     code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7fff0000), 8)
     program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 1, ctypes.addressof(code)), 16)
@@ -48,7 +48,7 @@ class Doctor(unittest.TestCase):
         return said
 
     def touches(self, c, *words):
-        """Does the injector stop a thread of it?"""
+        """Does the injector stop a thread of the JVM?"""
         done = subprocess.run([BUILD + "/tests/at_syscall", "before", PTRACE, "true", injection.INJECT, str(c.pid), "check",
                                *words], stdout=subprocess.DEVNULL, timeout=60)
         return done.returncode != NEVER_CALLED

@@ -1,5 +1,5 @@
-"""What container engines leave on the host of a container that they run: where its bundle lies, the names in its
-annotations or beside it, its cgroup. The containers themselves are runc's, as they are under the engines."""
+"""What container engines leave on the host for a container: its bundle, its names in annotations or in files beside
+it, its cgroup. The containers themselves are run by runc, as under the engines."""
 import json
 import os
 import random
@@ -10,9 +10,9 @@ making = threading.Lock()
 
 
 class Engine:
-    """@image: as a pod's author writes it; @digest: sha256:..., where the engine knows it; @notes: annotations of the
+    """@image: as the pod's author writes it; @digest: sha256:..., if the engine knows it; @notes: annotations of the
     pod that the engine passes on, or labels of the container."""
-    tops = ()  # directories of the host that are the engine's
+    tops = ()  # the engine's own directories on the host
 
     def __init__(self, name, namespace, pod, image, digest=None, notes=None):
         self.name, self.namespace, self.pod, self.image, self.digest = name, namespace, pod, image, digest
@@ -22,7 +22,7 @@ class Engine:
         self.made = []
 
     def make_directory(self, path):
-        """Remembers what was not there before."""
+        """Remembers paths that did not exist before, to remove them."""
         with making:
             missing = []
             while not os.path.isdir(path):
@@ -38,7 +38,7 @@ class Engine:
             json.dump(content, f)
 
     def put(self, config):
-        """Takes config.json where the engine has its bundles; returns that directory."""
+        """Moves config.json to where the engine keeps its bundles; returns that directory."""
         config["annotations"] = self.annotations()
         config["linux"]["cgroupsPath"] = self.cgroup()
         self.write(self.bundle() + "/config.json", config)
@@ -86,7 +86,7 @@ class Crio(Engine):
 
 
 class Docker(Engine):
-    """Without Kubernetes: no annotations, all is in a file of its own."""
+    """Without Kubernetes there are no annotations: everything is in a file of the engine's own."""
 
     def bundle(self):
         return "/run/containerd/io.containerd.runtime.v2.task/moby/" + self.id

@@ -1,8 +1,6 @@
-"""tests/run on a fresh Debian 12: a root with nothing in it but Debian's minimal set, into which tests/run
-installs what its lists name. It builds everything there and runs a part of the tests, at least one for each
-program that the tests start. So a package that a developer's machine has, and no list names, fails here.
-
-fresh.py [--only REGEX] [--keep]"""
+"""tests/run on a fresh Debian 12: a root with only Debian's minimal set, into which tests/run installs the packages
+on its lists. It builds everything there and runs some tests, at least one for each program that tests start. So a
+package that a developer's machine has and no list names fails here. fresh.py [--only REGEX] [--keep]"""
 import argparse
 import os
 import shutil
@@ -16,13 +14,14 @@ import jdks  # noqa: E402
 import kindling  # noqa: E402
 
 TOP = os.path.realpath(os.path.join(HERE, "..", ".."))
-# jattach, a JDK from PyPI, chromium, runc, crun and whatever the builds need. All their JVMs carry a mark, also those in
-# containers, so that these tests and those of the machine outside may run at the same time.
+# These tests need jattach, a JDK from PyPI, chromium, runc, crun and all packages of the builds. All their JVMs are
+# marked, also those in containers, so they may run at the same time as the tests of the machine outside.
 SMOKE = r"^(unit\.test_wire|jvm\.parks17|e2e\.inject25|e2e\.flamegraph_page|container\.doctor)$"
-# what registries need to be reached from this machine, where it has them
+# files with which this machine reaches package registries
 SETUP = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/apt/apt.conf")
-AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt" # this machine's; the root's own are written anew by its packages
-# a root of its own with this machine's /proc, /sys and /dev; runc pivots, so a chroot would not do
+AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt" # this machine's file; the packages of the new root write its own again
+# a root of its own with this machine's /proc, /sys and /dev; by pivot_root, because runc pivots and does not work in a
+# chroot
 ENTER = """
 mount --make-rprivate / && mount --bind "$1" "$1" && cd "$1" && mkdir -p old proc sys dev
 for d in proc sys dev; do mount --rbind /$d $d; done
@@ -41,7 +40,7 @@ def make(root):
                            # the archive's dates may be behind this machine's clock
                            "--aptopt=Acquire::Check-Valid-Until \"false\"", "--aptopt=Acquire::Check-Date \"false\"",
                            "--aptopt=Binary::apt-get::APT::Keep-Downloaded-Packages \"true\"",
-                           "--dpkgopt=force-unsafe-io",  # it lives for this test only
+                           "--dpkgopt=force-unsafe-io",  # faster, and safe because the root lives only for this test
                            "bookworm", root, jdks.MIRROR], capture_output=True, text=True)
     if done.returncode != 0:
         kindling.skip("a root of Debian 12 could not be made: " + done.stderr.strip()[-300:])
@@ -59,7 +58,7 @@ def make(root):
 
 
 def environment():
-    """Only what reaching a registry needs: nothing of this machine's programs, and no test's mark."""
+    """Only the variables that reaching a registry needs: no path to this machine's programs, and no test's mark."""
     kept = {k: v for k, v in os.environ.items()
             if k.lower().endswith("_proxy") or k in ("PIP_INDEX_URL", "PIP_DEFAULT_TIMEOUT", "CCACHE_DIR")}
     if os.path.exists(AUTHORITIES):

@@ -1,5 +1,5 @@
-"""Containers that mean no good: what they put in the way of an attach, and processes that only look like a JVM.
-Nothing outside the container is written or read, nothing waits beyond its deadline, no memory without a bound."""
+"""Hostile containers: objects that they put in the way of an attach, and processes that only look like a JVM. Nothing
+outside the container is written or read, nothing waits beyond its deadline, and memory is bounded."""
 import ctypes
 import fcntl
 import glob
@@ -22,10 +22,10 @@ from bundle import BUILD, Container, Jdk, shared_end
 from kindling import classes, skip
 
 DEADLINE_MS = 1500
-SLACK_S = 3.5  # behind the deadline: a process that hangs is given up in steps
+SLACK_S = 3.5  # seconds after the deadline: a process that hangs is ended in steps
 MEMORY_KB = 64 << 10
 AT_SYSCALL = BUILD + "/tests/at_syscall"
-# in the order in which an attach makes them: a JVM that has got the signal once listens, and gets no other
+# in the order of an attach: a JVM that got the signal once is listening, and gets no other
 SYSCALLS = {"pidfd_send_signal": "424", "mkdirat": "258", "renameat": "264", "mknodat": "259", "move_mount": "429",
             "openat2": "437", "umount2": "166"}
 RENAME_EXCHANGE = 2
@@ -56,7 +56,7 @@ class Hostile(unittest.TestCase):
     def setUp(self):
         self.victim = tempfile.mkdtemp(prefix="kindling-victim-")  # a directory of the host
         self.addCleanup(shutil.rmtree, self.victim)
-        os.chmod(self.victim, 0o755)  # one that nobody would object to
+        os.chmod(self.victim, 0o755)  # a harmless file or directory in the same place
         with open(self.victim + "/secret", "w") as f:
             f.write("secret")
         self.untouched = os.stat(self.victim).st_mtime_ns
@@ -82,7 +82,7 @@ class Hostile(unittest.TestCase):
         self.assertEqual(rows.see_through(c, self.attach(c)), rows.STREAMING)
 
     def kindling_dir(self, c, path=""):
-        """As ours are: sticky, of the container's root."""
+        """With the same mode and owner as ours: sticky, of the container's root."""
         where = c.tmp_dir()
         for name in ("kindling", path):
             where = os.path.join(where, name)
@@ -91,7 +91,7 @@ class Hostile(unittest.TestCase):
                 os.chmod(where, 0o1777)
         return where
 
-    # ---- what lies in the way -------------------------------------------------------------------------------
+    # ---- objects in the way of an attach --------------------------------------------------------------------
 
     def test_a_link_to_a_directory_of_the_host(self):
         for where in ("/etc", self.victim, "../../../../../../../../" + self.victim):
@@ -110,7 +110,7 @@ class Hostile(unittest.TestCase):
         self.assertTrue(c.alive())
 
     def strangers_dir(self, path, uid=4000):
-        """With a file in it if @path ends in a slash."""
+        """Makes a directory; with a file in it if @path ends in a slash."""
         os.mkdir(path)
         if path.endswith("/"):
             with open(path + "theirs", "w") as f:
@@ -118,7 +118,8 @@ class Hostile(unittest.TestCase):
         os.chown(path, uid, uid)
 
     def test_a_stranger_who_makes_or_locks_our_directory_keeps_nobody_out(self):
-        """In a /tmp of many users anyone may. What is theirs stays as it is, also if it is empty and has our names."""
+        """In a shared /tmp any user may make such a directory. It must stay as it is, even if it is empty and has the
+        name that we use."""
         with Container(jdk) as c:
             ours = os.path.join(c.tmp_dir(), "kindling")
             self.strangers_dir(ours)
@@ -139,7 +140,7 @@ class Hostile(unittest.TestCase):
             os.close(lock)
             with open("/proc/%d/maps" % c.pid) as f:
                 copies = [line for line in f if " r-xp " in line and "/libkindling-" in line]
-            self.assertEqual(len(copies), 1, copies)  # from a directory of the same name each time
+            self.assertEqual(len(copies), 1, copies)  # each time from a directory with the same name
 
     def test_in_a_tmp_where_all_can_rename_a_directory_of_others_is_a_reason(self):
         with Container(jdk) as c:
@@ -150,7 +151,7 @@ class Hostile(unittest.TestCase):
             self.assertEqual(c.tree(), before)
 
     def test_tmp_is_a_link_that_wants_to_leave(self):
-        os.chmod(self.victim, 0o1777)  # else the target's own ids would stand in the way already
+        os.chmod(self.victim, 0o1777)  # otherwise the target's own ids would already prevent it
         for where in ("/../../../.." + self.victim, "/proc/1/root" + self.victim, "/proc/self/cwd"):
             with self.subTest(where), Container(jdk) as c:
                 shutil.rmtree(c.inside("/tmp"))
@@ -163,7 +164,7 @@ class Hostile(unittest.TestCase):
         with Container(jdk) as c:
             path = os.path.join(self.kindling_dir(c, self.version), self.library)
             make(path)
-            self.streams(c)  # it was replaced, and the JVM got ours
+            self.streams(c)  # it was replaced, and the JVM loaded ours
             self.assertFalse(os.path.lexists(path))
 
     def test_a_fifo_in_the_librarys_place(self):
@@ -198,7 +199,7 @@ class Hostile(unittest.TestCase):
                 c.check_output(kept)
                 self.assertTrue(c.alive())
 
-    # ---- what changes between a look and a deed ---------------------------------------------------------------
+    # ---- changes between a check and the action that relies on it ---------------------------------------------
 
     def test_a_directory_is_swapped_at_every_step(self):
         for call in ("mkdirat", "openat2", "mknodat", "renameat"):
@@ -274,11 +275,11 @@ class Hostile(unittest.TestCase):
             except socket.timeout:
                 pass
             self.assertEqual(said, b"")
-            self.assertEqual(outcome, rows.STREAMING)  # the JVM took its name back
+            self.assertEqual(outcome, rows.STREAMING)  # the JVM has removed the name again
             c.check_output(kept)
             os.close(dir_fd)
 
-    # ---- who is it by now -------------------------------------------------------------------------------------
+    # ---- another process under the same pid ---------------------------------------------------------------------
 
     def test_files_of_another_version_are_removed_unless_it_is_attaching(self):
         with Container(jdk) as c:
@@ -293,7 +294,7 @@ class Hostile(unittest.TestCase):
                 injection.cleanup(c)
                 left = {p.rsplit("/", 1)[1].split("-")[0] for p in with_it if "/0.0.9/" in p} - {"events", "control"}
                 found = {p.rsplit("/", 1)[1].split("-")[0] for p in c.tree() if "/0.0.9/" in p}
-                self.assertTrue(left <= found, (left, found))  # it lives: its library stays
+                self.assertTrue(left <= found, (left, found))  # the JVM lives, so its library stays
                 os.close(lock)
                 self.clean_after_kill(c, c.kept_lines(), before)
 
@@ -313,7 +314,7 @@ class Hostile(unittest.TestCase):
     # ---- an injector that is killed ---------------------------------------------------------------------------
 
     def clean_after_kill(self, c, kept, before):
-        for _ in range(100):  # a SIGQUIT that is pending, a mount that is busy
+        for _ in range(100):  # a pending SIGQUIT, a busy mount
             injection.cleanup(c)
             if c.tree() == before:
                 break
@@ -340,7 +341,7 @@ class Hostile(unittest.TestCase):
             self.assertEqual(ours(), [])
             injection.attach(c, deadline_ms=DEADLINE_MS, wrap=(AT_SYSCALL, "before", rows.SYS_SENDTO, "kill -9 $PPID")).close()
             self.assertNotEqual(ours(), [])
-            fill(range(3000, 6000))  # of a tmpfs the newest names are read first
+            fill(range(3000, 6000))  # a tmpfs lists the newest names first
             for _ in range(100):
                 injection.cleanup(c)
                 if not ours():
@@ -360,7 +361,7 @@ class Hostile(unittest.TestCase):
                 for call, number in SYSCALLS.items():
                     for word in ("before", "after"):
                         with self.subTest("%s %s %s" % (kind, word, call)):
-                            # the tracer's end is the traced one's
+                            # if the tracer ends, the traced process ends too
                             injection.attach(c, deadline_ms=DEADLINE_MS,
                                              wrap=(AT_SYSCALL, word, number, "kill -9 $PPID")).close()
                             self.clean_after_kill(c, kept, before)

@@ -18,7 +18,7 @@ def call(number, *args):
 
 
 def user_namespace(first):
-    """An fd of a user namespace in which 0 is @first of the host."""
+    """Returns an fd of a user namespace in which 0 is the host's uid @first."""
     ready, go = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -40,7 +40,7 @@ def user_namespace(first):
 
 
 def mount(source, target, first):
-    """@source on @target; what belongs to 0 on the disk belongs to @first there."""
+    """Mounts @source on @target; files that belong to 0 on the disk belong to @first there."""
     userns = user_namespace(first)
     tree = call(SYS_OPEN_TREE, AT_FDCWD, source.encode(), OPEN_TREE_CLONE)
     try:

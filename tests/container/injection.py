@@ -1,4 +1,4 @@
-"""The daemon's end of one attach: starts kindling-inject as kindlingd does and reads what the agent says."""
+"""Plays the daemon in one attach: starts kindling-inject as kindlingd does and reads the agent's frames."""
 import os
 import re
 import select
@@ -36,12 +36,12 @@ def record(key, value):
 
 
 def start_frame():
-    # protocol, interval, flags: no budget, session
+    # protocol, interval, flags (no budget), session
     return frame(START, record(1, wire.PROTOCOL) + record(2, 5_000_000) + record(3, 1) + record(6, 4711))
 
 
 class Result:
-    """code 0 = streaming. what: the sentence of a refusal."""
+    """The result: code 0 = streaming; what = the sentence of a refusal."""
 
     def __init__(self, message, fds):
         if message:
@@ -58,7 +58,7 @@ class Result:
         self.buffer = b""
 
     def read(self, until, seconds=5.0):
-        """Frames until one of type @until, which is returned; None when none came."""
+        """Reads frames until one of type @until, which is returned; None if none comes."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             while len(self.buffer) >= 16:
@@ -97,7 +97,7 @@ def command(fd, pid, start_time, *words):
 
 
 def attach(c, **more):
-    """What came of it; its seconds are without those that this machine kept us waiting."""
+    """Waits for the result; its seconds do not include those in which this machine did not let us run."""
     with Lateness() as late:
         begun = time.monotonic()
         result = attach_now(c, **more)
@@ -107,7 +107,7 @@ def attach(c, **more):
 
 
 def attach_now(c, deadline_ms=6000, wrap=(), agent=AGENT, more=()):
-    """@wrap: words in front of the injector's own, as for at_syscall."""
+    """@wrap: words in front of the injector's own, such as those of at_syscall."""
     more = [*more, "over_tmp=1"] if c.kind == "covered" else more
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     start, write_end = os.pipe()
@@ -133,7 +133,7 @@ def attach_now(c, deadline_ms=6000, wrap=(), agent=AGENT, more=()):
 
 
 def cleanup(c):
-    """Its exit status: 0, or 4 while something has to stay."""
+    """Cleans up; returns the exit status: 0, or 4 if something has to stay."""
     return subprocess.run(command(3, c.pid, c.start_time, "cleanup"), check=False, timeout=30).returncode
 
 

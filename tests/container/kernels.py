@@ -1,10 +1,7 @@
-"""kindling under other kernels than this machine's: each boots in QEMU with this machine's own root (tests/harness/vm.py), and
-in it a daemon profiles a JVM of the host and one in a container.
-
-  kernels.py [LINE...]   e.g. 5.10 6.8; without: all. Prints a table as in docs/compatibility.md
-
-QEMU without KVM is slow by a factor of ten and more: shares are judged loosely, and no time is. Needs root, qemu-system-x86
-and busybox-static."""
+"""kindling under other kernels: each boots in QEMU with this machine's own root (tests/harness/vm.py), and in it a
+daemon profiles a JVM on the host and one in a container. kernels.py [LINE...]   e.g. 5.10 6.8; without: all.
+Prints a table as in docs/compatibility.md. QEMU without KVM is slower by a factor of ten and more, so shares are
+checked loosely and times not at all. Needs root, qemu-system-x86 and busybox-static."""
 import json
 import os
 import re
@@ -20,14 +17,15 @@ from kindling import BUILD, Daemon, Jvm, accounts_balance, classes, java_home, s
 
 MACHINE_S = 900
 STREAMS_S = 300
-SHARE_POINTS = 15  # which a method's share may be off
-# off-CPU apart: where all is slow, its stacks take so much of the decoding budget that few CPU samples are left
+SHARE_POINTS = 15  # points by which a method's share may be off
+# times off the CPU are tested separately: in a slow emulation their stacks use up so much of the decoding budget that
+# few CPU samples are left
 SETTINGS = "events: {cpu: {max_cpu: 100%}, lock: {}}\n"
 OFF_CPU_TOO = "events: {cpu: {}, lock: {}, offcpu: {}}\n"
 APPARMOR = os.path.join(HERE, "..", "..", "deploy", "kubernetes", "apparmor")
 DAEMONSET = os.path.join(os.path.dirname(APPARMOR), "daemonset.yaml")
 RIGHTS = os.path.join(HERE, "..", "e2e", "test_rights.py")
-# what a kernel of this line is expected to allow, by the first line that does
+# features expected of kernels of this line, found by the first line that applies
 OLDEST, HOST_ENGINE, OFF_CPU, TASK_WORK = (5, 10), (5, 15), (6, 13), (6, 18)
 
 
@@ -49,7 +47,7 @@ class Inside:
         self.line, self.found = key(line), {}
 
     def check(self, name, what):
-        """Runs one check; its answer, or the reason of its failure, becomes a line."""
+        """Runs one check and prints a line with its result, or with the reason of its failure."""
         begin = time.monotonic()
         try:
             answer = what()
@@ -131,7 +129,7 @@ class Inside:
         return "as in docs/security.md"
 
     def confined(self):
-        """With the capabilities and the AppArmor profile of the pod, as the container runtime sets them."""
+        """A daemon with the capabilities and the AppArmor profile of the pod, as the container runtime sets them."""
         if not os.path.exists("/sys/kernel/security/apparmor/profiles"):
             return "no AppArmor"
         done = subprocess.run(["apparmor_parser", "--replace", "--skip-cache", APPARMOR], capture_output=True, text=True)
@@ -178,7 +176,7 @@ class Inside:
 def inside(line):
     with open("/proc/sys/kernel/yama/ptrace_scope", "w") as f:
         f.write("1")
-    subprocess.run([java_home("17") + "/bin/java", "-version"], capture_output=True)  # what is read of it is kept then
+    subprocess.run([java_home("17") + "/bin/java", "-version"], capture_output=True)  # so that files read from it are cached
     judge = Inside(line)
     judge.run()
     print("RESULT " + json.dumps({"kernel": os.uname().release, **judge.found}), flush=True)
@@ -188,7 +186,7 @@ def inside(line):
 
 
 def boot(line):
-    """{check: answer} of one kernel"""
+    """{check: result} under one kernel"""
     words = "KINDLING_BUILD=%s %s %s --inside %s" % (os.path.abspath(BUILD), sys.executable, os.path.abspath(__file__), line)
     for threads in ("multi", "single"):
         out, console = vm.run(line, words, os.getcwd(), MACHINE_S, threads)

@@ -1,8 +1,7 @@
-"""deploy/kubernetes as a kubelet runs it: kindlingd's image as a pod with hostPID in a real containerd, beside pods of
-applications (uid 1000, read-only root, no capability). Names, what owners allow, probes, the next version's pod in its place,
-and nothing left behind.
-
-The image is the build's (target packages). Needs root, containerd, runc, python3-grpcio, python3-protobuf."""
+"""Runs deploy/kubernetes as a kubelet does: kindlingd's image as a pod with hostPID in a real containerd, beside pods
+of applications (uid 1000, read-only root, no capability). Names, what owners allow, probes, the next version's pod
+in its place, and nothing left behind. The image is the build's (target packages). Needs root, containerd, runc,
+python3-grpcio, python3-protobuf."""
 import json
 import os
 import re
@@ -18,7 +17,7 @@ import cri  # noqa: E402
 import oci  # noqa: E402
 
 if cri.grpc is None and os.path.exists("/usr/bin/python3") and sys.executable != "/usr/bin/python3":
-    os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])  # whose packages Debian's python3-* are
+    os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])  # the installation that has Debian's python3-* packages
 
 import yaml  # noqa: E402
 import packaged  # noqa: E402
@@ -31,7 +30,7 @@ MANIFESTS = os.path.join(HERE, "..", "..", "deploy", "kubernetes", "")
 SECCOMP = MANIFESTS + "seccomp.json"
 KUBELET = "/var/lib/kubelet"
 GRACE_S = 30
-GAP_S = 2 # of a JVM, beside what the node takes from one pod to the next
+GAP_S = 2 # seconds without samples of a JVM, beyond those that the node needs between two pods
 THEIRS = re.compile(r"hsperfdata_|\.java_pid\d+$") # the JVM's own
 
 SETTINGS = """targets:
@@ -45,7 +44,7 @@ FAST = "events: { cpu: { interval: 1ms } }\n"
 
 
 def had_capabilities():
-    """Those that this machine gives anybody."""
+    """The capabilities that any process of this machine can have."""
     with open("/proc/self/status") as f:
         bits = int(re.search(r"CapBnd:\s*(\w+)", f.read()).group(1), 16)
     return {name for number, name in NUMBERS.items() if bits >> number & 1}
@@ -99,7 +98,7 @@ class Node:
         self.containerd.load(path + ".tar")
 
     def next_image(self):
-        """The image of the next version: (its name, that version)."""
+        """Makes the image of the next version: (its name, that version)."""
         root = self.dir + "/images/next"
         config = packaged.unpack_image(root)["config"]
         version = versions.make_next(root)
@@ -127,17 +126,17 @@ def image_name():
 
 
 class Kindlingd:
-    """The pod of the DaemonSet, as a kubelet makes it of the manifest."""
+    """The DaemonSet's pod, as a kubelet makes it from the manifest."""
 
     def __init__(self, node, privileged=False, sidecars=False, image=None, more=""):
-        """@sidecars: the pod of sidecars.yaml, in which kindlingd has a filter. @more: settings."""
+        """@sidecars: the pod of sidecars.yaml, in which kindlingd has a seccomp filter. @more: settings."""
         spec = pod_spec("sidecars.yaml" if sidecars else "daemonset.yaml")
         containers = spec["containers"]
         assert spec["hostPID"] is True and {c["image"] for c in containers} == {image_name()}
         self.image, self.settings, self.port = image or image_name(), SETTINGS + more, free_port()
         self.probe = next(c for c in containers if c["name"] == "kindlingd")["livenessProbe"]["exec"]["command"]
         self.pod = cri.Pod(node.containerd, "kindling", "kindlingd-x%d%d" % (privileged, sidecars), host_pid=True, privileged=privileged)
-        with starts:  # it would send away what a killed daemon of another test left
+        with starts:  # it would detach agents that a killed daemon of another test left
             self.start(node, spec, privileged)
             wait_seen(lambda: json.loads(self.kindling("status", "--json")))
 
@@ -153,7 +152,7 @@ class Kindlingd:
             raise AssertionError("%s\n%s" % (e, self.pod.logs("kindlingd")))
 
     def command(self, c):
-        """Of metrics at a port of its own: pods of this test have the node's network."""
+        """Gives metrics a port of their own, because pods of this test use the node's network."""
         port = ":%d" % c["ports"][0]["containerPort"] if "ports" in c else None
         return [":%d" % self.port if word == port else word for word in c.get("command", [])]
 
@@ -164,7 +163,7 @@ class Kindlingd:
     def security(self, container, privileged):
         c = container["securityContext"]
         assert c["readOnlyRootFilesystem"] and not c["privileged"] and not c["allowPrivilegeEscalation"]
-        # what this machine has not, no runtime can give
+        # a container runtime cannot give capabilities that this machine does not have
         caps = self.caps[container["name"]] = [cap for cap in c["capabilities"].get("add", []) if cap in had_capabilities()]
         common = {"run_as_user": {"value": c["runAsUser"]}, "run_as_group": {"value": c["runAsGroup"]},
                   "readonly_rootfs": True}
@@ -186,7 +185,7 @@ class Kindlingd:
             where[volume["name"]] = settings if "configMap" in volume else node.directory(
                 volume["name"], 0o777 if "emptyDir" in volume else 0o755)
         mounts = [(where[m["name"]], m["mountPath"], m.get("readOnly", False)) for m in container["volumeMounts"]]
-        if not os.path.exists("/proc/1/root/etc"):  # hidden even from root: the daemon looks at its own files then
+        if not os.path.exists("/proc/1/root/etc"):  # hidden even from root: the daemon itself looks at its own files then
             mounts += [(path, path, True) for path in (cri.STATE, KUBELET)]
         return mounts
 
@@ -196,10 +195,10 @@ class Kindlingd:
         try:
             return self.pod.execute(self.id, *self.probe, seconds=10) == (0, "ok\n")
         except cri.grpc.RpcError:
-            return False  # it ended between the two
+            return False  # it ended between the two calls
 
     def kindling(self, *words):
-        """kubectl exec ds/kindlingd -- kindling ..."""
+        """Runs what `kubectl exec ds/kindlingd -- kindling ...` would."""
         status, text = self.pod.execute(self.id, "kindling", *words)
         if status:
             raise AssertionError("kindling %s: %d %s" % (" ".join(words), status, text))
@@ -218,7 +217,8 @@ class Kindlingd:
             raise AssertionError("%s\n%s" % (self.target(pid), self.pod.logs("kindlingd")))
 
     def end(self):
-        """As the kubelet ends a pod: SIGTERM, the grace period, then the sandbox. When it had ended, in ns."""
+        """Ends the pod as the kubelet does: SIGTERM, the grace period, then the sandbox. Returns when it had ended,
+        in ns."""
         self.pod.containerd.call("StopContainer", container_id=self.id, timeout=GRACE_S)
         ended = self.when("finished_at")
         self.pod.remove()
@@ -244,11 +244,12 @@ class Kubernetes(unittest.TestCase):
         cls.node.end()
 
     def tearDown(self):
-        for pod in self.containerd.pods[::-1]:  # of a test that failed: the next one has a node of its own
+        for pod in self.containerd.pods[::-1]:  # left by a test that failed: the next one has a node of its own
             pod.remove()
 
     def application(self, pod, name, env=(), seccomp=None):
-        """uid 1000, a read-only root, an emptyDir for /tmp: (its first process, that directory)."""
+        """An application with uid 1000, a read-only root and an emptyDir for /tmp: (its first process, that
+        directory)."""
         profile = {"profile_type": "Localhost", "localhost_ref": seccomp} if seccomp else {"profile_type": "RuntimeDefault"}
         jdk = Jdk("17")
         tmp = self.node.directory("tmp-%s-%s" % (pod.name, name), 0o1777)
@@ -265,7 +266,7 @@ class Kubernetes(unittest.TestCase):
         return pid, tmp
 
     def kubelet_writes(self, pod, **files):
-        """A downward-API volume, as the kubelet lays it out."""
+        """A downward-API volume with the kubelet's layout."""
         volume = "%s/pods/%s/volumes/kubernetes.io~downward-api/podinfo" % (KUBELET, pod.uid)
         top = volume
         while not os.path.isdir(os.path.dirname(top)):
@@ -279,7 +280,7 @@ class Kubernetes(unittest.TestCase):
             os.symlink("..data/" + name, volume + "/" + name)
 
     def nothing_is_left(self, pid, tmp, pod, name):
-        """Our thread may take a moment to end."""
+        """The agent's thread may take a moment to end."""
         wait_for("no agent", lambda: not any("kindling" in n for n in thread_names(pid)))
         self.assertEqual(timers(pid), 0)
         self.assertEqual([n for n in os.listdir(tmp) if not THEIRS.match(n)], [])
@@ -315,7 +316,8 @@ class Kubernetes(unittest.TestCase):
             pod.remove()
 
     def test_the_next_version_takes_over(self):
-        """A rolling update, as the DaemonSet's controller and the kubelet do it: the old pod ends, then the new one begins."""
+        """A rolling update, as the DaemonSet's controller and the kubelet do it: the old pod ends, then the new one
+        begins."""
         apps = []
         for i in range(2):
             pod = cri.Pod(self.containerd, "shop", "web-%d" % i, annotations={"team": "t%d" % i})
@@ -353,17 +355,17 @@ class Kubernetes(unittest.TestCase):
         return json.loads(daemon.kindling("report", str(pid), "--last", "10m", "--format", "json", "-o", "-"))["losses"]["delivered"]
 
     def check_taken_over(self, daemon, t, name, tmp):
-        """The process is the one of before, has one agent that works, and what was missed stands in the accounts."""
+        """The process is the same, has one agent, which works, and the gap is in the accounts."""
         accounts_balance(t)
         self.assertGreater(t["samples"]["dropped"]["restart"], 0)
         self.assertAlmostEqual(t["samples"]["dropped"]["restart"], t["gap"]["cpu_ns"] / 1e6, delta=1)
         self.assertEqual((t["pod"], t["container"], t["annotations"]["team"]), ("shop/" + name, "web", "t" + name[-1]))
         wait_for("one agent", lambda: thread_names(t["pid"]).count("kindling") == 1)
-        self.assertEqual(agent_copies(t["pid"]), 2)  # the old one is mapped until the JVM ends
+        self.assertEqual(agent_copies(t["pid"]), 2)  # the old library stays mapped until the JVM ends
         wait_for("the old agent's files to be gone", lambda: not [n for n in os.listdir(tmp) if not THEIRS.match(n)])
 
     def check_rights(self, daemon):
-        """Exactly the manifest's capabilities, and no root file system to write to."""
+        """The pod has exactly the manifest's capabilities, and cannot write to its root file system."""
         with open("/proc/%d/status" % daemon.pid) as f:
             bits = int(re.search(r"CapBnd:\s*(\w+)", f.read()).group(1), 16)
         self.assertEqual({NUMBERS.get(n, n) for n in range(64) if bits >> n & 1}, set(daemon.caps["kindlingd"]))
@@ -397,7 +399,7 @@ class Kubernetes(unittest.TestCase):
         self.assertIn("the owner of process %d allows only cpu" % ledger["pid"], text)
 
     def check_variant(self, cart, **variant):
-        """On the same node, which has the history; the JVM is taken over."""
+        """A new pod on the same node, which has the history, takes the JVM over."""
         daemon = Kindlingd(self.node, **variant)
         with open("/proc/%d/status" % daemon.pid) as f:
             self.assertEqual(re.search(r"Seccomp:\s*(\d)", f.read()).group(1), "2" if "sidecars" in variant else "0")
@@ -408,7 +410,7 @@ class Kubernetes(unittest.TestCase):
         self.nothing_is_left(cart[1], cart[2], cart[0], "cart")
 
     def check_sidecars(self, daemon):
-        """One reads the filters that kindlingd may not read, the other answers Prometheus."""
+        """One sidecar reads the filters that kindlingd may not read, the other answers Prometheus."""
         pod = cri.Pod(self.containerd, "bank", "deadly-0")
         pid, _ = self.application(pod, "deadly", seccomp=self.node.file("deadly.json", json.dumps({
             "defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["timer_create"], "action": "SCMP_ACT_KILL_PROCESS"}]})))

@@ -1,10 +1,8 @@
-"""Attaches to a JVM in every kind of container and state. One line per cell: what came of it.
-
-  matrix.py [--subset | --pairs] [--jobs N] [--only COLUMN=VALUE]... [--markdown FILE]
-
---subset: every value of every column, JDK 17 and 25 (label container). --pairs: every value with every
-other, all JDKs (label matrix). A cell passes when the attach ends as rows.py says, the container's files and
-mounts and both outputs of the application are as they were, and the JVM is alive."""
+"""Attaches to a JVM in every kind of container and state, and prints a line for each cell. matrix.py [--subset |
+--pairs] [--jobs N] [--only COLUMN=VALUE]... [--markdown FILE] --subset: every value of every column, JDK 17 and 25
+(label container). --pairs: every pair of values, all JDKs (label matrix). A cell passes if the attach ends as
+rows.py says, the container's files and mounts and both outputs of the application are unchanged, and the JVM
+lives."""
 import argparse
 import itertools
 import os
@@ -32,7 +30,7 @@ def runtimes():
 
 
 def subset(jdk_names):
-    """All roots with all users, then all states, each in another kind of container."""
+    """All roots with all users, then all states, each in a different kind of container."""
     cells, turn = [], 0
     for jdk in jdk_names:
         pairs = list(itertools.product(ROOTS, USERS))
@@ -59,8 +57,8 @@ def pairs_of(cell):
 
 
 def pairwise(jdk_names):
-    """Every value of a column with every value of every other, greedily, and every root with every user and JDK; the
-    same cells in every run."""
+    """Cells with every pair of values, chosen greedily, and with every combination of root, user and JDK; the same
+    cells in every run."""
     everything = [Cell(*key) for key in itertools.product(jdk_names, USERS, ROOTS, STATES, runtimes())]
     everything = [cell for cell in everything if cell.exists()]
     random.Random(5).shuffle(everything)
@@ -75,7 +73,7 @@ def pairwise(jdk_names):
         cells.append(best)
     have = {cell.key()[:4] for cell in cells}
     turn = 0
-    for jdk, user, root in itertools.product(jdk_names, USERS, ROOTS):  # and a JVM as it comes everywhere
+    for jdk, user, root in itertools.product(jdk_names, USERS, ROOTS):  # and a JVM with default options
         cell = Cell(jdk, user, root, "normal", runtimes()[turn % len(runtimes())])
         if cell.key()[:4] not in have and cell.exists():
             cells.append(cell)
@@ -114,7 +112,7 @@ def run_in(cell, c):
         if cell.state == "libjvm deleted":
             before = c.tree()
     outcome = state.run(c)
-    time.sleep(0.1)  # lines that were held up by the stop come now
+    time.sleep(0.1)  # lines that were delayed while it was stopped come now
     check_unchanged(c, before, kept)
     return outcome
 
@@ -143,7 +141,7 @@ def attempt(cell, jdk):
 
 
 def no_daemon(seconds=60.0):
-    """A daemon on this host attaches to our JVMs too. False = there was one; it is waited for, a while."""
+    """Does a daemon on this host attach to our JVMs too? Waits for a while until it is gone; false = there was none."""
     end = time.monotonic() + seconds
     none = True
     while rows.processes_named("kindlingd") and time.monotonic() < end:
@@ -167,7 +165,7 @@ def run(cell, jdk):
 
 
 def words_for(results):
-    """What a reader wants to know of many cells: streaming, the refusal, or who gets which."""
+    """Summarises many cells for a reader: streaming, the refusal, or which cells get which."""
     if not all(good for _, good, _ in results):
         return "**not as expected** in %d of them" % sum(1 for r in results if not r[1])
     refused = [outcome for _, _, outcome in results if outcome != STREAMING]
@@ -236,7 +234,7 @@ def main():
         column, _, value = rule.partition("=")
         cells = [cell for cell in cells if getattr(cell, column) == value]
 
-    classes()  # compiled before the threads begin
+    classes()  # compiled before the threads begin, which share the result
     begun, results = time.monotonic(), []
     with ThreadPoolExecutor(args.jobs) as pool:
         for cell, (good, outcome, seconds) in zip(cells, pool.map(lambda c: run(c, jdks[c.jdk]), cells)):

@@ -1,5 +1,5 @@
-"""Pods, namespaces and images: real containers of runc whose bundles lie where containerd, CRI-O and Docker have
-theirs. Who is profiled by rules that name them, and who is left alone after a crash."""
+"""Pods, namespaces and images: real containers of runc whose bundles are where containerd, CRI-O and Docker keep
+theirs. Checks which JVMs rules with such names select, and which are left alone after a crash."""
 import os
 import shutil
 import signal
@@ -42,7 +42,7 @@ class Names(unittest.TestCase):
                 self.assertEqual((t["container_id"], t["pod"], t["container"], t["image"], t["image_digest"]),
                                  (c.name, pod, container, image, digest))
             self.assertRegex(daemon.cli("status").stdout, r"shop/cart-7d9f")
-            daemon.cli("detach", "bank/pay-0")  # and a pod's name is enough
+            daemon.cli("detach", "bank/pay-0")  # the name of the pod alone is enough
             daemon.wait_state(pay.pid, "detached")
 
     def test_labels_of_each_engine(self):
@@ -94,7 +94,7 @@ class Names(unittest.TestCase):
             daemon.wait_state(two.pid, "streaming")
 
     def kept_out_again(self, daemon, c, word):
-        """An agent that was in it is not active any more: it is asleep, or its thread has gone."""
+        """An agent that was in the JVM is not active any more: it sleeps, or its thread has ended."""
         self.assertIn(word, daemon.wait_state(c.pid, "excluded")["reason"])
         with open("/proc/%d/timers" % c.pid) as f:
             self.assertNotIn("ID:", f.read())

@@ -1,6 +1,6 @@
-"""One libkindling.so for every libc: through the daemon, from the JVM of a root without glibc (musl), from one on
-glibc 2.31 (Debian 11) and from one on the newest (Debian unstable). Needs root, mmdebstrap; a root that cannot be had
-is skipped visibly."""
+"""One libkindling.so for every libc: a daemon attaches to the JVM in a root without glibc (musl), to one with glibc
+2.31 (Debian 11) and to one with the newest (Debian unstable). Needs root and mmdebstrap; a root that cannot be
+made is reported as skipped."""
 import glob
 import os
 import re
@@ -15,11 +15,11 @@ import jdks  # noqa: E402
 from kindling import Daemon, agent_copies, accounts_balance, classes, wait_for  # noqa: E402
 
 MUSL = "/usr/lib/x86_64-linux-musl/libc.so"
-mapped = {}  # what each JVM had mapped of us
+mapped = {}  # the mapped file of the agent in each JVM
 
 
 def musl_root():
-    """A root with one libc in it, and not glibc: as Alpine's is."""
+    """A root whose only libc is musl, like Alpine's."""
     home, root = jdks.musl(), os.path.join(jdks.cache_dir(), "root-musl")
     if not home or not os.path.exists(MUSL):
         return None
@@ -39,7 +39,7 @@ def bullseye():
 
 
 class Jvm:
-    """One in a root of its own; what is bound into that goes with its mount namespace."""
+    """A JVM in a root of its own; mounts into the root end with its mount namespace."""
 
     def __init__(self, home):
         self.process = subprocess.Popen([*jdks.command(home, classes()), "-Xmx64m", "-cp", classes(), "KnownShares"],

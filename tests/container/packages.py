@@ -1,11 +1,7 @@
-"""The packages as users meet them: the .deb installed on a fresh Debian 12, used and purged; the rpm installed and removed; the
-image as a container beside a JVM; the bill of materials; and that they are the same bytes when they are made again.
-
-packages.py             all of that
-packages.py --trixie    the .deb on Debian 13
-packages.py --twice     two whole builds, in directories of their own, give the same bytes
-
-Needs root, mmdebstrap, rpm, runc."""
+"""The packages as users get them: the .deb installed on a fresh Debian 12, used and purged; the rpm installed and
+removed; the image as a container beside a JVM; the bill of materials; and that a second build gives the same
+bytes. packages.py: all of that. packages.py --trixie: the .deb on Debian 13. packages.py --twice: two whole builds
+in different directories give the same bytes. Needs root, mmdebstrap, rpm, runc."""
 import hashlib
 import json
 import os
@@ -25,11 +21,11 @@ from systemd import Systemd  # noqa: E402
 TOP = os.path.realpath(os.path.join(HERE, "..", ".."))
 PROGRAMS = ("/usr/sbin/kindlingd", "/usr/bin/kindling", "/usr/bin/kindling-inject", "/usr/bin/kindling-look",
             "/usr/bin/kindling-symbols", "/usr/bin/kindling-upload", "/usr/bin/kindling-names")
-# what apt and dpkg keep of everything that was installed once
+# files that apt and dpkg keep of every package that was ever installed
 KEPT = re.compile(r"^(/var/(cache|log|lib/apt)/.*|/var/lib/(dpkg|systemd/deb-systemd-helper-.*)/.*|/etc/(passwd|group|g?shadow)-)$")
 ACCOUNT = re.compile(r"^kindling", re.M)
-# the daemon of a root: @1 is that root; its words after it, of which the first is the build tree's program; its
-# directory is seen in there too
+# runs the daemon in a root: @1 is that root; the following words start the program, the first being the build tree's,
+# which is replaced; the test's directory is visible there too
 RUN_IN_ROOT = """
 mount --make-rprivate / && mount --rbind "$1" "$1"
 dir=$(dirname "$4") && mkdir -p "$1$dir" && mount --bind "$dir" "$1$dir"
@@ -38,18 +34,18 @@ mount -t tmpfs run run
 file=$4 && pivot_root . mnt && cd / && umount -l mnt
 exec /usr/sbin/kindlingd --config "$file"
 """
-# the capabilities are the unit's, whose comments say what each is for
+# the capabilities of the unit, whose comments give the reason for each
 UNIT = os.path.join(TOP, "deploy", "systemd", "kindlingd.service")
 
 
 def capabilities():
     with open(UNIT) as f:
         words = re.search(r"^CapabilityBoundingSet=(.+)$", f.read(), re.M).group(1).split()
-    return [w for w in words if w != "CAP_SYS_RESOURCE"]  # for larger pipes; machines of tests may not have it
+    return [w for w in words if w != "CAP_SYS_RESOURCE"]  # for larger pipes; machines that run tests may not allow it
 
 
 def inside(root, *words):
-    """What @words print in there."""
+    """The output of @words in the root."""
     done = subprocess.run(packaged.command(root, *words), capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         raise AssertionError("%s: %d\n%s%s" % (" ".join(words), done.returncode, done.stdout, done.stderr))
@@ -65,7 +61,7 @@ def install_deb(root):
 
 
 def running():
-    """{pid: program} of processes of ours that were not here before."""
+    """{pid: program} of kindling's processes that did not exist before."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -79,7 +75,7 @@ JVM = """[Service]
 ExecStart=/opt/jdk/bin/java -Xmx32m -XX:+UseSerialGC -cp /opt/kindling-test/classes Service
 Environment=KINDLING_TEST=%s
 """
-# what cmake put there for other tests, and a rule that packages may start nothing
+# files of `cmake --install` for other tests, and a policy that packages may start nothing
 UNINSTALL = """rm -rf /usr/sbin/policy-rc.d /etc/kindling /usr/lib/kindling /usr/sbin/kindlingd /usr/bin/kindling /usr/bin/kindling-*
 rm -f /usr/lib/systemd/system/kindling* /usr/lib/sysusers.d/kindling.conf
 systemctl daemon-reload"""
@@ -89,7 +85,7 @@ pgrep kindling || true; grep ^kindling /etc/passwd /etc/group || true; awk '$2 ~
 
 
 class ImageDaemon(Daemon):
-    """The image in a container: of the host it sees the processes, and has a directory."""
+    """Runs the image in a container that sees the host's processes and has one directory of it."""
 
     def __init__(self):
         self.root = tempfile.mkdtemp(prefix="kindling-image-")
@@ -134,7 +130,7 @@ class Case(unittest.TestCase):
             daemon.wait_state(jvm.pid, "streaming")
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
             accounts_balance(daemon.target(jvm.pid))
-            # its libraries were found, and are those of the host
+            # the symbols of its libraries were found, and they are the host's libraries
             wait_for("names of native functions", lambda: re.search(r"\bthread_native_entry\b", daemon.cli(
                 "report", str(jvm.pid), "--last", "1m", "-o", "-", check=False).stdout))
             yield jvm
@@ -155,7 +151,7 @@ class Case(unittest.TestCase):
                 for _ in self.streams(daemon):
                     self.assertEqual(os.readlink("/proc/%d/exe" % daemon.process.pid), "/usr/sbin/kindlingd")
                 os.rmdir(root + daemon.dir)
-            # installed again, as an upgrade is: a changed file of settings stays, nothing is started
+            # installed again, like an upgrade: a changed settings file is kept, and nothing is started
             with open(root + "/etc/kindling/kindlingd.yaml", "a") as f:
                 f.write("# mine\n")
             shutil.copy(packaged.one(".deb"), root + "/kindling.deb")
@@ -163,7 +159,7 @@ class Case(unittest.TestCase):
             os.remove(root + "/kindling.deb")
             with open(root + "/etc/kindling/kindlingd.yaml") as f:
                 self.assertTrue(f.read().endswith("# mine\n"))
-            # what a daemon and `systemctl enable` would leave
+            # files that a daemon and `systemctl enable` would leave
             os.makedirs(root + "/var/lib/kindling/segments")
             inside(root, "systemctl", "enable", "kindlingd")
             self.assertTrue(os.path.lexists(root + "/etc/systemd/system/multi-user.target.wants/kindlingd.service"))
@@ -186,7 +182,8 @@ class Packages(Case):
         self.deb("bookworm", packaged.BASE)
 
     def under_systemd(self, package, install, upgrade, remove):
-        """What systemctl has to do with it: the root is this machine's, under an overlay. What is left in the end, in lines."""
+        """What the package does through systemctl: the root is this machine's, under an overlay. Returns what is left
+        at the end, in lines."""
         with Systemd("17") as bed:
             bed.run("sh", "-c", UNINSTALL)
             shutil.copy(package, bed.root + "/opt/kindling.package")
@@ -217,7 +214,7 @@ class Packages(Case):
         self.assertEqual(self.under_systemd(packaged.one(".deb"), ("dpkg", "--install"), ("dpkg", "--install"), ("dpkg", "--purge")), [])
 
     def test_rpm_under_systemd(self):
-        """On Debian, by rpm's own database. rpm knows no purge: settings, history and accounts stay."""
+        """Installs the rpm on Debian, with rpm's own database. rpm has no purge: settings, history and accounts stay."""
         rpm = ("rpm", "--nodeps", "--dbpath", "/opt/rpm")
         left = self.under_systemd(packaged.one(".rpm"), (*rpm, "--install"), (*rpm, "--upgrade", "--replacepkgs"), (*rpm, "--erase"))
         accounts = [line for line in left if re.match(r"/etc/(passwd|group):kindling(-look|-symbols|-upload|-names)?:", line)]
@@ -225,7 +222,7 @@ class Packages(Case):
         self.assertLessEqual(set(left) - set(accounts), {"/etc/kindling", "/var/lib/kindling"})
 
     def test_rpm_in_an_empty_root(self):
-        """What lies where, whose and with which rights; settings that were changed stay."""
+        """The installed files, their owners and modes; changed settings are kept."""
         rpm = packaged.one(".rpm")
         with tempfile.TemporaryDirectory(prefix="kindling-rpm-") as root:
             def run(*words):
@@ -322,7 +319,7 @@ class Trixie(Case):
 
 class Twice(Case):
     def test_two_builds(self):
-        """Both are copies of one moment: what somebody edits meanwhile is in neither."""
+        """Both builds start from copies made at the same time, so later edits are in neither."""
         env = {k: v for k, v in os.environ.items() if "CCACHE" not in k and k != "CMAKE_C_COMPILER_LAUNCHER"}
         with tempfile.TemporaryDirectory(prefix="kindling-twice-") as work:
             first, second = work + "/a", work + "/of-another-length/b"

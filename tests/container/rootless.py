@@ -15,7 +15,7 @@ from bundle import Jdk, MARK  # noqa: E402
 from kindling import ONLY_MINE, Daemon, accounts_balance, classes, skip, thread_names, timers, wait_for  # noqa: E402
 
 UID, FIRST = 4242, 100000
-# @1: a directory with the files of accounts that hold for podman alone
+# @1: a directory with account files that only podman sees
 OWN_ACCOUNTS = """mount --make-rshared /
 mount -t overlay -o "lowerdir=$1/etc:/etc" overlay /etc
 echo ready
@@ -25,7 +25,7 @@ KINDS = {"root": (), "user": ("--user", "1000"), "keep_id": ("--userns=keep-id",
 
 
 class Podman:
-    """One of an account of its own."""
+    """A podman with an account of its own."""
 
     def __init__(self):
         self.dir = tempfile.mkdtemp(prefix="kindling-rootless-")
@@ -57,7 +57,7 @@ class Podman:
         return done.stdout.strip()
 
     def root(self, name):
-        """An empty root; the rest is bound into it."""
+        """An empty root, into which the rest is mounted."""
         root = "%s/root-%s" % (self.dir, name)
         for directory in ("app", "tmp", "etc", "proc", "dev", "sys", "usr", "jdk", "run", "var/tmp"):
             os.makedirs(root + "/" + directory)
@@ -83,7 +83,7 @@ class Podman:
     def end(self):
         try:
             with open(self.dir + "/run/libpod/tmp/pause.pid") as f:
-                os.kill(int(f.read()), signal.SIGKILL)  # it holds the account's user namespace
+                os.kill(int(f.read()), signal.SIGKILL)  # this process holds the account's user namespace open
         except FileNotFoundError:
             pass
         self.holder.kill()

@@ -1,5 +1,5 @@
-"""The matrix as a table: who the JVM runs as, what its root file system is like, what state it is in, and what an
-attach to it must come to. A cell's expectation is `streaming` or a pattern of the one refusal it may give."""
+"""The matrix as a table: the JVM's user, its root file system, its state, and the required result of an attach. A
+cell expects `streaming`, or a pattern that the sentence of its refusal must match."""
 import os
 import resource
 import signal
@@ -33,7 +33,7 @@ ROOTS = {
     "fsgroup": "/tmp is for a supplementary group alone (fsGroup)",
     "idmapped": "an idmapped volume on /tmp (hostUsers: false)",
 }
-OWN_TMP = ("readonly", "noexec", "small", "symlinks", "fsgroup", "idmapped", "covered")  # /tmp of these cannot be another directory
+OWN_TMP = ("readonly", "noexec", "small", "symlinks", "fsgroup", "idmapped", "covered")  # these need the container's own /tmp
 
 
 class State:
@@ -43,14 +43,14 @@ class State:
     def __init__(self, text, expect=STREAMING, container=None, before=None, run=None, needs=None, first=False):
         self.text, self.expect, self.container = text, expect, container or {}
         self.before, self.run, self.needs = before, run or attach_once, needs or (lambda cell: True)
-        self.first = first  # its refusal comes before the root file system is looked at
+        self.first = first  # it is refused before its root file system is looked at
 
 
 # ---- one attach, seen through ---------------------------------------------------------------------------------
 
 
 def see_through(c, result):
-    """The outcome of one attach. A session is read until samples come, then ended."""
+    """The result of one attach. A session is read until samples come, then ended."""
     if result.code != 0:
         result.close()
         return result.what
@@ -70,7 +70,7 @@ def attach_once(c):
 
 
 def attach_patiently(c, seconds=5.0):
-    """As the daemon does: what passes by itself is tried again."""
+    """Tries again after failures that pass by themselves, as the daemon does."""
     end = time.monotonic() + seconds
     while True:
         outcome = attach_once(c)
@@ -79,7 +79,7 @@ def attach_patiently(c, seconds=5.0):
         time.sleep(0.2)
 
 
-# ---- states that are made after the start ---------------------------------------------------------------------
+# ---- states that are set up after the start ------------------------------------------------------------------
 
 
 def attach_files(c):
@@ -90,12 +90,12 @@ def attach_files(c):
 
 
 def while_still(stop, go):
-    """The JVM is stopped between the last look at it and SIGQUIT: the signal stays pending."""
+    """The JVM is stopped after the last check and before SIGQUIT: the signal stays pending."""
     def run(c):
         hook = stop(c)
         result = injection.attach(c, deadline_ms=1000, wrap=(
             BUILD + "/tests/at_syscall", "before", SYS_PIDFD_SEND_SIGNAL, hook))
-        if result.status == 126:  # refused before it would have been signalled
+        if result.status == 126:  # it is refused before a signal would be sent
             return see_through(c, result)
         if result.code == 0 or "did not react to SIGQUIT" not in result.what:
             raise AssertionError("a stopped JVM: %r" % result.what)
@@ -114,7 +114,7 @@ def stopped(c):
 
 
 def refused_then(go):
-    """Refused as it is; streaming once @go has made it right."""
+    """Refused at first; streaming after @go has removed the cause."""
     def run(c):
         outcome = attach_once(c)
         go(c)
@@ -175,7 +175,7 @@ def more_tasks(c):
 
 
 def as_owner(c, do):
-    """@do in a child with the ids of the JVM: what only its own user may."""
+    """Runs @do in a child with the JVM's ids, for actions that only its own user may do."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -192,7 +192,7 @@ def as_owner(c, do):
 
 
 def no_processes(c):
-    """RLIMIT_NPROC reached. A limit of somebody else may be set with CAP_SYS_RESOURCE only."""
+    """RLIMIT_NPROC is reached. Setting another process's limit needs CAP_SYS_RESOURCE."""
     def limit():
         hard = resource.prlimit(c.pid, resource.RLIMIT_NPROC)[1]
         resource.prlimit(c.pid, resource.RLIMIT_NPROC, (1, hard))
@@ -201,7 +201,7 @@ def no_processes(c):
 
 def no_memory(c):
     directory = c.cgroup("memory")
-    for _ in range(5):  # what it may give back it gives back first
+    for _ in range(5):  # capabilities that can be taken back are taken back first
         try:
             write(directory + "/memory.limit_in_bytes",
                   str(read_number(directory + "/memory.usage_in_bytes") + (4 << 20)))
@@ -220,7 +220,7 @@ def delete_libjvm(c):
 
 
 def delete_socket(c):
-    """Attached once, then a cleaner of /tmp took the socket away."""
+    """Attached once, then a cleaner of /tmp deleted the socket."""
     outcome = attach_once(c)
     sockets = [n for n in os.listdir(c.tmp_dir()) if n.startswith(".java_pid")]
     if outcome == STREAMING and sockets != ([] if c.kind == "covered" else [".java_pid1"]):
@@ -231,7 +231,7 @@ def delete_socket(c):
 
 
 def take_socket_at_once(c):
-    """A JVM that starts takes a socket of its name away, which may be the one that it made for us a moment before."""
+    """A JVM that starts deletes an existing socket of its name, which may be the one that it has just made for us."""
     path = "%s/.java_pid1" % c.tmp_dir()
     hook = "for i in $(seq 500000); do [ -S '%s' ] && rm '%s' && break; done" % (path, path)
     result = injection.attach(c, wrap=(BUILD + "/tests/at_syscall", "after", SYS_PIDFD_SEND_SIGNAL, hook))
@@ -239,7 +239,8 @@ def take_socket_at_once(c):
 
 
 def take_socket_late(c):
-    """The same, after we found it: the JVM gets a name again, or its owner's kill -3 would print once and never again."""
+    """The same after we have connected: the JVM gets its socket's name back, because without it the owner's kill -3
+    would print once and never again."""
     hook = "rm -f '%s/.java_pid1'" % c.tmp_dir()
     result = injection.attach(c, wrap=(BUILD + "/tests/at_syscall", "before", SYS_SENDTO, hook))
     outcome = see_through(c, result)
@@ -249,7 +250,7 @@ def take_socket_late(c):
 
 
 def cleaner(c):
-    """A cleaner of /tmp takes /tmp/kindling away while the attach runs; the next attempt is right again."""
+    """A cleaner of /tmp deletes /tmp/kindling during the attach; the next attempt works."""
     hook = "rm -rf '%s/kindling' 2>/dev/null; true" % c.tmp_dir()
     result = injection.attach(c, wrap=(BUILD + "/tests/at_syscall", "before", SYS_SENDTO, hook))
     if result.status == 126:
@@ -261,8 +262,8 @@ def cleaner(c):
 
 
 def shared_tmp(c):
-    """Two pods with one /tmp, both pid 1: both have the attach socket's name for theirs. The second takes the name
-    over; the first cannot be asked again, and must be refused without a signal."""
+    """Two pods with one /tmp, both pid 1, so both have the same name for the attach socket. The second takes the name
+    over; the first cannot be reached any more, and must be refused without a signal."""
     first = attach_once(c)
     with Container(c.jdk, user=c.user, root=c.kind, runtime=c.runtime, tmp=c.tmp) as other:
         kept = other.kept_lines()
@@ -355,7 +356,7 @@ class Cell:
     def expectation(self):
         state = STATES[self.state]
         if self.state == "RLIMIT_NPROC" and self.user == "root":
-            return STREAMING if self.root != "sealed" else r"no writable"  # the kernel lets root pass
+            return STREAMING if self.root != "sealed" else r"no writable"  # the kernel lets root pass anyway
         if self.state == "xrs" and self.root == "sealed":
             return r"-Xrs and has no attach socket"
         if state.first:
@@ -371,7 +372,7 @@ class Cell:
 
 
 def fill_small(c):
-    """Nearly full: room for a socket, not for a library."""
+    """/tmp is nearly full: there is room for a socket, but not for the library."""
     tmp_fd = os.open(c.tmp_dir(), os.O_RDONLY | os.O_DIRECTORY)
 
     def fill():

@@ -38,7 +38,7 @@ class Container:
         subprocess.run([sys.executable, CONTAINER, "down", self.name, self.dir])
 
     def tree(self):
-        """Files of its root that are its own (not /usr, not /proc)."""
+        """Files in the container's root that are not mounted from elsewhere (not /usr, not /proc)."""
         found = []
         for base, dirs, files in os.walk(self.dir + "/root"):
             dirs[:] = [d for d in dirs if os.path.join(base, d) not in (self.dir + "/root/usr", self.dir + "/root/proc")]
@@ -49,7 +49,7 @@ class Container:
 class Containers(unittest.TestCase):
     def check(self, major):
         with Daemon() as daemon, Container(major) as c:
-            # the daemon is faster than this line: what an attach makes is not counted
+            # the daemon may be faster than this line, so files of an attach are left out
             before = [f for f in c.tree() if not f.startswith(("tmp/kindling", "tmp/.attach_pid", "app/.attach_pid"))]
             target = daemon.wait_state(c.pid, "streaming")
             self.assertEqual(target["ns_pid"], 1)
@@ -60,7 +60,7 @@ class Containers(unittest.TestCase):
                 library = {line.split()[5] for line in f if "libkindling" in line}
             self.assertEqual(agent_copies(c.pid), 1)
             self.assertRegex(library.pop(), r"^/tmp/kindling/[0-9.]+/libkindling-[0-9a-f]+\.so$")
-            # the names went as soon as the agent had what it needed
+            # the names are removed as soon as the agent has opened the files
             self.assertEqual(c.tree(), before)
             wait_for("a report", lambda: "KnownShares.spin" in daemon.cli("report", str(c.pid), "-o", "-", "--format", "collapsed",
                                                                           check=False).stdout)
@@ -71,7 +71,7 @@ class Containers(unittest.TestCase):
                 self.assertNotIn("WARNING", f.read())
 
     def test_numbers_of_threads_are_the_host_s(self):
-        """As `top -H` shows them, with the container's own beside them."""
+        """Tids as `top -H` shows them, with the container's own numbers beside them."""
         with Daemon() as daemon, Container("17") as c:
             daemon.wait_state(c.pid, "streaming")
 
@@ -90,7 +90,7 @@ class Containers(unittest.TestCase):
                 "report", str(c.pid), "-o", "-", "--format", "txt").stdout)
 
     def check_placement(self, root, placement, settings=""):
-        """Through the daemon: how the library came in is shown, and the next daemon finds the agent again."""
+        """With a daemon: status shows how the library got in, and the next daemon finds the agent again."""
         with Daemon(settings) as daemon, bundle.Container(bundle.Jdk("17"), root=root) as c:
             self.assertEqual(daemon.wait_state(c.pid, "streaming")["placement"], placement)
             wait_for("samples", lambda: daemon.target(c.pid)["samples"]["delivered"] > 10)
@@ -132,13 +132,14 @@ class Containers(unittest.TestCase):
             return None
 
     def test_daemon_and_injector_killed_while_it_is_covered(self):
-        """The next daemon takes the cover off: of a JVM that streams, that it attaches to, or that a rule keeps out."""
+        """The next daemon removes the tmpfs over /tmp: of a JVM that streams, of one that it attaches to, and of one
+        that a rule excludes."""
         chance = random.Random(5)
         with bundle.Container(bundle.Jdk("17"), root="covered") as c, Daemon(COVER) as daemon:
             daemon.wait_state(c.pid, "streaming")
             before, kept, covered = c.tree(), c.kept_lines(), 0
             for turn in range(200):
-                if turn >= 40 and covered > 2:  # on a slow machine the moment is more rarely met
+                if turn >= 40 and covered > 2:  # on a slow machine the kill hits that moment less often
                     break
                 daemon.cli("detach", str(c.pid))
                 daemon.wait_state(c.pid, "detached")

@@ -1,4 +1,5 @@
-"""The socket of the daemon when many ask, when nobody says anything, and when it ends. test_api.py MAJOR. Needs root."""
+"""The daemon's socket with many clients, with clients that send nothing, and at the daemon's end. test_api.py MAJOR.
+Needs root."""
 import json
 import os
 import re
@@ -41,11 +42,11 @@ def connect(daemon):
 
 
 def ask(s, request=REQUEST):
-    """The first bytes of an answer; nothing = closed."""
+    """The first bytes of an answer; nothing = the connection was closed."""
     try:
         s.sendall(request)
     except BrokenPipeError:
-        pass  # closed already: what was said before can be read
+        pass  # the connection is closed already: what was sent before can be read
     try:
         return s.recv(4096)
     except ConnectionResetError:
@@ -84,7 +85,7 @@ class Connections(unittest.TestCase):
         def something_is_left():
             try:
                 return answers(daemon) or copies(daemon)
-            except FileNotFoundError:  # gone while it was looked at
+            except FileNotFoundError:  # it ended while it was looked at
                 return True
         with Daemon() as daemon:
             many = [connect(daemon) for _ in range(80)]
@@ -92,7 +93,7 @@ class Connections(unittest.TestCase):
                 s.sendall(b"GET /v1/profile?format=txt HTTP/1.1\r\nHost: kindling\r\nConnection: close\r\n\r\n")
             said = [s.recv(4096) for s in many]
             made = sum(b" 200 " in a for a in said)
-            self.assertGreaterEqual(made, 2 + 32)  # as many as are made and wait
+            self.assertGreaterEqual(made, 2 + 32)  # as many answers as may be in the making or waiting
             self.assertEqual(sum(b" 503 " in a and b"busy" in a for a in said), len(many) - made)
             for s in many:
                 s.close()
@@ -132,7 +133,7 @@ class End(unittest.TestCase):
             def lines():
                 with open(path) as f:
                     return f.read().splitlines()
-            # and one that never hears anything: its connection sleeps
+            # and a client that gets no events: its connection stays idle
             idle = connect(daemon)
             self.assertIn(b" 200 ", ask(idle, b"GET /v1/events?event=lock&min=1h HTTP/1.1\r\nHost: k\r\n\r\n"))
             wait_for("samples", lambda: len(lines()) > 100)
@@ -150,7 +151,7 @@ class End(unittest.TestCase):
             self.assertIn(b"kindlingd is stopping", words)
             self.assertTrue(all(e["event"] == "cpu" for e in seen))
 
-            # the last window is in the store; of a second that is in memory too, memory is asked alone
+            # by then the last window is in the store; for a second that memory still has, the store is not asked
             time.sleep(2)
             daemon.start()
             wait_for("the JVM to be found", lambda: daemon.target(jvm.pid))

@@ -22,7 +22,8 @@ PSS_MAX = 256 << 20
 
 
 class Memory:
-    """What all processes of a daemon take: the most of their sum of Pss, what it was made of, and the most Rss of each kind."""
+    """Memory of all processes of a daemon: the largest sum of Pss, its parts, and the largest Rss of each kind of
+    process."""
 
     def __init__(self, daemon):
         self.daemon, self.most, self.parts, self.rss, self.over = daemon.process.pid, 0, {}, {}, threading.Event()
@@ -81,7 +82,7 @@ class Flooding:
 
 
 class Questions:
-    """The slowest answer of a daemon that is asked twice a second."""
+    """Asks a daemon twice a second and keeps the slowest answer."""
 
     def __init__(self, daemon):
         self.daemon, self.slowest, self.over = daemon, 0.0, threading.Event()
@@ -109,7 +110,7 @@ class BesideFloods(unittest.TestCase):
             (self.fail if os.environ.get("CI") else self.skipTest)(engine["why"])
 
     def flooded(self, daemon, flooding):
-        """How many samples the hostile ones have had delivered, and how many were not read."""
+        """The number of samples of the hostile JVMs that were delivered, and of those that were not read."""
         targets = [daemon.target(p.pid) for p in flooding.processes]
         return sum(t["samples"]["delivered"] for t in targets), [t["state"] for t in targets]
 

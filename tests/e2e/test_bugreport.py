@@ -1,4 +1,5 @@
-"""kindling bugreport: what is in it, and what is not: names and secrets that were planted wherever it looks. Needs root."""
+"""kindling bugreport: its content, and what it must leave out: names and secrets planted wherever it reads. Needs
+root."""
 import os
 import re
 import stat
@@ -10,7 +11,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from kindling import BUILD, ONLY_MINE, Daemon, Jvm, wait_for  # noqa: E402
 
-# each stands in another place, and none may stand in the archive
+# each is planted in a different place, and none may be in the archive
 PLANTED = {"environment": "Secret-in-environ", "property": "Secret-in-property", "service": "Secret-in-service",
            "label": "Secret-in-label", "rule": "Secret-in-rule", "header": "Secret-in-header", "sink": "secret-in-sink-name",
            "url": "secret-in-url", "file": "Secret-in-keyfile", "argument": "Secret-in-argument", "thread": "Secret-in-thread"}
@@ -23,7 +24,7 @@ sinks:
 
 
 def journalctl(directory, log):
-    """One that has the daemon's log: there is no journald here."""
+    """A bugreport with the daemon's log, because there is no journald here."""
     with open(directory + "/journalctl", "w") as f:
         f.write("#!/bin/sh\nexec tail -n 500 %s\n" % log)
     os.chmod(directory + "/journalctl", 0o755)
@@ -55,7 +56,7 @@ class BugReport(unittest.TestCase):
             with tarfile.open(path) as tar:
                 files = {os.path.basename(m.name): tar.extractfile(m).read().decode() for m in tar.getmembers()}
             with open(daemon.dir + "/log") as f:
-                self.assertIn("KnownShares", f.read())  # what is looked for could be found
+                self.assertIn("KnownShares", f.read())  # so the search would have found it
         listed = re.findall(r"^  (\S+) +\S", done.stdout, re.M)
         self.assertEqual(sorted(files), sorted(listed))
         self.assertEqual(sorted(files), ["doctor.json", "log.txt", "metrics.txt", "settings.txt", "status.json", "system.txt", "version.txt"])

@@ -1,4 +1,4 @@
-"""What a person types: every command, its output and its exit status. Needs root."""
+"""The commands as a person types them: each with its output and exit status. Needs root."""
 import json
 import os
 import re
@@ -54,7 +54,7 @@ class Commands(unittest.TestCase):
         with Jvm("17", "Idle") as other:
             self.daemon.wait_state(other.pid, "streaming")
             def pids(*args):
-                """Of ours: tests beside this one have JVMs with the same names."""
+                """Rows of our own JVMs: tests that run at the same time have JVMs with the same names."""
                 pids = [t["pid"] for t in json.loads(self.daemon.cli("status", "--json", *args).stdout)["targets"]]
                 return [p for p in pids if p in (self.jvm.pid, other.pid, newer)]
             newer = 0
@@ -68,7 +68,7 @@ class Commands(unittest.TestCase):
             newer = jvm.pid
             self.daemon.wait_state(newer, "streaming")
             self.daemon.wait_state(other.pid, "gone")
-            self.assertEqual(pids("Idle"), [newer])  # not the one that ended
+            self.assertEqual(pids("Idle"), [newer])  # not the JVM that ended
             self.assertEqual(pids(), [self.jvm.pid, newer, other.pid])  # which is the last
             self.assertEqual(pids(str(other.pid)), [other.pid])
             self.assertRegex(self.daemon.cli("status", str(other.pid)).stdout, r"Idle +ended \d+s ")
@@ -102,7 +102,7 @@ class Commands(unittest.TestCase):
 
     def test_top(self):
         def top(word, *options):
-            """When @word is in it: what was sampled last comes half a second later."""
+            """Waits until the report contains @word: the newest samples appear half a second later."""
             return wait_for("%s in top" % word, lambda: (lambda out: out if word in out else None)(
                 self.daemon.cli("top", "--once", "-n", "30", *options).stdout))
         out = top("KnownShares.spin", self.pid)
@@ -151,12 +151,12 @@ class Commands(unittest.TestCase):
             self.assertEqual(terminal.process.wait(timeout=60), 0)
             self.assertTrue(terminal.is_as_it_was())
             out = terminal.raw()
-        self.assertEqual(out.count("\033[2J"), 1)  # cleared once: after that, written over
+        self.assertEqual(out.count("\033[2J"), 1)  # the screen is cleared once, and then drawn over
         self.assertTrue(out.startswith("\033[2J\033[?25l\033[H"), out[:40])
         self.assertTrue(out.endswith("\033[J\033[?25h"), out[-40:])
         self.assertEqual(set(re.findall(r"\033\[[?0-9]*[A-Za-z]", out)), {"\033[2J", "\033[?25l", "\033[H", "\033[K", "\033[J", "\033[?25h"})
         lines = plain(out.split("\033[H")[-1]).split("\r\n")
-        self.assertLessEqual(len(lines), 8)  # with the empty one behind the last newline
+        self.assertLessEqual(len(lines), 8)  # including the empty one after the last newline
         self.assertLessEqual(max(map(len, lines)), 30)
 
     def test_reports(self):
@@ -193,7 +193,7 @@ class Commands(unittest.TestCase):
         try:
             top = subprocess.run([go, "tool", "pprof", "-top", self.path("r.pb.gz")], capture_output=True, text=True)
         except FileNotFoundError:
-            return  # pprof's reader is not everywhere; the bytes are checked in unit.test_report
+            return  # not every machine has a reader of pprof; unit.test_report checks the bytes
         self.assertRegex(top.stdout, r"Total samples = [0-9.]+m?s")
         self.assertIn("KnownShares.full", top.stdout)
         self.daemon.cli("report", self.pid, "--last", "60s", "--annotate", "-o", self.path("a.pb.gz"))
@@ -248,7 +248,7 @@ class Commands(unittest.TestCase):
             self.daemon.wait_state(other.pid, "streaming")
             def report(who):
                 return json.loads(self.daemon.cli("report", who, "-o", "-", "-f", "json").stdout)
-            # an agent tells its accounts once in a while, not with every sample
+            # an agent sends its accounts once in a while, not with every sample
             one = wait_for("accounts", lambda: (lambda p: p if p["losses"]["taken"] > 100 else None)(report(str(other.pid))))
             two, both = report(self.pid), report("--all")
         self.assertEqual(one["losses"], one["processes"][0]["losses"])
@@ -284,7 +284,7 @@ class Commands(unittest.TestCase):
         self.assertIn("kindlingd", done.stderr)
 
     def test_a_user_without_rights_gets_a_reason(self):
-        os.chmod(self.daemon.dir, 0o755)  # the socket is what refuses, not the folder
+        os.chmod(self.daemon.dir, 0o755)  # the refusal must come from the socket, not from the folder
         done = subprocess.run([BUILD + "/bin/kindling", "--socket", self.daemon.socket, "status"], user=65534, group=65534,
                               extra_groups=[], capture_output=True, text=True)
         self.assertEqual(done.returncode, 3)
@@ -340,7 +340,7 @@ class Commands(unittest.TestCase):
         says(2, "1 has no unit: 1ms?", "record", self.pid, "-i", "1", "-d", "1s", "-o", "-", "-f", "txt")
         says(2, "is in the future", "report", self.pid, "--from", "@%d" % (time.time() + 3600), "-o", "-", "-f", "txt")
         says(2, "is not before --to", "report", self.pid, "--from", "@2", "--to", "@1", "-o", "-", "-f", "txt")
-        if 60 < time.time() % 86400 < 86000:  # UTC: not when the next minute is another day's
+        if 60 < time.time() % 86400 < 86000:  # UTC: not if the next minute is in another day
             at = time.strftime("%H:%M", time.gmtime(time.time() + 120))
             os.environ["TZ"] = "UTC"
             says(0, "--from %s is in the future" % at, "report", self.pid, "--from", at, "-o", "-", "-f", "txt")
@@ -365,7 +365,7 @@ class Commands(unittest.TestCase):
             self.assertEqual(first.returncode, 0)
             post = ["curl", "-s", "-X", "POST", "--unix-socket", self.daemon.socket,
                     "http://x/v1/recordings?target=%d&seconds=1ms" % jvm.pid]
-            for _ in range(33):  # those that are done, kept for five minutes, make room
+            for _ in range(33):  # recordings that have ended are kept for five minutes, unless room is needed
                 wait_for("a recording", lambda: "id" in subprocess.run(post, capture_output=True, text=True).stdout)
 
 
@@ -388,7 +388,7 @@ class Reload(unittest.TestCase):
             done = daemon.cli("config", "reload", check=False)
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, r"kindlingd.yaml:3: events.cpu.interval: must be a duration.*\n.*old settings stay in force")
-            daemon.process.send_signal(1)  # SIGHUP: the daemon lives on, and its log says why not
+            daemon.process.send_signal(1)  # SIGHUP: the daemon lives on, and its log has the reason
             with open(daemon.dir + "/log") as log:
                 wait_for("the refusals", lambda: log.seek(0) == 0 and log.read().count("settings.refused") == 2)
             self.assertEqual(daemon.target(jvm.pid)["state"], "streaming")
@@ -410,7 +410,7 @@ class Reload(unittest.TestCase):
                 wait_for("the daemon", lambda: daemon.cli("status", check=False).returncode == 0)
                 self.assertIn("daemon.ready", terminal.raw())
                 self.assertNotIn("<6>", terminal.raw())
-                terminal.process.send_signal(1)  # while the terminal is there this is a reload
+                terminal.process.send_signal(1)  # while the daemon has a terminal, SIGHUP means a reload
                 wait_for("the reload", lambda: "settings.reload" in terminal.raw())
                 os.dup2(os.open("/dev/null", os.O_RDWR), terminal.master)
                 self.assertEqual(terminal.process.wait(timeout=60), 0)
@@ -423,7 +423,7 @@ class Restart(unittest.TestCase):
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 100)
             daemon.stop()
             daemon.start()
-            # a window that ends in the second of the start is in reports when that second has left memory
+            # a window that ends in the second of the start appears in reports when memory has dropped that second
             wait_for("what was before", lambda: "KnownShares.full" in daemon.cli(
                 "report", "--all", "--last", "5m", "-o", "-", "--format", "collapsed", check=False).stdout)
 
@@ -436,7 +436,7 @@ class WithoutDaemon(unittest.TestCase):
             done = subprocess.run([BUILD + "/bin/kindling", "--socket", "/nowhere", "record", str(jvm.pid), "-d", "2s", "-o", out],
                                   capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done)
-            had = jvm.mark()["full"] - before # in these 2 s, and while the agent came and went
+            had = jvm.mark()["full"] - before # in these 2 s, and while the agent was attached and detached
             with open(out) as f:
                 weights = [int(line.rsplit(" ", 1)[1]) for line in f if "KnownShares.full" in line]
             self.assertGreater(sum(weights), 0.25 * had)

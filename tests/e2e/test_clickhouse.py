@@ -75,7 +75,7 @@ sinks:
             self.json = json.loads(daemon.cli("report", "--all", *self.range(), "-f", "json", "-o", "-").stdout)
             self.modules = " ".join(f.get("module", "") for f in self.json["frames"])
             self.test = daemon.cli("sink", "test", "ch", check=False)
-            for _ in range(5):  # in the middle of whatever it does
+            for _ in range(5):  # kill it at any point of its work
                 os.kill(wait_for("kindling-upload", lambda: upload_pid(daemon)), signal.SIGKILL)
                 time.sleep(random.random())
             self.sink = wait_for("a delivery", lambda: self.is_delivered(daemon), 60)
@@ -84,7 +84,7 @@ sinks:
             self.rows = {node: self.rows_of(daemon, node) for node in ("node-a", "node-b")}
 
     def is_delivered(self, daemon):
-        """What the ledger says when it is what is there, and the windows are among it."""
+        """The ledger, once it equals the rows in the server and includes the windows."""
         sink, = daemon.status()["sinks"]
         try:
             there, = self.delivered.rows("SELECT sum(samples), countIf(time = toDateTime(%d)) FROM kindling.samples FINAL"
@@ -119,7 +119,7 @@ def insert(server, node):
 
 
 class Cluster:
-    """What is asked of a server that has node-a's rows twice and node-b's once."""
+    """Queries to a server that has node-a's rows twice and node-b's once."""
 
     def source(self, command, *words, check=True, server=None):
         return kindling(command, "--source", "clickhouse://127.0.0.1:%d/kindling" % (server or self.server).port, *words, check=check)
@@ -179,16 +179,16 @@ class Cluster:
         shop = 2 * sum(q["losses"]["delivered_ns"] for q in HISTORY.json["processes"] if q["name"] == "KnownShares") / 1e9
         for query in queries:
             query = query.replace("'shop'", "'KnownShares'").replace("now()", "toDateTime(%d)" % (begin + 60))
-            query = query.replace("LIMIT 20", "LIMIT 10000")  # sums are over all rows
+            query = query.replace("LIMIT 20", "LIMIT 10000")  # sums cover all rows
             rows = self.server.rows(query)
             if "version" not in query:
                 self.assertTrue(rows, query)
             if "hottest" in query:
                 self.assertAlmostEqual(sum(float(r[2]) for r in rows), shop, delta=0.02 * shop)
-            if "agents_part" in query:  # both, all of their CPU time, and of some of it the agent's library
+            if "agents_part" in query:  # both JVMs with all of their CPU time, and the part with the agent's library
                 self.assertEqual(sorted(r[0] for r in rows), sorted(q["name"] for q in HISTORY.json["processes"] if q["losses"]["delivered"]))
                 self.assertAlmostEqual(sum(float(r[2]) for r in rows), weight, delta=0.01)
-                # the other JVM is idle: its few samples say nothing of a share
+                # the other JVM is idle: its few samples are not enough for a share
                 self.assertTrue(all(0 <= float(r[1]) <= (0.1 if r[0] == "KnownShares" else 1) for r in rows), rows)
                 if "libkindling" in HISTORY.modules:
                     self.assertGreater(max(float(r[1]) for r in rows), 0)
@@ -237,7 +237,7 @@ class Cluster:
         cls.server = cls.servers[0]
         for server in cls.servers:
             server.run(kindling("clickhouse", "schema", *schema).stdout)
-        # a delivery whose confirmation was lost comes again
+        # a delivery whose confirmation was lost is repeated
         for node, server in (("node-a", cls.servers[0]), ("node-a", cls.servers[-1]), ("node-b", cls.servers[0])):
             insert(server, node)
 
@@ -249,7 +249,7 @@ class OldServer(Cluster, unittest.TestCase):
         cls.fill()
 
     def test_replicated_tables_want_zookeeper_alone(self):
-        """There is none here; whatever else is in the statements is understood."""
+        """ZooKeeper, which is missing here, is the only part of the statements that the server refuses."""
         statements = kindling("clickhouse", "schema", "--replicated").stdout.split(";\n")
         with self.assertRaisesRegex(AssertionError, "(?i)zookeeper"):
             self.server.ask(statements[1].replace("kindling.stacks", "kindling.more_stacks"))
@@ -263,7 +263,7 @@ class OldServer(Cluster, unittest.TestCase):
 
 
 class Shards(Cluster, unittest.TestCase):
-    """The second delivery of node-a comes by the other server."""
+    """The second delivery of node-a goes to the other server."""
     @classmethod
     def setUpClass(cls):
         cls.servers = clickhouse.two_shards()
@@ -275,7 +275,7 @@ class Shards(Cluster, unittest.TestCase):
 
 
 class Replicas(Cluster, unittest.TestCase):
-    """The tables are made on both by statements for the cluster, and all rows are on each."""
+    """Statements for the cluster create the tables on both servers, and all rows are on each."""
     @classmethod
     def setUpClass(cls):
         if not os.path.exists("/usr/share/java/zookeeper.jar"):
@@ -300,7 +300,7 @@ class Replicas(Cluster, unittest.TestCase):
 
 
 class Delivered(unittest.TestCase):
-    """By kindlingd's own sink, which created the tables."""
+    """Delivered by kindlingd's own sink, which created the tables."""
     def test_rows_agree_with_the_ledger(self):
         server, sink = HISTORY.delivered, HISTORY.sink
         self.assertEqual(sink["taken"], sink["delivered"] + sink["spooled"] + sink["unconfirmed"] + sum(sink["dropped"].values()))

@@ -1,4 +1,5 @@
-"""Who is profiled and who is not: rules, attach, detach, limits, crashes. test_control.py MAJOR. Needs root."""
+"""Which JVMs are profiled and which are not: rules, attach, detach, limits, crashes. test_control.py MAJOR. Needs
+root."""
 import fcntl
 import json
 import os
@@ -19,7 +20,7 @@ MINE = '    - allow: { environment: "KINDLING_TEST=%s" }\n' % os.environ["KINDLI
 
 
 def targets(rules="", settings=""):
-    """Settings under which no other test's JVM is taken in; @rules come before that one."""
+    """Settings with @rules in front of the rule that leaves other tests' JVMs alone."""
     return "targets:\n  mode: opt-in\n%s  rules:\n%s%s" % (settings, rules, MINE)
 
 
@@ -36,7 +37,7 @@ def variables(**values):
 
 
 def open_files(pid):
-    """What its descriptors lead to."""
+    """The files to which the process's descriptors refer."""
     files = []
     for fd in os.listdir("/proc/%d/fd" % pid):
         try:
@@ -47,8 +48,8 @@ def open_files(pid):
 
 
 def untouched(test, pid):
-    """Nothing of ours is in it: no thread, no timer, no descriptor, no file."""
-    # its thread says BYE, and then ends: on a busy machine a moment later
+    """Nothing of the agent is left in the JVM: no thread, no timer, no descriptor, no file."""
+    # the agent's thread sends BYE and then ends, on a busy machine a moment later
     wait_for("the end of our thread", lambda: "kindling" not in thread_names(pid))
     test.assertEqual(timers(pid), 0)
     links = [os.readlink("/proc/%d/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%d/fd" % pid)
@@ -106,7 +107,7 @@ class Rules(unittest.TestCase):
             untouched(self, jvm.pid)
 
     def test_an_agent_is_found_again_beside_the_daemon_of_another_test(self):
-        """One that has just begun would send away what it finds without a reader."""
+        """A daemon that has just started would detach agents that it finds without a reader."""
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
             for turn in range(10):
@@ -155,7 +156,7 @@ class ByHand(unittest.TestCase):
                 daemon.cli("detach", str(jvm.pid))
                 daemon.cli("attach", str(jvm.pid))
             daemon.cli("detach", str(jvm.pid))
-            self.assertEqual(agent_copies(jvm.pid), 1)  # nodelete: it stays mapped, once
+            self.assertEqual(agent_copies(jvm.pid), 1)  # the library has the flag nodelete: it stays mapped, once
             untouched(self, jvm.pid)
             self.assertEqual(jvm.end(), ("END\n", ""))
 
@@ -188,7 +189,7 @@ class Doctor(unittest.TestCase):
 
     def test_a_healthy_one_is_looked_at_and_not_touched(self):
         with Jvm(MAJOR) as jvm:
-            there = os.path.exists("/tmp/.java_pid%d" % jvm.pid)  # of a dead JVM of this number
+            there = os.path.exists("/tmp/.java_pid%d" % jvm.pid)  # left by a dead JVM with this pid
             found, done = self.doctor(None, str(jvm.pid))
             self.assertEqual(done.returncode, 0, done)
             one = found[jvm.pid]
@@ -291,7 +292,7 @@ class Limits(unittest.TestCase):
                 for i in (0, 3, 1, 5, 2, 4):
                     jvms[i].end()
                     daemon.wait_state(jvms[i].pid, "gone")
-                # the latest first, and none is left out
+                # the latest first, and none is missing
                 self.assertEqual([t["pid"] for t in daemon.status()["targets"] if t["pid"] in ended], ended[::-1])
         finally:
             for jvm in jvms:
@@ -302,7 +303,7 @@ class Limits(unittest.TestCase):
             with Daemon(targets(settings="  max: 1\n")) as daemon:
                 daemon.wait_state(idle.pid, "streaming")
                 with Jvm(MAJOR) as busy:
-                    # it waits at first; on a busy machine its turn comes before we have looked
+                    # it waits at first; on a busy machine it may have been attached to before we look
                     wait_for("it was kept out", lambda: re.search(
                         'pid=%d from=found to=excluded .*targets.max' % busy.pid, daemon.read_log()))
                     daemon.wait_state(busy.pid, "streaming")
@@ -313,7 +314,7 @@ class Limits(unittest.TestCase):
 
 class Crashes(unittest.TestCase):
     def crash(self, settings=""):
-        """Two JVMs alike, of which one crashes, and one of another kind."""
+        """Two JVMs of the same kind, one of which crashes, and one of another kind."""
         with tempfile.TemporaryDirectory() as cwd, Daemon(settings + targets()) as daemon, Jvm(MAJOR) as twin, \
                 Jvm(MAJOR, "Idle") as other:
             options = ("-Xmx64m", "-XX:ErrorFile=%s/hs_err_pid%%p.log" % cwd)
@@ -335,7 +336,7 @@ class Crashes(unittest.TestCase):
                                      text=True).stdout
             self.assertIn("kindling_crashes_total 1\n", metrics)
             self.assertIn("kindling_cohorts_blocked 1\n", metrics)
-            daemon.cli("attach", str(twin.pid))  # whoever says so by hand may
+            daemon.cli("attach", str(twin.pid))  # an attach that a user requests is allowed all the same
             self.assertTrue(twin.alive() and other.alive())
 
     def test_a_crash_keeps_us_from_those_like_it(self):
@@ -365,14 +366,14 @@ class Crashes(unittest.TestCase):
 
 class Versions(unittest.TestCase):
     def leave_agent(self, jvm, tmp, version):
-        """What a daemon of @version leaves that was killed: an agent, and pipes that nobody has the other ends of; but the
+        """What a killed daemon of @version leaves: an agent, and pipes whose other ends are closed, except the
         reader's end of events, which is returned."""
         wait_seen_by_all(jvm.pid)
         directory = tmp + "/kindling/" + version
         library, events, control = (directory + name for name in ("/libkindling-0.so", "/events-0", "/control-0"))
         os.makedirs(directory, exist_ok=True)
         lock = os.open(directory, os.O_RDONLY)
-        fcntl.flock(lock, fcntl.LOCK_SH)  # as a placement does: the daemons of other tests tidy up what nobody holds
+        fcntl.flock(lock, fcntl.LOCK_SH)  # locked like a placement, because daemons of other tests remove files that nobody has locked
         try:
             shutil.copy(BUILD + "/lib/libkindling.so", library)
             os.chmod(library, 0o555)
@@ -417,7 +418,8 @@ class Versions(unittest.TestCase):
                     wait_for("one agent's thread", lambda: thread_names(jvm.pid).count("kindling") == 1)
 
     def test_the_log_names_an_agent_that_was_detached(self):
-        """Two daemons on one machine: the one that may not profile a JVM takes out the agent that the other's death left in it."""
+        """Two daemons on one machine: the one that may not profile a JVM detaches the agent that the other one left
+        in it when it died."""
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
             version = daemon.status()["version"]
@@ -431,7 +433,7 @@ class Versions(unittest.TestCase):
             self.assertEqual(daemon.wait_state(jvm.pid, "streaming")["attempts"], 1)
 
     def sent_away(self, tmp):
-        with Jvm(MAJOR) as jvm, starts:  # another test's daemon would send it away
+        with Jvm(MAJOR) as jvm, starts:  # another test's daemon would detach it
             os.close(self.leave_agent(jvm, tmp, "0.0.9"))
             with Daemon() as daemon:
                 daemon.wait_state(jvm.pid, "streaming")
@@ -489,7 +491,7 @@ class Ends(unittest.TestCase):
 
 class Crowded(Jvm):
     """A JVM of uid 1234 in a sticky /tmp of its own, in which uid 4000 was first to make /tmp/kindling."""
-    # the build may lie in /tmp, where it cannot be seen then
+    # the build may be in /tmp, which this namespace replaces
     COMMAND = """mount --bind "$0" /mnt
 mount -t tmpfs -o mode=1777 tmpfs /tmp
 mkdir /tmp/kindling
@@ -507,7 +509,7 @@ exec setpriv --reuid 1234 --regid 1234 --clear-groups "$@" """
             raise AssertionError(self.process.communicate())
 
     def tmp(self):
-        """What is in its /tmp, with owner and mode, without what the JVM makes itself."""
+        """The content of its /tmp with owner and mode, without the JVM's own files."""
         top, found = "/proc/%d/root/tmp" % self.pid, {}
         for base, dirs, files in os.walk(top):
             dirs[:] = [d for d in dirs if not d.startswith("hsperfdata")]
@@ -538,12 +540,12 @@ class TmpOfMany(unittest.TestCase):
                 self.assertEqual(jvm.tmp(), theirs)
                 if attach == 1:
                     daemon.cli("attach", str(jvm.pid))
-            self.assertEqual(agent_copies(jvm.pid), 1)  # it was loaded from a path of the same name
+            self.assertEqual(agent_copies(jvm.pid), 1)  # it was loaded from another file with the same path
             self.assertEqual(jvm.end(), ("END\n", ""))
 
 
 class OtherProfilers(unittest.TestCase):
-    """async-profiler in the JVM before us and after us; share and yield."""
+    """async-profiler in the JVM, loaded before us or after us, with the settings share and yield."""
 
     def setUp(self):
         sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))

@@ -1,7 +1,5 @@
-"""Again and again: stop and start, attach and detach, births, deaths of daemon and injector.
-
-test_cycles.py MAJOR [--cycles N] [--attaches N] [--births N] [--kills N]. Needs root.
-"""
+"""Repeated stops and starts, attaches and detaches, births, deaths of daemon and injector. test_cycles.py MAJOR
+[--cycles N] [--attaches N] [--births N] [--kills N]. Needs root."""
 import argparse
 import glob
 import os
@@ -17,11 +15,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from kindling import BUILD, Daemon, Jvm, classes, java_home, thread_names, timers, wait_for  # noqa: E402
 
 READER = [BUILD + "/tests/agent_reader", "-l", BUILD + "/lib/libkindling.so"]
-PARTS = 6  # of the attaches: what grows with each of them grows in all parts, what happens once (an arena, compiled code) in one
-RSS_KIB_PER_ATTACH = 4  # 3 on 25, in glibc's arena of the attach listener: what HotSpot keeps of each load; the agent has no malloc
+PARTS = 6  # parts into which the attaches are divided: what grows with each attach grows in all parts, what happens once (an arena, compiled code) in one
+RSS_KIB_PER_ATTACH = 4  # KiB for each attach: 3 on 25, in glibc's arena of the attach listener, which HotSpot keeps of each load; the agent has no malloc
 # musl maps each new file anew (injector/copies.c), up to a number of copies
 MUSL_KIB_PER_ATTACH, MUSL_MAPPINGS_PER_ATTACH, MUSL_COPIES = 220, 9, 64
-QUIET = ("-Xmx32m", "-XX:+UseSerialGC", "-XX:+AlwaysPreTouch")  # the heap is no part of what may grow
+QUIET = ("-Xmx32m", "-XX:+UseSerialGC", "-XX:+AlwaysPreTouch")  # the heap is excluded, as it may grow
 ARGS = None
 
 
@@ -29,7 +27,7 @@ EVENTS = "cpu,lock,alloc,wall"
 
 
 class Size:
-    """What a process has of everything that could grow."""
+    """Counts of everything in a process that could grow."""
 
     def __init__(self, pid):
         with open("/proc/%d/status" % pid) as f:
@@ -53,7 +51,7 @@ class Cycles(unittest.TestCase):
     def grows_not(self, before, after, rss_kib, what, mappings=0):
         print("JDK %s: %s: %s -> %s" % (ARGS.major, what, before, after))
         self.assertLessEqual(after.rss_kib - before.rss_kib, rss_kib)
-        # the JVM's own heap regions and idle threads come and go
+        # without the JVM's own heap regions and idle threads, which come and go
         self.assertLessEqual(after.mappings, before.mappings + mappings + 8)
         self.assertLessEqual(after.files, before.files)
         self.assertLessEqual(after.threads, before.threads + 2)
@@ -65,10 +63,10 @@ class Cycles(unittest.TestCase):
 
     def test_stopped_and_started_thousands_of_times(self):
         with Jvm(ARGS.major, "Idle", options=QUIET) as jvm:
-            def size():  # the reader has read the last frame before the agent's thread has ended
+            def size():  # the reader gets the last frame before the agent's thread has ended
                 wait_for("the agent's thread to be gone", lambda: "kindling" not in thread_names(jvm.pid))
                 return Size(jvm.pid)
-            # each start looks classes up: the JVM compiles what it runs so often, and then no more
+            # each start looks up classes: code that runs so often is compiled once by the JVM
             self.read(jvm.pid, "-e", EVENTS, "-c", "10000", "-d", "0.5")
             before = size()
             begin = time.monotonic()
@@ -100,7 +98,7 @@ class Cycles(unittest.TestCase):
                            "%d times attached" % attaches, attaches * MUSL_MAPPINGS_PER_ATTACH if musl else 0)
             grown = [b.rss_kib - a.rss_kib for a, b in zip(sizes, sizes[1:])]
             print("KiB in each %d-th of them: %s" % (PARTS, grown))
-            # the second smallest: other parts may have an arena's growth, compiled code, a table that doubles
+            # the second smallest: other parts may include an arena's growth, compiled code, or a table that doubles
             self.assertLessEqual(sorted(grown)[1], (each_kib + 1) * attaches / PARTS)
             if musl:
                 for _ in range(MUSL_COPIES - attaches - 11):
@@ -114,7 +112,7 @@ class Cycles(unittest.TestCase):
             self.assertEqual(jvm.process.communicate("x\n", timeout=60), ("END\n", ""))
 
     def test_born_while_the_daemon_attaches_at_once(self):
-        """No JVM may die of a signal that came too early, or print anything of its own."""
+        """No JVM may die of a signal that came too early, or print anything unusual."""
         java = [java_home(ARGS.major) + "/bin/java", "-Xmx32m", "-XX:+UseSerialGC", "-cp", classes(), "Born"]
         seen = bad = 0
         with Daemon() as daemon:

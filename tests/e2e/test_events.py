@@ -1,8 +1,6 @@
-"""Waits and allocations from the JVM to the file: test_events.py [MAJOR]. Needs root.
-
-EventsKnown knows how often and how long it waited and how much it allocated. Reports of a recording, of the
-history, and of the history after a restart must say the same, in every format.
-"""
+"""Waits and allocations, from the JVM to the file: test_events.py [MAJOR]. Needs root. EventsKnown knows how often
+and how long it waited and how much it allocated. Reports of a recording, of the history, and of the history after
+a restart must agree with it, in every format."""
 import json
 import os
 import re
@@ -21,7 +19,7 @@ LOCKS = {"enter": "java.lang.Object", "park": "java.util.concurrent.locks.Reentr
 
 
 class Known:
-    """What the program says of itself."""
+    """The values that the program prints about itself."""
 
     def __init__(self, line):
         words = line.split()
@@ -61,7 +59,7 @@ def totals(profile):
 
 
 class WithDaemon(unittest.TestCase):
-    """Each its own: what one did is in the history of the other."""
+    """Each test has a JVM of its own: what one did is in the history of the other."""
 
     def setUp(self):
         self.daemon = Daemon(MONITORS)
@@ -82,19 +80,19 @@ class WithDaemon(unittest.TestCase):
         for kind, n, ns in (("enter", known.enters, known.enter_ns), ("park", known.parks, known.park_ns)):
             samples, weight = found.get(LOCKS[kind], (0, 0))
             print("  %s: %d of %d, %.3f of %.3f ms" % (kind, samples, n, weight / 1e6, ns / 1e6))
-            # on a busy machine one comes late and waits below the threshold; one that is woken to find
+            # on a busy machine a thread may come late and wait for less than the threshold; one that wakes and finds
             # the lock taken parks once more
             self.assertTrue(n - 2 <= samples <= n + 2, (kind, samples, n))
-            # between the end of a wait and the program's own clock it may have to wait for a CPU
+            # between the end of a wait and reading its clock the program may have to wait for a CPU
             self.assertLess(abs(weight - ns), max(0.05 * ns, 2e6))
 
     def record(self, types, more=""):
-        """What the program knows of itself, and the number of a recording of that time."""
+        """The program's own values, and the number of a recording of that time."""
         made = json.loads(ask(self.daemon, "/v1/recordings?target=%d&seconds=60&type=%s%s" % (self.jvm.pid, types, more), "POST"))
         self.wait_events({"cpu", "lock"} | set(types.split(",")))
         time.sleep(0.3)
         known = go(self.jvm)
-        time.sleep(1.5)  # what is still on its way
+        time.sleep(1.5)  # events that are still on their way
         ask(self.daemon, "/v1/recordings/%d" % made["id"], "DELETE")
         return known, "/v1/recordings/%d/profile" % made["id"]
 
@@ -130,7 +128,7 @@ class WithDaemon(unittest.TestCase):
         try:
             raw = subprocess.run([go_tool, "tool", "pprof", "-raw", self.path("x.pb.gz")], capture_output=True, text=True).stdout
         except FileNotFoundError:
-            return  # pprof's reader is not everywhere; unit.test_report_events has the bytes
+            return  # not every machine has a reader of pprof; unit.test_report_events checks the bytes
         self.assertIn("contentions/count delay/nanoseconds[dflt] alloc_objects/count alloc_space/bytes", raw)
         rows = re.findall(r"^ +(\d+) +(\d+) +(\d+) +(\d+): ", raw, re.M)
         self.assertEqual(tuple(sum(int(r[i]) for r in rows) for i in range(4)), lock + alloc)
@@ -145,14 +143,14 @@ class WithDaemon(unittest.TestCase):
         self.mission_control_agrees(lock, alloc)
 
     def mission_control_agrees(self, lock, alloc):
-        """In the JDK's events, which are as many, and in ours, which have the weights."""
+        """In the JDK's events, whose number is right, and in ours, whose weights are right."""
         got = jmc.sums(self.path("x.jfr"))
         waits = ("jdk.JavaMonitorEnter", "jdk.JavaMonitorWait", "jdk.ThreadPark")
         self.assertEqual(sum(got.get(("COUNT", k, ""), 0) for k in waits), lock[0])
         self.assertEqual((got["SUM", "kindling.WaitTime", "waits"], got["SUM", "kindling.WaitTime", "waitTime"]), lock)
         self.assertEqual((got["SUM", "kindling.Allocated", "samples"], got["SUM", "kindling.Allocated", "bytes"]), alloc)
         self.assertEqual(got["COUNT", "jdk.ObjectAllocationSample", ""], alloc[0])
-        # of one stack all events last equally long: less than one of them is lost in division
+        # all events of one stack get the same length: less than one event is lost by rounding
         self.assertLess(abs(sum(got.get(("SUM", k, "duration"), 0) for k in waits) - lock[1]), lock[0])
         self.assertGreater(got["METHOD", "jdk.ThreadPark", "EventsKnown.waitForLock"], 0)
 
@@ -164,7 +162,7 @@ class WithDaemon(unittest.TestCase):
         for ms in (1000, 0.1):
             known, path = self.record("lock", "&min_wait=%dus" % (ms * 1000))
             profile = json.loads(ask(self.daemon, path + "?format=json"))
-            if ms > 100:  # all of them are shorter
+            if ms > 100:  # all waits are shorter
                 self.assertEqual(sums(profile, "waitFor"), {})
                 self.assertGreaterEqual(profile["short_waits"], known.enters + known.parks)
             else:
@@ -220,7 +218,7 @@ class Alone(unittest.TestCase):
             out = "/tmp/kindling-test-%d.txt" % os.getpid()
             record = subprocess.Popen([BUILD + "/bin/kindling", "--socket", "/nowhere", "record", str(jvm.pid), "-d", "4s",
                                        "-e", "lock", "-o", out], stderr=subprocess.PIPE, text=True)
-            while record.poll() is None:  # the first waits may come before the agent
+            while record.poll() is None:  # the first waits may be over before the agent is there
                 go(jvm)
             err = record.communicate(timeout=60)[1]
             self.assertEqual(record.returncode, 0, err)

@@ -61,7 +61,7 @@ def dump(url, folder):
 
 
 def speedscope_page():
-    """The folder with speedscope's standalone page, as npm has it."""
+    """The folder with speedscope's standalone page, from npm."""
     folder = os.path.realpath(os.path.join(BUILD, "speedscope-" + SPEEDSCOPE))
     page = os.path.join(folder, "package", "dist", "release")
     if not os.path.exists(page):
@@ -77,7 +77,7 @@ def speedscope_page():
 
 
 def otlpcheck(path):
-    """[profile] of a file, by the official decoder; built once per state of the source."""
+    """[profile] of a file, by the official decoder; built once per version of the source."""
     go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
     if not go:
         raise unittest.SkipTest("there is no Go compiler")
@@ -97,14 +97,14 @@ class Formats(unittest.TestCase):
         cls.daemon = Daemon("events: { cpu: { max_cpu: 100% }, lock: {} }\n")
         cls.jvm = Jvm(MAJOR)
         cls.daemon.wait_state(cls.jvm.pid, "streaming")
-        # two whole windows, which are asked for when both are closed: an open one is answered second by second
+        # two whole windows, requested when both are closed, because an open one is answered second by second
         began = time.time()
         cls.middle = int(began + 4) // WINDOW_S * WINDOW_S + WINDOW_S
         cls.begin, cls.end = cls.middle - WINDOW_S, cls.middle + WINDOW_S
         cls.range = ("--from", f"@{cls.begin}", "--to", f"@{cls.end}")
         time.sleep(cls.end + 4 - began)  # it is closed 2 s after its end
         seen = []
-        for _ in range(12):  # until late samples are in, and native frames have their names
+        for _ in range(12):  # until late samples have arrived, and native frames have their names
             seen.append(cls.report("x.collapsed"))
             if len(seen) > 2 and seen[-1] == seen[-2] == seen[-3]:
                 break
@@ -157,7 +157,7 @@ class Formats(unittest.TestCase):
     def test_speedscope_shows_our_totals(self):
         page = speedscope_page()
         self.daemon.cli("report", str(self.jvm.pid), *self.range, "-o", os.path.join(self.daemon.dir, "s.speedscope.json"))
-        total = {}  # as its table counts: a method once a stack
+        total = {}  # as the page's table counts: a method once for each stack
         for stack, n in self.stacks("s.collapsed").items():
             for name in set(stack.split(";")):
                 total[name] = total.get(name, 0) + n
@@ -181,7 +181,7 @@ class Formats(unittest.TestCase):
         self.assertGreater(len(rows), 3)
 
     def test_converting_there_and_back_changes_nothing(self):
-        # frames that differ in nothing that the file says are one from then on
+        # frames that differ only in details that the file leaves out become one
         self.convert(self.path("x.json"), self.path("y.json"))
         self.convert(self.path("y.json"), self.path("yy.json"))
         self.assertEqual(self.read("y.json"), self.read("yy.json"))
@@ -201,7 +201,7 @@ class Formats(unittest.TestCase):
         self.report("d.collapsed")
         self.convert(self.path("x.json"), self.path("c.collapsed"))
         self.assertEqual(self.read("c.collapsed"), self.read("d.collapsed"))
-        # of two events one is chosen; pb.gz has both
+        # these formats have one event, pb.gz has both
         self.report("both.pb.gz", "--type", "cpu,lock")
         self.assertIn("choose one with --type", self.convert(self.path("both.pb.gz"), self.path("b.json"), code=2).stderr)
         self.convert(self.path("both.pb.gz"), self.path("b.json"), "--type", "cpu")
@@ -241,7 +241,7 @@ class Formats(unittest.TestCase):
         self.assertEqual(changed["diff"]["baseline"]["weight_ns"], before["view"]["weight_ns"])
         lengths = [p["end_ns"] - p["begin_ns"] for p in parts]
         self.assertEqual((changed["diff"]["by"], round(changed["diff"]["factor"], 6)), ("time", round(lengths[1] / lengths[0], 6)))
-        # the same by the other words, and of all JVMs
+        # the same with the other options, and for all JVMs
         again = self.changes("2.json", "--from", f"@{middle}", "--to", f"@{self.end}", "--baseline", f"@{self.begin}/@{middle}")
         self.assertEqual(again["diff"], changed["diff"])
 
@@ -267,7 +267,7 @@ class Formats(unittest.TestCase):
             f.write(self.read("d.html").replace("</body>", DIFF + "</body>"))
         seen = re.search(r'<pre id="seen">(.*?)</pre>', dump("file://" + self.path("d.act.html"), self.daemon.dir), re.S)
         seen = json.loads(html.unescape(seen.group(1)))
-        # 0.8 s are as much as 1.6 s: the baseline counts twice
+        # the file of 0.8 s is compared with one of 1.6 s: the baseline's weights count twice
         now, before = seen["now"], seen["before"]
         self.assertIn("+0.800 s (+133.3%): baseline 0.600 s, 37.50% of all; now 1.400 s, 87.50% of all", now["a.B.same"]["text"])
         self.assertIn("+0.200 s (new): baseline 0.000 s", now["a.B.new"]["text"])

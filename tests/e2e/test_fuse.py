@@ -14,13 +14,13 @@ from kindling import BUILD, Daemon, Jvm, Lateness, Tail, classes, java_home, ski
 
 MAJOR = "17"
 SECONDS = 30
-# library: not even what it is can be found out; root: all that an attempt touches
+# library: the process cannot even be recognised; root: everything that an attempt accesses hangs
 KINDS = ("root", "root", "root", "library", "library", "library")
 SETTINGS = "attach:\n  deadline: 2s\ndiscovery:\n  scan_interval: 5s\n"
 
 
 class Silent:
-    """A process, and the file system that it is on."""
+    """A process, and the file system on which it is."""
 
     def __init__(self, kind):
         self.kind, self.dir = kind, tempfile.TemporaryDirectory(prefix="kindling-silent-")
@@ -31,7 +31,7 @@ class Silent:
         self.pid = int(words[1])
 
     def kill_process(self):
-        """The file system stays, and whoever waits for it."""
+        """The file system stays, and so do processes that wait for it."""
         os.kill(self.pid, 9)
 
     def end(self):
@@ -48,7 +48,7 @@ class Silents:
         for kind in KINDS:
             one = Silent(kind)
             self.all.append(one)
-            if kind == "root":  # later it may be that none of its user's is looked at any more
+            if kind == "root":  # later it may be that no process of that user is examined any more
                 wait_for("pid %d is found" % one.pid, lambda: self.daemon.target(one.pid))
         return self.all
 
@@ -58,7 +58,7 @@ class Silents:
 
 
 class OnSilent(Jvm):
-    """A JVM, of a user of its own, with a library of a file system that answers until silence()."""
+    """A JVM with a user of its own and a library on a file system that answers until silence()."""
 
     def __init__(self, major):
         self.dir = tempfile.TemporaryDirectory(prefix="kindling-silent-")
@@ -83,7 +83,7 @@ class OnSilent(Jvm):
         os.kill(self.server(), signal.SIGUSR1)
 
     def __exit__(self, *unused):
-        os.kill(self.server(), signal.SIGKILL)  # else it outlives the JVM, and with it whoever waits for it
+        os.kill(self.server(), signal.SIGKILL)  # otherwise it outlives the JVM, and a process that waits for it hangs
         super().__exit__()
         self.dir.cleanup()
 
@@ -96,7 +96,7 @@ def timed(what):
 
 class Fuse(unittest.TestCase):
     def stream_for(self, daemon, tail, seconds):
-        """The slowest answer of the daemon meanwhile."""
+        """Keeps the slowest answer of the daemon meanwhile."""
         slowest, end = 0.0, time.monotonic() + seconds
         while time.monotonic() < end:
             slowest = max(slowest, timed(daemon.status))
@@ -115,7 +115,7 @@ class Fuse(unittest.TestCase):
             self.assertRegex(json.dumps(target), "does not answer|do not answer|did not end in time|have not ended")
 
     def injectors(self, silents):
-        """Processes that wait for their file systems: they were to attach to them, or to clean up."""
+        """Processes that hang in such file systems while they attach to their JVMs or clean up."""
         pids, found = {str(s.pid) for s in silents}, []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -123,7 +123,7 @@ class Fuse(unittest.TestCase):
                     words = f.read().split("\0")
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if words[0] == BUILD + "/bin/kindling-inject" and not pids.isdisjoint(words):  # others may run tests too
+            if words[0] == BUILD + "/bin/kindling-inject" and not pids.isdisjoint(words):  # other users' tests may be running too
                 found.append(" ".join(words[3:6]))
         return found
 
@@ -142,7 +142,7 @@ class Fuse(unittest.TestCase):
                 self.check_states(self.states(daemon, silents))
                 injectors = self.injectors(silents)
                 self.assertLessEqual(len(injectors), 2 * KINDS.count("root"), str(injectors))
-                # what is left of them are their working directories, where a crash would have left its file
+                # their working directories are what remains, where a crash would have left its file
                 for s in silents:
                     s.kill_process()
                 slowest = max(slowest, self.stream_for(daemon, tail, 3))
@@ -154,7 +154,7 @@ class Fuse(unittest.TestCase):
                 self.assertLess(slowest, 1 + late.seconds)
                 self.assertLess(found, 15 + late.seconds)
                 self.assertGreater(metrics["kindling_looks_given_up_total"], 0)
-                with starts:  # one that another test holds is not waited for in this time
+                with starts:  # in this time no waiting for a daemon that another test holds
                     killed = timed(daemon.kill)
                     replaced = timed(daemon.start)
                 daemon.wait_state(jvm.pid, "streaming")

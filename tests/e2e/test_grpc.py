@@ -24,7 +24,7 @@ RETRY_INFO = (b"\x08\x0e\x1a\x31\x0a\x28type.googleapis.com/google.rpc.RetryInfo
 
 
 class Service(grpc.GenericRpcHandler):
-    """Methods of /t.T/; the words of each call are kept."""
+    """Methods of /t.T/; records the metadata of each call."""
 
     def __init__(self):
         self.headers = {}
@@ -40,7 +40,7 @@ class Service(grpc.GenericRpcHandler):
             yield request
 
     def gate(self, requests, context):
-        """The first message is answered before there is more; then all bytes are counted."""
+        """Answers the first message before there are more; then counts all bytes."""
         next(requests)
         yield b"go"
         yield b"%d bytes" % sum(len(m) for m in requests)
@@ -49,13 +49,14 @@ class Service(grpc.GenericRpcHandler):
         for i in range(100):
             yield b"%04d" % i + b"." * 996
 
-    # These answer when the client has ended its part, so that no reset follows which curl might take for the answer
+    # These answer after the client has ended its part, because curl might otherwise take the reset that follows for the
+    # answer
     def refuse(self, requests, context):
         collections.deque(requests, 0)
         context.abort(grpc.StatusCode.PERMISSION_DENIED, "ni\u00f1o: 100% no\n\x1b[31m")
 
     def early(self, requests, context):
-        """Ends while the client is about to send more."""
+        """Ends the call while the client is about to send more."""
         next(requests)
         context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "enough")
 
@@ -70,7 +71,7 @@ class Service(grpc.GenericRpcHandler):
         yield b"late"
 
     def slow(self, requests, context):
-        """Takes its time with each message: the client's window is full."""
+        """Reads slowly, so that the client's window is full."""
         total = 0
         for m in requests:
             time.sleep(0.2)
@@ -123,7 +124,7 @@ class RealServer(unittest.TestCase):
         steps = ["send:1048576", "room"] * 30
         got = call(self.url, "Gate", "send:40", "message", *steps, "end")
         self.assertEqual((got["status"], got["messages"]), (0, ["2 go", "14 31457280 bytes"]), got)
-        self.assertLess(got["rss_kb"], 60000)  # not all of it at once
+        self.assertLess(got["rss_kb"], 60000)  # only a part of it at once
 
     def test_with_tls(self):
         got = call(self.tls, "Gate", "send:40", "message", "send:1048576", "room", "send:1048576", "end", ca=self.ca)
@@ -144,7 +145,7 @@ class RealServer(unittest.TestCase):
 
     def test_a_method_that_the_server_does_not_have(self):
         """A server that answers between our headers and our message resets the call, and curl before 8.0 may lose its
-        status with it (docs/decisions/0022): such a call ends at its deadline, and the next one is heard."""
+        status then (docs/decisions/0022): such a call ends at its deadline, and the next one works."""
         statuses = []
         while 12 not in statuses and len(statuses) < 5:
             statuses.append(call(self.url, "Unknown", "send:1", "end", deadline_ms=3000)["status"])
@@ -152,7 +153,8 @@ class RealServer(unittest.TestCase):
         self.assertNotIn(0, statuses)
 
     def test_a_server_that_ends_the_call_while_we_send(self):
-        """What curl makes of the reset that follows differs; a call never ends well, nor later than its deadline."""
+        """curl reports the reset that follows in different ways; but no call ends as a success, or after its
+        deadline."""
         for steps in ("message", "send:100"), ["send:1048576"] * 20:
             got = call(self.url, "Early", "send:100", *steps, "end", deadline_ms=2000)
             self.assertNotEqual(got["status"], 0, got)
@@ -169,7 +171,7 @@ class RealServer(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 10)
         got = call(self.url, "Gate", "send:1", "message", "message", deadline_ms=1500)
         self.assertEqual((got["status"], got["messages"]), (4, ["2 go"]))
-        self.assertLess(got["cpu"], 0.5)  # it waits, and does not ask again and again
+        self.assertLess(got["cpu"], 0.5)  # the call waits, and does not use CPU time meanwhile
 
     def test_cancelled(self):
         got = call(self.url, "Gate", "send:1", "message", "cancel")
@@ -192,7 +194,7 @@ def frame(kind, flags, stream, payload=b""):
 
 
 def literal(name, value):
-    """A header that is in no table."""
+    """A header that refers to no entry of the table."""
     return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
@@ -201,10 +203,10 @@ SETTINGS, DATA, HEADERS, RST, GOAWAY = 4, 0, 1, 3, 7
 
 
 class Hostile(unittest.TestCase):
-    """What comes from a server is hostile: each of these ends with a status, and costs little."""
+    """A hostile server: each of these calls ends with a status, and costs little."""
 
     def answer(self, *frames, after=b"", hold=0.0, steps=("send:100", "message", "send:1", "end")):
-        """Serves one connection with @frames once a request's headers have come."""
+        """Serves one connection: sends @frames after the headers of a request."""
         listener = socket.create_server(("127.0.0.1", 0))
 
         def serve():

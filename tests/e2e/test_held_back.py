@@ -1,4 +1,4 @@
-"""A JVM that says more than decoding may cost: test_held_back.py MAJOR. Needs root."""
+"""A JVM that sends more than the decoding budget allows: test_held_back.py MAJOR. Needs root."""
 import os
 import sys
 import time
@@ -8,8 +8,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from kindling import Daemon, Jvm, ONLY_MINE, wait_for  # noqa: E402
 
 MAJOR = "17"
-LITTLE = "0.5%"  # with less, the LEDGER that counts the drops takes minutes to come
-LEASE_S = 10  # an agent gives up a pipe that is full for so long
+LITTLE = "0.5%"  # with a smaller budget the LEDGER that counts the drops takes minutes to arrive
+LEASE_S = 10  # after that time an agent gives up a pipe that stays full
 
 
 def settings(decode_cpu):
@@ -29,7 +29,7 @@ def held(target):
 
 
 def accounts(daemon, pid):
-    """(taken, delivered, dropped by cause), which always add up."""
+    """(taken, delivered, dropped by cause), which must always add up."""
     s = daemon.target(pid)["samples"]
     assert s["taken"] == s["delivered"] + sum(s["dropped"].values()), s
     assert s["dropped"]["lost_on_wire"] == 0 and s["dropped"]["implausible"] == 0, s
@@ -46,7 +46,8 @@ class HeldBack(unittest.TestCase):
             self.hold(daemon, jvm)
             before = accounts(daemon, jvm.pid)
             time.sleep(LEASE_S + 5)
-            # where others need the CPUs, it has less to say for a while, or earns less than the limit
+            # if other processes need the CPUs, the JVM has less to send for a while, or its share of the budget is
+            # enough
             wait_for("more of it", lambda: accounts(daemon, jvm.pid)[2]["quota"] > before[2]["quota"] and
                      "limits.decode_cpu" in "".join(held(daemon.target(jvm.pid))), 120)
             after, target = accounts(daemon, jvm.pid), daemon.target(jvm.pid)

@@ -19,7 +19,7 @@ from kindling import Daemon, Jvm, Tail, cpu_ns, wait_for  # noqa: E402
 
 MAJOR = "17"
 OPTIONS = ("-Xmx64m", "-XX:+UseSerialGC", "-Dotel.service.name=shop")
-LOSS_S = 1.3  # a second, and what the agent had not said yet
+LOSS_S = 1.3  # a second, and what the agent had not sent yet
 TICK_NS = 3e7
 
 
@@ -37,7 +37,8 @@ class History(unittest.TestCase):
         return json.loads(self.daemon.cli("report", *who, "--last", "10m", "-f", "json", "-o", "-").stdout)
 
     def live(self, seconds):
-        """A life of kindlingd, killed at its end: the JVM's CPU time meanwhile, and its share of a CPU."""
+        """One life of kindlingd, killed at its end: the JVM's CPU time meanwhile, and the CPUs that it used on
+        average."""
         begin, first = time.monotonic(), cpu_ns(self.jvm.pid)
         time.sleep(seconds)
         used = cpu_ns(self.jvm.pid) - first
@@ -55,7 +56,7 @@ class History(unittest.TestCase):
             self.assertGreaterEqual(self.daemon.status()["store"]["recovered_windows"], 1)
         first = self.report(str(self.jvm.pid))
         time.sleep(0.1)
-        # what the fourth life has by now is part of both
+        # the samples of the fourth life so far are part of both
         got, most = first["view"]["process_cpu_ns"], cpu_ns(self.jvm.pid)
         self.assertGreater(got, used - allowed, "%d of %d ns are missing, %d may" % (used - got, used, allowed))
         self.assertLess(got, most)
@@ -90,7 +91,7 @@ class History(unittest.TestCase):
         two = self.daemon.cli("report", "Quarter", "--service", "shop", "-o", "-", check=False)
         self.assertEqual(two.returncode, 2)
 
-        # kindlingd knows nothing of the old one after a restart; the history does
+        # after a restart kindlingd does not know the old process; the history does
         self.daemon.stop()
         self.daemon.start()
         self.daemon.wait_state(self.jvm.pid, "streaming")

@@ -1,4 +1,5 @@
-"""kindling-inject by hand: what it does to a JVM, and what it says to words that are wrong. test_inject.py MAJOR. Needs root."""
+"""kindling-inject started by hand: its effects on a JVM, and its errors for invalid arguments. test_inject.py MAJOR.
+Needs root."""
 import os
 import re
 import signal
@@ -33,10 +34,10 @@ class Asked(unittest.TestCase):
             for words in (("jcmd", "no.such.command"), ("load", "/nowhere.so")):
                 done = inject(jvm.pid, *words)
                 self.assertEqual(done.returncode, 1, done)
-            self.assertEqual(jvm.end(), ("END\n", ""))  # no thread dump, no word
+            self.assertEqual(jvm.end(), ("END\n", ""))  # no thread dump, no other output
 
     def test_a_jvm_that_is_starting_gets_no_signal(self):
-        """It catches SIGQUIT early, and would print its threads as soon as it can act on it."""
+        """The JVM catches SIGQUIT early, and would print its threads as soon as it can act on the signal."""
         with tempfile.TemporaryDirectory() as directory:
             held = directory + "/held"
             open(held, "w").close()
@@ -66,7 +67,7 @@ class Asked(unittest.TestCase):
         with Jvm(MAJOR) as jvm:
             done = inject(jvm.pid, "jcmd", "VM.version", "x" * 20000)
             self.assertEqual(done.returncode, 1)
-            if int(MAJOR) >= 24:  # it arrived, and is wrong
+            if int(MAJOR) >= 24:  # the argument arrived, and is invalid
                 self.assertIn("should be empty", done.stdout)
             else:
                 self.assertIn("longer than the 1024 bytes that this JVM accepts", done.stderr)
@@ -101,10 +102,10 @@ class Asked(unittest.TestCase):
         return name
 
     def strangers_socket(self, jvm, uid=2000):
-        """As a JVM of @uid has it: closed to all others."""
+        """A directory like that of a JVM of @uid: closed to all other users."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         if os.path.lexists(self.socket_name(jvm)):
-            os.remove(self.socket_name(jvm))  # an earlier process of this number left it
+            os.remove(self.socket_name(jvm))  # left by an earlier process with this pid
         listener.bind(self.socket_name(jvm))
         listener.listen(5)
         os.chmod(self.socket_name(jvm), 0o600)
@@ -112,7 +113,7 @@ class Asked(unittest.TestCase):
         return listener
 
     def test_the_socket_of_a_dead_jvm_of_another_user_is_removed(self):
-        """Numbers of processes are used again, and in a sticky /tmp nobody replaces another user's file."""
+        """Pids are reused, and in a sticky /tmp nobody can replace another user's file."""
         with Jvm(MAJOR, uid=1234) as jvm:
             self.strangers_socket(jvm).close()
             self.assertIn("java.class.path=", inject(jvm.pid, "properties").stdout)
@@ -127,7 +128,7 @@ class Asked(unittest.TestCase):
                 listener.settimeout(10)
                 with listener.accept()[0] as client:
                     self.assertEqual(client.recv(1), b"")  # it was asked nothing
-            # as one that may not become another user
+            # like an injector that may not become another user
             done = inject(jvm.pid, "properties", user=1234, group=1234, extra_groups=[])
             self.assertIn("%s, the name of its attach socket, belongs to uid 2000: remove it if that process is dead" % name, done.stderr)
             os.remove(name)

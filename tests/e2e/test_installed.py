@@ -11,9 +11,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from kindling import BUILD, Daemon, Jvm, wait_for  # noqa: E402
 
 MAJOR = "17"
-# its words are those for the daemon of the build tree: another one takes them
+# the settings name paths of the build tree: this daemon uses its own defaults
 LAUNCH = "#!/bin/sh\nshift\nexec %s/sbin/kindlingd \"$@\"\n"
-# only kindling-symbols knows it: the JVM has no such symbol to be linked with
+# a private function, whose name only kindling-symbols can find: the dynamic linker does not know it
 NAMED = re.compile(r"\bthread_native_entry\b")
 
 

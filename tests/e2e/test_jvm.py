@@ -16,7 +16,7 @@ METHODS = {"full": "full", "half": "half", "tenth": "tenth", "deep": "deepLeaf",
 
 
 def shares_by_thread(collapsed):
-    """Weight per group, by the thread's name, from `--threads` output."""
+    """Weight of each group of threads, from `--threads` output."""
     sums = dict.fromkeys(METHODS, 0)
     for line in collapsed.splitlines():
         stack, weight = line.rsplit(" ", 1)
@@ -30,7 +30,7 @@ def shares_by_thread(collapsed):
 
 
 def placed(pid):
-    """What lies in /tmp/kindling for this JVM, or for nobody: other daemons of this machine may own the rest."""
+    """Files in /tmp/kindling for this JVM, or for no JVM: other daemons of this machine may own the others."""
     files = sorted(os.path.join(base, f) for base, _, files in os.walk("/tmp/kindling") for f in files)
     pids = {f: re.search(r"-(\d+)-[0-9a-f]+$", f) for f in files}
     others = [f for f in files if pids[f] and int(pids[f][1]) != pid]
@@ -38,12 +38,12 @@ def placed(pid):
 
 
 class Shares(unittest.TestCase):
-    """What is measured, on each JDK."""
+    """Measurements."""
 
     def test_shares_sums_and_accounts(self):
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
-            time.sleep(3)  # warm-up: names known, JIT calm
+            time.sleep(3)  # so that names are known and the JIT is quiet
             target = daemon.target(jvm.pid)
             before, cpu0, weight0 = jvm.mark(), cpu_ns(jvm.pid), target["samples"]["delivered_ns"]
             own0 = target["agent"]["cpu_ns"] - target["agent"]["handler_ns"]  # the agent's thread is not sampled
@@ -96,7 +96,7 @@ class OneJdk(unittest.TestCase):
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
             self.assertEqual(daemon.stop(), 0)
             self.assertFalse(os.path.exists(daemon.socket))
-            # a file of another daemon, which attaches at this moment, may go later than what tells whose it is
+            # another daemon's file of an attach at this moment may be removed after the file that shows its owner
             wait_for("its files to be gone", lambda: set(placed(jvm.pid)) <= set(there), 5)
             self.assertEqual(timers(jvm.pid), 0)
             wait_for("the agent's thread, which has said BYE, to be gone", lambda: "kindling" not in thread_names(jvm.pid))
@@ -117,12 +117,12 @@ class OneJdk(unittest.TestCase):
                 "report", str(jvm.pid), "-o", "-", "--format", "collapsed").stdout)
 
 
-# Without a daemon the host's signals end by themselves: with timers it is the agent that has to fall silent.
+# Without a daemon the host's signals end by themselves. With timers it is the agent that must stop.
 TIMERS = "events:\n  cpu:\n    host_engine: false\n"
 
 
 class Losses(unittest.TestCase):
-    """What daemon and agent make of each other's silence."""
+    """How daemon and agent react when the other one is silent."""
 
     def test_a_killed_daemon_does_no_harm_and_its_successor_goes_on(self):
         with Daemon(TIMERS) as daemon, Jvm(MAJOR) as jvm:
@@ -157,7 +157,7 @@ class Losses(unittest.TestCase):
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def test_forced_drops_are_counted_exactly(self):
-        # a sample takes four bytes at least, so two seconds of CPU time fill the pipe
+        # a sample takes at least four bytes, so two seconds of CPU time fill the pipe
         with Daemon("agent:\n  ring_size: 16KiB\n  pipe_size: 4KiB\nevents:\n  cpu:\n    interval: 1ms\n    max_cpu: 100%\n") as daemon, \
                 Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")

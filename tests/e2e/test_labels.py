@@ -1,4 +1,4 @@
-"""Whose a profile is: labels from what real JVMs are started with, from the settings, and in the history.
+"""Labels of a profile: from the options and environment of real JVMs, from the settings, and in the history.
 test_labels.py MAJOR. Needs root."""
 import glob
 import http.server
@@ -21,7 +21,7 @@ ATTRIBUTES = "service.name=by%20attribute,service.version=1.2,service.namespace=
 
 
 def skywalking_agent(directory):
-    """A jar of that name that does nothing."""
+    """A jar with that name that does nothing."""
     with open(directory + "/Nothing.java", "w") as f:
         f.write("public class Nothing { public static void premain(String words) {} }\n")
     subprocess.run([java_home(MAJOR) + "/bin/javac", "-d", directory, directory + "/Nothing.java"], check=True)
@@ -89,7 +89,7 @@ class Labels(unittest.TestCase):
                 self.assertEqual(self.labels(daemon, jvms[1]), {
                     "service": "by variable", "version": "1.2", "namespace": "eu", "environment": "prod",
                     "host": host, "node": os.environ.get("NODE_NAME", host)})
-                # a service is a word for it
+                # TARGET may be a service
                 daemon.cli("detach", "by-sw")
                 daemon.wait_state(jvms[6].pid, "detached")
                 self.assertEqual(daemon.target(jvms[5].pid)["state"], "streaming")
@@ -121,7 +121,7 @@ class Labels(unittest.TestCase):
             daemon.stop()
             daemon.start()
             self.assertEqual(self.labels(daemon, jvm)["cluster"], "c1")
-            # of a process whose labels changed, those of one of its windows; a service finds its history
+            # a process whose labels changed is listed with those of one of its windows; its service finds the history
             wait_for("what was before", lambda: [x["service"] for x in self.reported(daemon, "shop")] in (["shop"], ["shop-7-blue"]))
 
     def test_two_versions_and_two_pods_are_compared(self):

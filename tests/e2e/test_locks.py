@@ -1,5 +1,5 @@
-"""Who waits for whom, live: test_locks.py MAJOR. Deadlocks, a hog, chains; the commands and what they
-print. Needs root."""
+"""Which thread waits for which, live: test_locks.py MAJOR. Deadlocks, a hog, chains; the commands and their output.
+Needs root."""
 import json
 import os
 import re
@@ -46,7 +46,7 @@ class Locks(unittest.TestCase):
         return self.locks(story, "--graph")["graph"]
 
     def circle(self, story, names, deadlocks=1):
-        """The graph, once all of @names are in one circle."""
+        """The graph, once it shows all of @names in one cycle."""
         def found():
             g = self.graph(story)
             return g if {w["thread"] for w in g["waits"] if w["cycle"] == 1} == names else None
@@ -57,11 +57,11 @@ class Locks(unittest.TestCase):
         return {w["thread"]: w for w in g["waits"]}
 
     def test_a_jvm_that_is_attached_to_while_it_starts_tells_of_monitors(self):
-        """It gives nobody a JVMTI environment until it has started; newer ones take no agent until then."""
+        """The JVM gives out no JVMTI environment until it has started; newer ones accept no agent until then."""
         with tempfile.TemporaryDirectory() as directory:
             held = directory + "/held"
             open(held, "w").close()
-            # the daemon has found and attached to it before it says READY
+            # the daemon has found it and attached to it before it prints READY
             threading.Thread(target=self.let_go, args=(held,)).start()
             with Jvm(MAJOR, "LockStories", "monitors", options=("-agentpath:%s/tests/libstarts_late.so=vmstart:%s" % (BUILD, held),)) as story:
                 self.assertIn(self.seen, ("monitors are not collected yet: the JVM is still starting", "the JVM is still starting"))
@@ -130,7 +130,8 @@ class Locks(unittest.TestCase):
             wait_for("its end", lambda: not waiting() and not waiting("story-holder"))
 
     def test_nothing_is_printed_into_a_jvm_that_begins(self):
-        """What collects parks defines a class; too early that would be told on the application's output."""
+        """The agent defines a class to collect parks; too early, the JVM would report that in the application's
+        output."""
         for _ in range(20):
             with Story("hog") as story:  # READY is its first line
                 self.assertEqual(story.end(), ("END\n", ""))
@@ -179,7 +180,7 @@ class Locks(unittest.TestCase):
             self.check_threads(story)
 
     def test_where_an_owner_sleeps(self):
-        """Sleeping and in a socket's read an owner waits for nothing and is on no CPU."""
+        """An owner that sleeps, or reads from a socket, waits for no lock and uses no CPU."""
         methods = {"LockStories$Asleep": "sleepInside", "LockStories$Reading": "readInside",
                    "java.util.concurrent.locks.ReentrantLock": "sleepLocked"}
         with Story("asleep") as story:
@@ -265,7 +266,7 @@ class Locks(unittest.TestCase):
         self.assertIn("more threads", text)
 
     def test_virtual_threads_have_names_or_ids(self):
-        """Never the number that stands for them on the wire."""
+        """Virtual threads are shown by their ids, never by the numbers that stand for them on the wire."""
         if int(MAJOR) < 21:
             self.skipTest("no virtual threads in %s" % MAJOR)
         for kind, name in (("virtual", "(owner|waiter)-of-a-thread-whose-name-no-kernel-would-keep-.*"),
@@ -343,7 +344,7 @@ class Locks(unittest.TestCase):
         self.assertEqual(page.count('class="arc"'), 3)
         chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
         if not chromium:
-            return  # the page's text was looked at
+            return  # the page's text was checked
         for name in (path, self.daemon.dir + "/locks.svg"):
             run = subprocess.run([chromium, "--headless", "--no-sandbox", "--disable-gpu",
                                   "--user-data-dir=" + self.daemon.dir + "/browser", "--dump-dom", "file://" + name],

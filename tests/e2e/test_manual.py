@@ -1,5 +1,5 @@
-"""Manual pages and completions as they are installed: man finds nothing to warn of, every option of --help is in the
-page, and real shells offer what the tables of options say. Needs man-db, bash, zsh and fish, no root."""
+"""Manual pages and completions as they are installed: man has no warnings, every option of --help is in the page, and
+real shells offer what the tables of options contain. Needs man-db, bash, zsh and fish, no root."""
 import http.server
 import json
 import os
@@ -40,7 +40,7 @@ def commands():
 
 
 def seen(raw):
-    """Behind the prompt, as it looks when the cursor has gone back over what is written anew."""
+    """The text after the prompt as it looks after the shell has moved the cursor back and written parts again."""
     return re.sub(".\x08", "", plain(raw).split("IS-42")[-1].replace("\a", ""))
 
 
@@ -75,7 +75,7 @@ class Pages(unittest.TestCase):
 
 class Shells(unittest.TestCase):
     def offered_by_bash(self, line):
-        """What bash's own programmable completion is given for the words of @line, the last of them at the cursor."""
+        """What bash's own programmable completion offers for the words of @line, with the cursor at the last of them."""
         program = line.split()[0]
         words = line.split(" ")
         script = ". %s%s; COMP_WORDS=(%s); COMP_CWORD=%d; _%s 2>/dev/null; printf '%%s\\n' \"${COMPREPLY[@]}\"" % (

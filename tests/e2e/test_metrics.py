@@ -1,5 +1,5 @@
-"""/metrics for Prometheus, and what deploy/monitoring makes of them: both formats are what promtool and a parser take,
-every metric that an alert or a panel of the dashboard asks for is there, alerts come when they should. Needs root."""
+"""/metrics for Prometheus, and its use in deploy/monitoring: promtool and a parser accept both formats, every metric
+that an alert or a panel of the dashboard uses exists, and alerts fire when they should. Needs root."""
 import json
 import os
 import re
@@ -17,7 +17,7 @@ from kindling import BUILD, HERE, Daemon, Jvm, wait_for  # noqa: E402
 MONITORING = os.path.join(HERE, "..", "..", "deploy", "monitoring")
 RULES = os.path.join(MONITORING, "kindling.rules.yaml")
 OPEN = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-# of node_exporter and of Prometheus itself
+# metrics of node_exporter and of Prometheus itself
 OTHERS = {"up", "node_textfile_mtime_seconds", "kindling"}
 
 
@@ -26,7 +26,7 @@ def promtool(*words, text=None):
 
 
 def families(text):
-    """{family: [type, unit, {names of its samples}]}, as OpenMetrics has them; order is asked for too."""
+    """{family: [type, unit, {names of its samples}]}, as OpenMetrics defines them; also checks their order."""
     found, last = {}, None
     for line in text.splitlines():
         word = line.split(" ")
@@ -89,7 +89,7 @@ class Metrics(unittest.TestCase):
 
     def test_alerts_and_dashboard_ask_for_what_is_there(self):
         there = {name for family in families(self.get(OPEN)[1]).values() for name in family[2]}
-        # a cause has no series before there is a loss of it
+        # a cause has no series until something was lost by it
         there |= {"kindling_sink_dropped_total"}
         with open(RULES) as f:
             exprs = re.findall(r"expr: (?:\|\n((?:          .*\n)+)|(.*)\n)", f.read())

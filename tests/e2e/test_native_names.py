@@ -21,12 +21,12 @@ def stacks(text):
 
 
 def nameless_share(rows):
-    """Of samples with a frame of libjvm whose function is not known."""
+    """Share of samples that have a frame of libjvm without a function's name."""
     return sum(int(w) for s, w in rows if "[libjvm.so]" in s.split(";")) / max(1, sum(int(w) for _, w in rows))
 
 
 def wait_names(daemon, jvm):
-    """Until libjvm's table of functions has been read; names are given to frames when a report is made."""
+    """Waits until libjvm's table of functions has been read; frames get their names when a report is made."""
     def named():
         rows = stacks(daemon.cli("report", str(jvm.pid), "--last", "1m", "-f", "collapsed", "-o", "-").stdout)
         return any("start_thread" in s for s, _ in rows) and nameless_share(rows) < 0.02
@@ -57,12 +57,12 @@ class NativeNames(unittest.TestCase):
         # stacks that reach the native root; the others begin with Java's run()
         self.assertTrue(any(s.startswith(("clone3;start_thread;", "clone;start_thread;", "__clone;start_thread;")) for s, _ in rows))
         self.assertEqual([k for k in nameless if "+0x" in k or "vdso" in k], [])
-        # private functions of libc have names only where its debug file is installed; the first two of a thread always
+        # private functions of libc have names only with its debug file; the first two of a thread always have
         self.assertLess(nameless["[libjvm.so]"], 0.02 * total)
         self.assertEqual([s for s, _ in rows if "[libc.so.6]" in s.split(";")[:2]], [])
 
     def tenants(self, daemon):
-        """Those who have tables of functions: a table's name begins with its tenant's."""
+        """Tenants that have tables of functions: a table's name begins with its tenant's."""
         return {name.split("_")[0] for _, _, names in os.walk(daemon.dir + "/state") for name in names if name.startswith("uid-")}
 
     def test_files_at_one_path_that_differ(self):

@@ -1,6 +1,6 @@
-"""OpenTelemetry's Java agent on the JDK's HTTP server, which has no tracing of its own: test_otel_agent.py MAJOR. A request
-brings its trace id and names the method that works on it: of the samples of that method at least 99.9 % have that id, and
-none another. On 21 and later the workers are virtual threads. Needs root."""
+"""OpenTelemetry's Java agent on the JDK's HTTP server, which has no tracing of its own: test_otel_agent.py MAJOR. A
+request has a trace id, and its path selects the method that handles it: at least 99.9 % of that method's samples
+must have the id, and none another one. On 21 and later virtual threads handle the requests. Needs root."""
 import collections
 import json
 import os

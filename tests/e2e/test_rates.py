@@ -1,5 +1,5 @@
-"""Intervals below the kernel's tick, by the host engine: test_rates.py MAJOR. Needs root and a kernel that
-lets us use BPF; skipped elsewhere, but for what happens where it is refused."""
+"""Intervals below the kernel's tick, by the host engine: test_rates.py MAJOR. Needs root and a kernel that allows
+BPF; elsewhere only the tests of the refusal run."""
 import os
 import re
 import signal
@@ -22,7 +22,7 @@ def settings(interval, *more, max_cpu="100%"):
     return "\n".join(("events:", "  cpu:", "    interval: " + interval, "    max_cpu: " + max_cpu) + more) + "\n"
 
 
-# A JVM that becomes another program at the word "exec" (the foreign functions of JDK 22 and later)
+# A JVM that becomes another program when it reads "exec" (by the foreign functions of JDK 22 and later)
 BECOMES = """
 import java.lang.foreign.*;
 import java.lang.invoke.MethodHandle;
@@ -53,9 +53,9 @@ public class Becomes {
 """
 
 
-# Threads whose time in the kernel is known: none, next to all of it, and one that goes from the one to the other by
-# its own CPU clock, which is exact at every load. The shares of /proc's utime and stime are not: the kernel guesses
-# them from what its ticks find, and a thread that a busy machine gives 200 ms has few. And one for its stacks.
+# Threads whose time in the kernel is known: none, nearly all, and one that switches between both by its own CPU clock,
+# which is exact at any load. The utime and stime of /proc are not: the kernel estimates them from its ticks, and a
+# thread with 200 ms of CPU time on a busy machine has few ticks. And a thread whose stacks are checked.
 CALLS = """
 import java.io.*;
 import java.lang.management.*;
@@ -125,13 +125,13 @@ public class Calls {
     }
 }
 """
-CALLS_CPU_NS = 10 ** 9  # of each thread that is judged: what shares within some points need
+CALLS_CPU_NS = 10 ** 9  # CPU time of each thread that shares within some points need
 CALLS_ROUNDS = 12
-CALLED = r"(do_syscall_64|el0_svc)_\[k\]"  # not an interrupt: of those a busy machine has more
+CALLED = r"(do_syscall_64|el0_svc)_\[k\]"  # called by a system call and not by an interrupt, of which a busy machine has more
 
 
 class Window:
-    """What happened in some seconds of one JVM."""
+    """The counts of one JVM over some seconds."""
 
     def __init__(self, daemon, jvm, seconds):
         self.start = self.look(daemon, jvm)
@@ -140,7 +140,8 @@ class Window:
 
     @staticmethod
     def look(daemon, jvm):
-        """From one LEDGER: all of it is of the same moment. What threads book at their end, no signal made."""
+        """Counts from one LEDGER, so all are from the same moment; without samples that threads account for when they
+        end, which no signal causes."""
         target = daemon.target(jvm.pid)
         agent, at_end = target["agent"], target["samples"]["exited_between_ticks"]
         own_ns = agent["cpu_ns"] - agent["handler_ns"]  # of the agent's own thread, which is not sampled
@@ -193,7 +194,7 @@ class Rates(Case):
                       agent["handler_ns"] / accounts["taken"] / 1e3, {k: v for k, v in accounts["dropped"].items() if v},
                       engine["sent"], engine["held"], engine["foreign"], engine["failed"]))
             self.assertAlmostEqual(window.ratio(), 1, delta=0.03)
-            # a loaded host, or a hypervisor, takes ticks away; none are made up
+            # a loaded host, or a hypervisor, takes ticks away, but none are invented
             self.assertGreater(window.rate(), 0.6e9 / interval_ns)
             self.assertLess(window.rate(), 1.25e9 / interval_ns)
             self.assertEqual(jvm.end(), ("END\n", ""))
@@ -208,7 +209,7 @@ class Rates(Case):
         with Daemon(settings("200us", max_cpu="0.5%")) as daemon, Jvm(MAJOR) as jvm:
             self.hosted(daemon, jvm)
             wait_for("a longer interval", lambda: daemon.target(jvm.pid)["interval_ns"] > 400000, 60)
-            time.sleep(1)  # until the host has it too
+            time.sleep(1)  # until the host engine uses it too
             before = daemon.target(jvm.pid)["interval_ns"]
             window = Window(daemon, jvm, 3)
             after = daemon.target(jvm.pid)["interval_ns"]
@@ -222,7 +223,7 @@ class Rates(Case):
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def said_and_not_recorded(self, daemon, jvm):
-        """A longer interval is said in status, and a recording has the one of the settings."""
+        """status reports a longer interval, and a recording uses the interval of the settings."""
         target = daemon.target(jvm.pid)
         self.assertEqual(target["interval_asked_ns"], 200000)
         self.assertRegex(" ".join(n["what"] for n in target["notes"] if n["step"] == "interval"),
@@ -300,16 +301,16 @@ class Rates(Case):
             time.sleep(2)
             threads = self.mixed(daemon, jvm, 25).values()
             for n, off in threads:
-                # a fifth of n samples has a standard deviation of 40 / sqrt(n) points
+                # the share of a fifth in n samples has a standard deviation of 40 / sqrt(n) points
                 for points in off.values():
                     self.assertLess(abs(points), 4.5 * 40 / n ** 0.5 + 0.3)
-            # a half of them has one of 50; timers see 4 to 12 points too little of the short runs
+            # a share of a half has one of 50; with timers the short runs have 4 to 12 points too little
             short = sum(off["run200us"] + off["run500us"] for _, off in threads) / 2
             self.assertLess(abs(short), 3.5 * 50 / sum(n for n, _ in threads) ** 0.5 + 0.3)
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def exited_under_what_they_ran(self, stacks):
-        """Threads of 3 ms that no tick met: all but the first of them have what most sisters had at the root."""
+        """Most threads of 3 ms that no tick met are attributed to the usual root frames of threads with their name."""
         of = {}
         for line in stacks.splitlines():
             stack, weight = line.rsplit(" ", 1)
@@ -354,7 +355,8 @@ class Rates(Case):
             self.refused(daemon, "refused", "permission denied")
 
     def recorded(self, daemon, jvm):
-        """Stacks by thread and the program's own clocks, of as many recordings as the threads need for their CPU."""
+        """Stacks by thread and the program's own clocks, from as many recordings as the threads need for their CPU
+        time."""
         stacks = {n: {} for n in ("small", "large", "mixed", "spin")}
         out = daemon.dir + "/out.collapsed"
         clocks = {}
@@ -393,7 +395,8 @@ class Rates(Case):
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def check_calls(self, of_thread, method):
-        """In system calls of @method, their frames stand on its: the most of them, the rest is the way in and out."""
+        """Samples in system calls have @method below the kernel's frames; most of them are in the call itself, the
+        others on the way in and out."""
         called = {s: w for s, w in of_thread.items() if re.search(CALLED, s)}
         read = [w for s, w in called.items() if re.search(method + r".*;vfs_read_\[k\]", s)]
         self.assertGreater(sum(read) / sum(called.values()), 0.3, max(called, key=called.get))
@@ -408,7 +411,7 @@ class Rates(Case):
                 name, 100 * share, "%.1f %%" % (100 * true[name]) if name in true else "?"))
             if name in true:
                 self.assertAlmostEqual(share, true[name], delta=0.1, msg=name)
-            # nothing of user mode stands above the kernel
+            # no frame of user mode is above one of the kernel
             for stack in of_thread:
                 marks = [f.endswith("_[k]") for f in stack.split(";")]
                 self.assertEqual(marks, sorted(marks), stack)
@@ -419,7 +422,8 @@ class Rates(Case):
         self.assertAlmostEqual(ratio, 1, delta=0.03)
 
     def kernel_accounts(self, daemon):
-        """When the JVM is gone: every stack that was taken is accounted for, and next to all had their samples."""
+        """After the JVM's end every stack that was taken is accounted for, and nearly all were matched with their
+        samples."""
         def closed():
             counts = daemon.status()["host_engine"]["kernel_stacks"]
             return counts["taken"] == counts["matched"] + counts["unmatched"] + counts["lost"] and counts
@@ -461,10 +465,10 @@ class Rates(Case):
 
 
 class Ends(Case):
-    """What begins and ends under its signals, at any speed."""
+    """Processes and programs that begin and end while signals are sent; right at any speed."""
 
     def test_two_capabilities_are_enough(self):
-        # of CAP_SYS_ADMIN, which has all of it, the injector alone would have need, and for containers alone
+        # CAP_SYS_ADMIN includes both; only the injector would need it, and only for containers
         with Daemon(settings("1ms"), wrap=("setpriv", "--bounding-set", "-sys_admin")) as daemon, Jvm(MAJOR) as jvm:
             self.hosted(daemon, jvm)
             self.assertEqual(jvm.end(), ("END\n", ""))

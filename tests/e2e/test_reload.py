@@ -1,5 +1,5 @@
-"""`kindling config reload`: every setting is in force after it, or it says when it will be; no sample is lost meanwhile, and a
-wrong file changes nothing. test_reload.py. Needs root and a JDK 17."""
+"""`kindling config reload`: every setting takes effect, or the output tells when it will; no sample is lost
+meanwhile, and an invalid file changes nothing. test_reload.py. Needs root and a JDK 17."""
 import fcntl
 import json
 import os
@@ -12,7 +12,7 @@ from kindling import BUILD, ONLY_MINE, Daemon, Jvm, accounts_balance, until_cpu,
 
 NOW, ATTACH, START = "now", "JVMs that are attached to from now on", "before kindlingd starts again"
 RULE = '{ allow: { environment: "KINDLING_TEST=%s" } }' % os.environ["KINDLING_TEST"]
-# each setting that there is, another value of it, and when that counts
+# every setting, a different value for it, and when that takes effect
 SETTINGS = {
     "socket": ("/tmp/kindling-no.sock", START),
     "user": ("root", START),
@@ -64,7 +64,7 @@ SETTINGS = {
     "targets.rules": ("[ %s ]" % RULE, NOW),
     "sinks": ('[ { name: away, type: exec, command: ["/bin/true"] } ]', NOW),
 }
-SAME = ("agent.library", "injector")  # of an installed kindlingd there is one alone: the same value is no change
+SAME = ("agent.library", "injector")  # these exist once in an installed kindlingd: the same value again is no change
 
 
 def yaml(settings):
@@ -99,12 +99,12 @@ def pipe_bytes(pid):
 
 class Reload(unittest.TestCase):
     def known(self, daemon):
-        """The names of all settings, by the program itself."""
+        """The names of all settings, from the program itself."""
         out = daemon.cli("config", "check", daemon.config).stdout
-        return re.findall(r"(?m)^([a-z_.]+):", out)  # what a list has stands in lines of its own
+        return re.findall(r"(?m)^([a-z_.]+):", out)  # the entries of a list are on lines of their own
 
     def test_every_setting_is_in_force_or_the_reload_says_when(self):
-        all_but_mine = '    - deny: { command: "*" }\n'  # the mode is to change, too
+        all_but_mine = '    - deny: { command: "*" }\n'  # the mode must change, too
         with Daemon(ONLY_MINE.replace("opt-in", "opt-out") + all_but_mine) as daemon, Jvm("17") as jvm:
             daemon.wait_state(jvm.pid, "streaming")
             names = self.known(daemon)
@@ -123,7 +123,7 @@ class Reload(unittest.TestCase):
                     self.assertIn(when, said.get(name, "nothing"), "%s: %s\n%s" % (name, value, out))
                 else:
                     self.assertIn(name, said)
-            # what is in force now is seen to be
+            # the values in force now can be seen
             def applied():
                 t = daemon.target(jvm.pid)
                 return t if t["interval_asked_ns"] == 5_000_000 and t["labels"].get("team") == "shop" and "host" not in t["labels"] else None
@@ -131,14 +131,14 @@ class Reload(unittest.TestCase):
             wait_for("what is collected now", lambda: set(daemon.target(jvm.pid)["events"]) >= {"cpu", "alloc", "wall"})
             self.assertEqual(daemon.status()["sinks"][0]["name"], "away")
             self.assertIn("settings.reload", daemon.read_log())
-            # what counts for JVMs that are attached to from now on, too
+            # settings for JVMs that are attached to from now on
             before = pipe_bytes(jvm.pid)
             daemon.cli("detach", str(jvm.pid))
             daemon.wait_state(jvm.pid, "detached")
             daemon.cli("attach", str(jvm.pid))
             daemon.wait_state(jvm.pid, "streaming")
             self.assertEqual((before, pipe_bytes(jvm.pid)), (1 << 20, 64 << 10))
-            # and the rest is asked for again each time
+            # and settings that need a restart are reported again each time
             self.assertIn("socket: ", daemon.cli("config", "reload").stdout)
 
     def test_no_sample_is_lost(self):

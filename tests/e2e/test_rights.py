@@ -1,5 +1,5 @@
-"""Who has which rights: every process of kindling while a JVM streams, its symbols are read and answers are made, against
-the table in docs/security.md. test_rights.py MAJOR. Needs root."""
+"""The rights of every process of kindling while a JVM streams, its symbols are read and answers are made, compared
+with the table in docs/security.md. test_rights.py MAJOR. Needs root."""
 import contextlib
 import os
 import pwd
@@ -21,7 +21,7 @@ USERS = {"root": 0, "kindling": 70707, "kindling-look": 70708, "kindling-symbols
 for name in USERS:
     with contextlib.suppress(KeyError):
         USERS[name] = pwd.getpwnam(name).pw_uid
-SINK = "sinks:\n  - {name: dir, type: files, directory: /proc/nowhere/out}\n"  # what it does is not asked here
+SINK = "sinks:\n  - {name: dir, type: files, directory: /proc/nowhere/out}\n"  # its work does not matter here
 NAMES = "names: { cri: unix:///nowhere/cri.sock }\n"  # likewise
 CAPABILITIES = {name: bit for bit, name in enumerate(
     "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE "
@@ -41,14 +41,14 @@ KEPT = 1 << CAPABILITIES["BPF"] if tuple(map(int, re.match(r"(\d+)\.(\d+)", os.u
 
 
 def mask_of(words):
-    """"all" is what this test has: what a daemon that it starts can have at most."""
+    """The rights of this test itself, which are the most that a daemon started by it can have ("all")."""
     if words == "all":
         return int(status_of("self")["CapEff"], 16)
     return sum(1 << CAPABILITIES[w] for w in words.split()) if words != "none" else 0
 
 
 def table():
-    """{process: its rights}, as the page says."""
+    """{process: its rights}, from the page."""
     with open(SECURITY) as f:
         text = f.read().split(HEADING, 1)[1].split("\n## ", 1)[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
@@ -59,7 +59,7 @@ def table():
 
 
 def rights_of(status):
-    """Of the four user numbers all have to be one, and no set of capabilities holds more than the effective one."""
+    """The rights in a status: all four uids must be equal, and no set of capabilities may exceed the effective one."""
     users = set(status["Uid"].split())
     held = {name: int(status[name], 16) for name in ("CapPrm", "CapEff", "CapBnd", "CapInh", "CapAmb")}
     return {"user": int(users.pop()) if len(users) == 1 else users,
@@ -71,7 +71,7 @@ def rights_of(status):
 
 
 def role_of(pid, daemon):
-    """Its name in the table; None = of no interest."""
+    """The process's name in the table; None = it is not checked."""
     program = os.path.basename(os.readlink("/proc/%d/exe" % pid))
     with open("/proc/%d/cmdline" % pid) as f:
         words = f.read().split("\0")
@@ -79,9 +79,9 @@ def role_of(pid, daemon):
         parent = int(status_of(pid)["PPid"])
         return "kindlingd" if pid == daemon else "kindlingd-data" if parent == daemon else "kindlingd-data, an answer"
     if program == "kindling-inject":
-        if words[1:2] == ["filters"]:  # none, if it ends just now
+        if words[1:2] == ["filters"]:  # nothing, if it ends at this moment
             return "kindling-inject filters"
-        # one process, one attempt, in the JVM's namespaces and with its user for the most part
+        # one process for each attempt, mostly in the JVM's namespaces and with its user
         return "kindling-inject receive" if {"receive", "reattach"} & set(words) else None
     return program if program.startswith("kindling-") else None
 
@@ -96,7 +96,7 @@ def children_of(pid):
 
 
 class Watch:
-    """All processes of a daemon: {role: rights that were seen}, in the order of their being seen first."""
+    """Watches all processes of a daemon: {role: rights that were seen, in order}."""
 
     def __init__(self, daemon, *others):
         """@others: processes that the daemon does not start"""
@@ -130,7 +130,7 @@ class Watch:
 
 @contextlib.contextmanager
 def filters(daemon):
-    """Who reads seccomp filters, as kindling-filters.service starts it; its pid."""
+    """Starts the process that reads seccomp filters as kindling-filters.service does; yields its pid."""
     process = subprocess.Popen([BUILD + "/bin/kindling-inject", "filters", daemon.dir + "/filters.sock"])
     try:
         yield process.pid
@@ -156,7 +156,7 @@ class Rights(unittest.TestCase):
             except AssertionError:
                 pass  # the comparison says more
             last = {}
-            for _ in range(5):  # a child that was born just now has not given up what it will
+            for _ in range(5):  # a child that has just started has not given up its rights yet
                 settled = Watch(daemon, reader)
                 settled.look()
                 last.update({role: rights for role, rights in settled.seen.items() if role in expected})
