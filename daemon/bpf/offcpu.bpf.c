@@ -252,8 +252,8 @@ static __always_inline __u8 class_of(struct task_struct *task, struct pt_regs *r
 		class = class_of_descriptor(task, regs);
 	else if (known)
 		class = known - 1;
-	/* a file that is sent to a socket, a buffer that was swapped out: not what the call is for
-	 */
+	/* the call may wait for something else, such as a file that is sent to a socket, or a
+	 * page of its buffer */
 	if (class != OFFCPU_FILE && class != OFFCPU_FSYNC &&
 	    BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return OFFCPU_DISK;

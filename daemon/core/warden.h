@@ -62,9 +62,9 @@ int warden_start(enum warden_program program, char *const argv[], const struct w
 		 unsigned n_fds, pid_t *ret_pid, int *ret_pidfd);
 /* How often warden_start() was refused because children_max were running, since the start. */
 uint64_t warden_refused(void);
-/* Has the child ended? 1: yes, *ret_status is as from wait(2), *ret_cpu_ns is its CPU time; its pid
- * becomes free soon (release.h). 0: not yet. -ECHILD: there is no such child, or its end was told.
- * Both results may be NULL. */
+/* Has the child ended? 1: yes; *ret_status is as from wait(2), *ret_cpu_ns its CPU time, and its
+ * pid becomes free soon (release.h). 0: not yet. -ECHILD: there is no such child, or its end has
+ * been reported already. Both results may be NULL. */
 int warden_reap(pid_t pid, int *ret_status, uint64_t *ret_cpu_ns);
 /* Sends SIGKILL to a child for which warden_reap() has not returned 1. */
 void warden_kill(pid_t pid);

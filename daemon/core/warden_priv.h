@@ -54,7 +54,7 @@ int warden_check(const struct warden_settings *s, enum warden_program program, c
 bool warden_children_full(const struct warden_settings *s, enum warden_program program);
 void warden_children_add(pid_t pid, enum warden_program program);
 bool warden_children_has(pid_t pid);
-void warden_children_remove(pid_t pid); /* its end was told; unknown pids are ignored */
+void warden_children_remove(pid_t pid); /* its end has been reported; unknown pids are ignored */
 
 /* warden_work.c: the work itself, in the process that has the rights. Results as in warden.h. */
 int warden_work_start(enum warden_program program, char *const argv[], const struct warden_fd *fds,

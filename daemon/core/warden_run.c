@@ -75,8 +75,8 @@ static int warden_run_start(const struct warden *w, struct warden_question *q, s
 	return pidfd;
 }
 
-/* The data process itself is not among the children: its end is handled by SIGCHLD. One whose end
- * was told may still be there, until it is released. */
+/* The data process itself is not among the children: SIGCHLD handles its end. A child whose end
+ * has been reported may still exist, until it is released. */
 static int warden_run_reap(pid_t pid, struct warden_answer *a)
 {
 	int r = warden_children_has(pid) ? release_ended(pid, &a->status, &a->cpu_ns) : -ECHILD;

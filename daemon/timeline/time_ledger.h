@@ -51,8 +51,8 @@ struct time_reason {
 	uint32_t tid;
 	uint64_t begin_ns, end_ns;
 	uint8_t from, reason;
-	/* A lock event tells of it, not a time off the CPU. The same wait may be told of in both
-	 * ways, so the larger sum of a reason counts. */
+	/* Adds a wait that a lock event reported. A time off the CPU may report the same wait,
+	 * so the larger of the two sums of a reason counts. */
 	bool is_wait;
 };
 void time_ledger_reason(struct time_ledger *l, const struct time_reason *r);
