@@ -36,11 +36,6 @@ void pauses_end(void)
 	pauses_check.next_ns = UINT64_MAX;
 }
 
-bool pauses_are_on(void)
-{
-	return pauses_sig.on;
-}
-
 void pauses_tick(uint64_t now_ns)
 {
 	if (!pauses_sig.on)

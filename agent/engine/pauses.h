@@ -14,7 +14,6 @@
  * safepoints cannot be read. Agent's thread, as all functions up to pauses_take(). */
 bool pauses_begin(uint64_t *ret_number);
 void pauses_end(void);
-bool pauses_are_on(void);
 /* Checks. Call it again at pauses_next_ns(), CLOCK_MONOTONIC (UINT64_MAX = no need). */
 void pauses_tick(uint64_t now_ns);
 uint64_t pauses_next_ns(void);

@@ -51,7 +51,7 @@ struct time_reason {
 	uint32_t tid;
 	uint64_t begin_ns, end_ns;
 	uint8_t from, reason;
-	/* Adds a wait that a lock event reported. A time off the CPU may report the same wait,
+	/* A lock event reported it. A time off the CPU may report the same wait,
 	 * so the larger of the two sums of a reason counts. */
 	bool is_wait;
 };
