@@ -200,7 +200,7 @@ int attach_check_name(struct inject *in)
 	if (r != -ECONNREFUSED)
 		return refuse_foreign_owner(in, &st, r);
 	in->found =
-		"a dead process of another user left a socket of its attach socket's name, which an attach removes";
+		"a dead process of another user left a socket with the name of its attach socket; an attach removes it";
 	return 0;
 }
 
