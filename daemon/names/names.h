@@ -46,7 +46,7 @@ struct names_status {
 	/* JVMs since the start: */
 	uint64_t named; /* the runtime knew them */
 	uint64_t unknown; /* the runtime did not know them */
-	uint64_t unanswered; /* went on without an answer */
+	uint64_t unanswered; /* the runtime did not answer, and they went on without it */
 	uint64_t answered_later; /* containers, not JVMs: asked about again, and answered */
 };
 void names_status(const struct names *n, struct names_status *ret);

@@ -17,7 +17,7 @@ struct querying {
 	const struct timeline_question *q;
 	struct timeline_answer *answer;
 	struct profile *threads; /* the answer's threads, each once */
-	uint32_t process; /* the process of all of them */
+	uint32_t process; /* the process to which all these threads belong */
 	uint32_t *map; /* the chunk's threads in the answer, + 1; 0 = not wanted */
 	uint32_t cap_rows;
 	uint32_t part;

@@ -531,7 +531,7 @@ struct target *add(const char *manner)
 	return t;
 }
 
-/* ---- an agent that is there already ---------------------------------------------------------- */
+/* ---- an agent that is in the JVM already ----------------------------------------------------- */
 
 /* FIFOs where an agent has them; their names stay, which is all the same to who looks for them. */
 char events_path[96];

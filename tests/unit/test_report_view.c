@@ -90,7 +90,7 @@ static struct profile *part_of(const char *thread)
 	return part;
 }
 
-/* ---- what the bodies add up to --------------------------------------------------------------- */
+/* ---- the sums of the bodies ------------------------------------------------------------------ */
 
 static struct sums rows_of_json(const cJSON *json)
 {

@@ -12,7 +12,7 @@
 #define SAMPLES	 7
 #define ATTEMPTS 10 /* RESETS_GIVE_UP of sink.c */
 
-/* ---- a type whose server is the test --------------------------------------------------------- */
+/* ---- a type of sink whose server is the test ------------------------------------------------- */
 
 static struct sink_file *sent; /* NULL = nothing is in flight */
 

@@ -320,7 +320,7 @@ static void a_library_that_was_not_given_is_roots(void **state)
 	unlink(library);
 }
 
-/* ---- questions to the container runtime ------------------------------------------------------ */
+/* ---- requests to the container runtime ------------------------------------------------------- */
 
 static int runtime_fd;
 
