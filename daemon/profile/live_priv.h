@@ -93,7 +93,7 @@ struct live_source {
 	struct live_process info; /* strings owned */
 	struct live_ids caches[2]; /* by the parity of the window's number, because late samples go
 				      to the previous window */
-	struct live_stacks stacks[2]; /* those of the caches, by the parity of the names' serial */
+	struct live_stacks stacks[2]; /* known stacks, for the present names and the ones before */
 	struct live_ids tap_cache;
 	struct live_tap *taps; /* borrowed */
 	struct live_source *next;

@@ -154,7 +154,7 @@ class Fuse(unittest.TestCase):
                 self.assertLess(slowest, 1 + late.seconds)
                 self.assertLess(found, 15 + late.seconds)
                 self.assertGreater(metrics["kindling_looks_given_up_total"], 0)
-                with starts:  # in this time no waiting for a daemon that another test holds
+                with starts:  # takes the lock of daemons first, so that the measured times do not include waiting for another test
                     killed = timed(daemon.kill)
                     replaced = timed(daemon.start)
                 daemon.wait_state(jvm.pid, "streaming")

@@ -57,7 +57,7 @@ class Stall(unittest.TestCase):
                     target = daemon.target(p.pid)
                     self.assertEqual(target["state"], "failed", json.dumps(target))
                     self.assertIn("does not answer", json.dumps(target))
-                with starts:  # in this time no waiting for a daemon that another test holds
+                with starts:  # takes the lock of daemons first, so that the measured time does not include waiting for another test
                     begin = time.monotonic()
                     daemon.kill()
                     killed = time.monotonic() - begin
