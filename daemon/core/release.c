@@ -52,7 +52,7 @@ static bool release_begin(void)
 	if (sem_init(&waiting.some, 0, 0) < 0)
 		return false;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* no signal is for that thread */
+	pthread_sigmask(SIG_SETMASK, &all, &old); /* that thread handles no signals */
 	if (pthread_create(&thread, NULL, release_main, NULL) == 0) {
 		pthread_detach(thread);
 		waiting.owner = getpid();
