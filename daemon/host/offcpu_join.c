@@ -383,7 +383,8 @@ static void join_with_lock(struct offcpu_join *j, struct join_item *i, const str
 	struct offcpu_event *e = &i->e;
 
 	e->lock = w;
-	if (w->wait != WIRE_WAIT_PARK || !join_parks(e)) /* otherwise the interval's own reason is more specific */
+	/* otherwise the interval's own reason is more specific */
+	if (w->wait != WIRE_WAIT_PARK || !join_parks(e))
 		e->reason = join_reason_of(w);
 	if (!e->has_stack && w->node) { /* the agent did not report the interval, but its wait */
 		e->node = w->node;

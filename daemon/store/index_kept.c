@@ -58,8 +58,8 @@ static bool index_kept_is_earlier(const struct index_entry *a, const struct inde
 						    : a->at < b->at;
 }
 
-/* Appends to @to one process with its entries: @p from @x, merged in order with @q from @y. @q NULL:
- * only @p. */
+/* Appends to @to one process with its entries: @p from @x, merged in order with @q from @y. @q NULL
+ * = only @p. */
 static void index_kept_put(struct index *to, const struct index *x, const struct index_process *p,
 			   const struct index *y, const struct index_process *q)
 {
