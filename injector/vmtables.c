@@ -33,16 +33,16 @@ static const char *const constants[] = {
 	[VALUE] = "gHotSpotVMIntConstantEntryValueOffset",
 };
 
-struct table {
+struct vm_table {
 	struct vmmemory *m;
 	uint64_t variables[VARIABLES_MAX];
 	uint64_t row, name; /* addresses of the current row and its name */
 	unsigned rows; /* rows read so far */
 };
 
-static struct table open_table(struct vmmemory *m, const char *const names[], size_t n)
+static struct vm_table open_table(struct vmmemory *m, const char *const names[], size_t n)
 {
-	struct table t = { .m = m };
+	struct vm_table t = { .m = m };
 
 	vmmemory_variables(m, names, t.variables, n);
 	for (size_t i = 0; i < n; i++)
@@ -51,12 +51,12 @@ static struct table open_table(struct vmmemory *m, const char *const names[], si
 	return t;
 }
 
-static uint64_t vmtables_cell(const struct table *t, unsigned column)
+static uint64_t vmtables_cell(const struct vm_table *t, unsigned column)
 {
 	return vmmemory_word(t->m, t->row + t->variables[column]);
 }
 
-static bool next_row(struct table *t)
+static bool next_row(struct vm_table *t)
 {
 	if (!t->variables[FIRST_ROW] || !t->variables[STRIDE] || t->rows++ >= ROWS_MAX)
 		return false;
@@ -67,7 +67,7 @@ static bool next_row(struct table *t)
 
 void vmtables_fields(struct vmmemory *m, struct vmtables_field *fields, size_t n)
 {
-	struct table t = open_table(m, structs, ARRAY_SIZE(structs));
+	struct vm_table t = open_table(m, structs, ARRAY_SIZE(structs));
 
 	for (size_t left = n; left > 0 && next_row(&t);)
 		for (size_t i = 0; i < n; i++) {
@@ -83,7 +83,7 @@ void vmtables_fields(struct vmmemory *m, struct vmtables_field *fields, size_t n
 
 uint64_t vmtables_size(struct vmmemory *m, const char *type)
 {
-	struct table t = open_table(m, types, ARRAY_SIZE(types));
+	struct vm_table t = open_table(m, types, ARRAY_SIZE(types));
 
 	while (next_row(&t))
 		if (vmmemory_is(m, t.name, type))
@@ -93,7 +93,7 @@ uint64_t vmtables_size(struct vmmemory *m, const char *type)
 
 bool vmtables_constant(struct vmmemory *m, const char *name, int32_t *ret)
 {
-	struct table t = open_table(m, constants, ARRAY_SIZE(constants));
+	struct vm_table t = open_table(m, constants, ARRAY_SIZE(constants));
 
 	while (next_row(&t))
 		if (vmmemory_is(m, t.name, name))

@@ -24,13 +24,13 @@
 #define PART_SMALL  (WAITS_MAX / 32)
 #define PART_MIDDLE (WAITS_MAX / 4)
 
-struct table {
+struct wait_table {
 	uint64_t keys[WAITS_MAX]; /* 0 = free */
 	struct wait waits[WAITS_MAX];
 	struct wait_reported reported[WAITS_MAX];
 };
 
-static struct table *table;
+static struct wait_table *table;
 static uint32_t used; /* end of the parts that have been in use */
 static uint32_t n_in_progress; /* parks in the table that waits_add() added */
 
@@ -75,7 +75,7 @@ static int32_t waits_find_in(const uint64_t *keys, uint32_t first, uint64_t key)
 }
 
 /* The slot of @key, or -1. */
-static int32_t waits_find_entry(const struct table *t, uint64_t key)
+static int32_t waits_find_entry(const struct wait_table *t, uint64_t key)
 {
 	uint32_t hash = waits_hash_of(key), limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 
@@ -111,7 +111,7 @@ static void waits_raise_used(uint32_t end)
 		;
 }
 
-static int32_t waits_claim_in_part(struct table *t, const struct part *p, uint64_t key)
+static int32_t waits_claim_in_part(struct wait_table *t, const struct part *p, uint64_t key)
 {
 	uint32_t hash = waits_hash_of(key);
 	int32_t slot = -1;
@@ -123,7 +123,7 @@ static int32_t waits_claim_in_part(struct table *t, const struct part *p, uint64
 
 /* Tries the largest part in use first, as it has the most room: usually one line is enough, even
  * where thousands wait. */
-static int32_t waits_claim(struct table *t, uint64_t key)
+static int32_t waits_claim(struct wait_table *t, uint64_t key)
 {
 	uint32_t limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 	const struct part *next = parts;
@@ -154,7 +154,7 @@ static void waits_is_over(struct wait *w)
 	waits_no_longer_in_progress(w);
 }
 
-static void waits_release(struct table *t, uint32_t slot)
+static void waits_release(struct wait_table *t, uint32_t slot)
 {
 	waits_is_over(&t->waits[slot]);
 	__atomic_store_n(&t->keys[slot], 0, __ATOMIC_RELEASE);
@@ -168,7 +168,7 @@ static void waits_count_unpaired(void)
 }
 
 /* The caller holds @slot. */
-static uint64_t waits_fill(struct table *t, uint32_t slot, const struct wait *from)
+static uint64_t waits_fill(struct wait_table *t, uint32_t slot, const struct wait *from)
 {
 	struct wait *w = &t->waits[slot];
 	uint64_t now_ns = mono_ns();
@@ -185,7 +185,7 @@ static uint64_t waits_fill(struct table *t, uint32_t slot, const struct wait *fr
 	return now_ns;
 }
 
-static int32_t waits_enter(struct table *t, const struct wait *from)
+static int32_t waits_enter(struct wait_table *t, const struct wait *from)
 {
 	int32_t slot = waits_find_entry(t, from->key); /* from a wait whose end was not seen */
 
@@ -208,7 +208,7 @@ void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t 
 		.how = (uint8_t)how,
 		.flags = flags,
 	};
-	struct table *t = table;
+	struct wait_table *t = table;
 
 	if (!events_on(WIRE_EVENT_LOCK) || !t || !key)
 		return;
@@ -265,7 +265,7 @@ static void waits_count_short(struct wait *w, uint64_t duration_ns)
 void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 	      void (*describe)(void *context, struct wait_lock *lock), void *context)
 {
-	struct table *t = table;
+	struct wait_table *t = table;
 	struct wait_here here;
 	const struct wait *w;
 	int32_t slot;
@@ -287,7 +287,7 @@ void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 
 bool wait_claim_slot(uint64_t java_thread, struct wait_here *ret)
 {
-	struct table *t = table;
+	struct wait_table *t = table;
 	int32_t slot = -1;
 
 	if (!events_on(WIRE_EVENT_LOCK) || !t)
@@ -340,7 +340,7 @@ static void waits_count_idle(uint64_t java_thread, const struct wait *w, struct 
 
 bool wait_was_short(uint64_t java_thread, struct wait_here *here)
 {
-	struct table *t = table;
+	struct wait_table *t = table;
 	struct wait *w = &t->waits[here->slot];
 	bool idle = false;
 
@@ -387,7 +387,7 @@ static void waits_report(uint64_t java_thread, struct wait *w, struct wait_here 
 void wait_report_here(uint64_t java_thread, struct wait_here *here,
 		      void (*describe)(void *context, struct wait_lock *lock), void *context)
 {
-	struct table *t = table;
+	struct wait_table *t = table;
 	struct wait w = t->waits[here->slot];
 
 	if (w.begin_ns != here->begin_ns || !events_enter(WIRE_EVENT_LOCK))

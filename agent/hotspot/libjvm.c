@@ -186,12 +186,12 @@ void **libjvm_import_slot(const char *name)
 /* One of the tables gHotSpotVM*, an array of rows. libjvm also exports the size of a row and the
  * offsets of its members (libjvm_member()), because they differ between versions
  * (vmStructs.hpp). */
-struct table {
+struct libjvm_table {
 	const char *base;
 	uint64_t stride;
 };
 
-static bool table_open(struct table *t, const char *table, const char *stride)
+static bool table_open(struct libjvm_table *t, const char *table, const char *stride)
 {
 	const char *const *base = libjvm_symbol(table);
 	const uint64_t *size = libjvm_symbol(stride);
@@ -212,7 +212,7 @@ static uint64_t libjvm_member(const char *symbol)
 
 /* The offsets of the members of a row of gHotSpotVMStructs. */
 static struct {
-	struct table rows;
+	struct libjvm_table rows;
 	uint64_t type, field, type_string, offset, address;
 } structs;
 
@@ -266,7 +266,7 @@ void *libjvm_static(const char *type, const char *field)
 }
 
 /* The address of a constant's value; NULL = there is no such constant. */
-static const char *libjvm_constant(const struct table *t, const char *name, uint64_t name_at,
+static const char *libjvm_constant(const struct libjvm_table *t, const char *name, uint64_t name_at,
 				   uint64_t permit_value_at)
 {
 	for (const char *row = t->base;; row += t->stride) {
@@ -282,7 +282,7 @@ static const char *libjvm_constant(const struct table *t, const char *name, uint
 bool libjvm_int_constant(const char *name, int32_t *ret)
 {
 	const char *value = NULL;
-	struct table t;
+	struct libjvm_table t;
 
 	if (table_open(&t, "gHotSpotVMIntConstants", "gHotSpotVMIntConstantEntryArrayStride"))
 		value = libjvm_constant(&t, name,
@@ -296,7 +296,7 @@ bool libjvm_int_constant(const char *name, int32_t *ret)
 bool libjvm_long_constant(const char *name, int64_t *ret)
 {
 	const char *value = NULL;
-	struct table t;
+	struct libjvm_table t;
 
 	if (table_open(&t, "gHotSpotVMLongConstants", "gHotSpotVMLongConstantEntryArrayStride"))
 		value = libjvm_constant(&t, name,
@@ -311,7 +311,7 @@ size_t libjvm_type_size(const char *type)
 {
 	uint64_t name_at = libjvm_member("gHotSpotVMTypeEntryTypeNameOffset");
 	uint64_t size_at = libjvm_member("gHotSpotVMTypeEntrySizeOffset");
-	struct table t;
+	struct libjvm_table t;
 
 	if (!table_open(&t, "gHotSpotVMTypes", "gHotSpotVMTypeEntryArrayStride"))
 		return 0;

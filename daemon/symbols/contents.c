@@ -66,7 +66,7 @@ static struct names *names_equal_to(struct symbols *s, const struct names *it)
 /* Maps the table in @fd and takes a reference; NULL = it is not a table. */
 static struct names *names_map(struct symbols *s, int fd)
 {
-	struct table table;
+	struct symbol_table table;
 	struct names *n;
 	struct stat st;
 	uint64_t hash;

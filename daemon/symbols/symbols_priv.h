@@ -44,7 +44,7 @@ struct names {
 	size_t len;
 	uint64_t hash; /* of the bytes */
 	ino_t ino; /* of its file */
-	struct table table;
+	struct symbol_table table;
 	bool looked_at; /* its pages were used since they were last dropped */
 };
 

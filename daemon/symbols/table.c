@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-int table_check(const void *bytes, size_t len, struct table *ret)
+int table_check(const void *bytes, size_t len, struct symbol_table *ret)
 {
 	const struct table_header *h = bytes;
 	const struct table_entry *e = (const void *)(h + 1);
@@ -26,7 +26,7 @@ int table_check(const void *bytes, size_t len, struct table *ret)
 	return 0;
 }
 
-const char *table_find(const struct table *t, uint64_t offset)
+const char *table_find(const struct symbol_table *t, uint64_t offset)
 {
 	uint32_t low = 0, high = t->n_entries;
 

@@ -27,12 +27,12 @@ struct table_entry {
 	uint32_t name; /* position in the names */
 };
 
-struct table {
+struct symbol_table {
 	const struct table_entry *entries;
 	const char *names;
 	uint32_t n_entries, flags;
 };
 
 /* Checks that entries are sorted and every name is inside and terminated. 0 or -EBADMSG. */
-int table_check(const void *bytes, size_t len, struct table *ret);
-const char *table_find(const struct table *t, uint64_t offset);
+int table_check(const void *bytes, size_t len, struct symbol_table *ret);
+const char *table_find(const struct symbol_table *t, uint64_t offset);

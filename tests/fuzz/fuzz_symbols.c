@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("elf", MFD_CLOEXEC);
 	uint8_t *bytes = NULL;
-	struct table table;
+	struct symbol_table table;
 	size_t len;
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)

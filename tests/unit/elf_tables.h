@@ -9,7 +9,7 @@
 #include "daemon/symbols/table.h"
 #include "daemon/ground/mem.h"
 
-static inline const struct table_entry *entry_of(const struct table *t, const char *name)
+static inline const struct table_entry *entry_of(const struct symbol_table *t, const char *name)
 {
 	for (uint32_t i = 0; i < t->n_entries; i++)
 		if (strcmp(t->names + t->entries[i].name, name) == 0)
@@ -24,7 +24,7 @@ static inline bool names_the_private(const char *library, const struct debug_pla
 	CLEANUP(freep) uint8_t *bytes = NULL;
 	CLEANUP(fd_closep) int fd = -1;
 	char path[300];
-	struct table t;
+	struct symbol_table t;
 	size_t len;
 
 	snprintf(path, sizeof(path), "%s/%s", STRIPPED, library);

@@ -9,7 +9,7 @@ static void names_are_demangled_only_when_they_are_mangled(void **state)
 	CLEANUP(fd_closep) int fd = open(ELF_FILE, O_RDONLY | O_CLOEXEC);
 	CLEANUP(freep) uint8_t *bytes = NULL;
 	const struct table_entry *bare;
-	struct table t;
+	struct symbol_table t;
 	size_t len;
 
 	(void)state;
@@ -42,7 +42,7 @@ static void clone3_is_known_by_its_code(void **state)
 	char path[1024];
 	CLEANUP(freep) uint8_t *bytes = NULL, *file = NULL;
 	uint64_t begin, end, offset;
-	struct table t;
+	struct symbol_table t;
 	struct stat st;
 	size_t len;
 	uint8_t *at;

@@ -181,7 +181,7 @@ static uint64_t offset_of(const char *path, const char *function)
 {
 	CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	CLEANUP(freep) uint8_t *bytes = NULL;
-	struct table t;
+	struct symbol_table t;
 	size_t len;
 
 	assert_int_equal(read_elf(fd, NULL, &bytes, &len), 0);

@@ -9,7 +9,7 @@ static void a_table_is_checked_before_it_is_used(void **state)
 		struct table_entry e[2];
 		char names[8];
 	} bytes = { { TABLE_MAGIC, 2, 8, 0, 0 }, { { 10, 5, 0 }, { 20, 9, 4 } }, "abc\0def" };
-	struct table t;
+	struct symbol_table t;
 
 	(void)state;
 	assert_int_equal(table_check(&bytes, sizeof(bytes), &t), 0);
