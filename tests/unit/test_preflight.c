@@ -183,7 +183,7 @@ static void a_socket_of_somebody_else_is_told(void **state)
 	assert_int_equal(attach_check_name(&in), 0); /* there is none */
 	bind_socket();
 	assert_int_equal(attach_check_name(&in), 0); /* nobody listens any more */
-	assert_non_null(strstr(in.found, "which an attach removes"));
+	assert_non_null(strstr(in.found, "an attach removes it"));
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/root/tmp/.java_pid7", dir);
 	assert_int_equal(unlink(addr.sun_path), 0);
 	s = socket(AF_UNIX, SOCK_STREAM, 0);
