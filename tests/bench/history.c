@@ -1,8 +1,8 @@
 /*
- * What a question about the history costs: history DIRECTORY [PROCESSES [HOURS [DAYS]]]. Made-up
- * windows, as 100 samples a second of a server leave them: of each process 40 threads and 600
- * stacks of 20 to 60 frames, a few of which take most of the time. PROCESSES x HOURS, one of the
- * processes DAYS long. It measures and does not judge; the limits are those of decisions/0018.
+ * Measures what queries of the history cost: history DIRECTORY [PROCESSES [HOURS [DAYS]]]. The
+ * windows are made up: each process is a server with 100 samples a second, 40 threads and 600
+ * stacks of 20 to 60 frames, a few of which take most of the time. PROCESSES processes live for
+ * HOURS, one of them for DAYS. Nothing is asserted; the limits are those of decisions/0018.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static uint32_t draw(uint32_t below)
 	return (uint32_t)(seed >> 11) % below;
 }
 
-/* Few are drawn often: about every second time one of the first twentieth. */
+/* A few are drawn often: about every second draw is one of the first twentieth. */
 static uint32_t draw_few(uint32_t below)
 {
 	uint32_t a = draw(below);
@@ -59,7 +59,7 @@ static uint32_t frame(struct profile *p, uint32_t process, uint32_t method)
 	return profile_intern_frame(p, &f);
 }
 
-/* Stack @number of @process is the same in every window: paths of one tree. */
+/* Stack @number of @process is the same in every window: all stacks are paths of one tree. */
 static uint32_t stack(struct profile *p, uint32_t process, uint32_t number)
 {
 	uint32_t depth = 20 + number * 7 % 40, node = 0;

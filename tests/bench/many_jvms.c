@@ -29,10 +29,10 @@
 #define STACKS	  600
 #define METHODS	  900
 #define NODES_MAX 40000 /* of all stacks together */
-#define PLACES	  (1u << 17) /* of them, in the index */
+#define PLACES	  (1u << 17) /* slots of the index that finds a node by its parent and method */
 #define WEIGHT_NS 10000
 #define FIRST_UID 20000
-#define DRAWS	  4 /* more: fewer stacks take most of the samples */
+#define DRAWS	  4 /* the larger, the fewer stacks take most of the samples */
 
 static uint64_t seed;
 static unsigned number; /* of this JVM */
@@ -59,7 +59,7 @@ static uint32_t draw_few(uint32_t below)
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-/* Definitions that have not been sent yet, by the frame that they go in. */
+/* Definitions that have not been sent yet, by the frame type that carries them. */
 static struct {
 	uint32_t methods[METHODS], n_methods;
 	struct wire_node nodes[NODES_MAX];
@@ -101,7 +101,8 @@ static uint32_t node(uint32_t parent, uint32_t method)
 	return known.n_nodes;
 }
 
-/* Paths of one tree: twelve frames are all stacks' own, twelve those of a request. */
+/* All stacks are paths of one tree: all have the first twelve frames in common, those of one
+ * request the next twelve. */
 static uint32_t stack(uint32_t which)
 {
 	uint32_t depth = 20 + which * 7 % 40, at = 0;
@@ -191,7 +192,7 @@ static void send_frame(int events, struct wire_writer *w)
 		_exit(0); /* nobody reads any more */
 }
 
-/* As many frames as it takes. */
+/* Sends as many frames as the records need. */
 static void send_all(int events, enum wire_type type, bool (*put)(struct wire_writer *, uint32_t),
 		     uint32_t n)
 {
@@ -253,7 +254,7 @@ static void send_hello(int events, const struct wire_start *start)
 	send_frame(events, &w);
 }
 
-/* Samples are spread over the time before, as they would have been taken. */
+/* The times of the samples are spread over the 100 ms before, as real ones would be. */
 static void talk(int events, int control, unsigned rate)
 {
 	uint64_t begin_ns = clock_mono_ns() + draw(100) * NS_PER_MS, said = 0, at = begin_ns;
@@ -364,7 +365,8 @@ static int be_jvm(unsigned rate)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	seed = 88172645463325252ull + number * 7919u;
-	/* first: whoever finds it may send one from here on */
+	/* before anything else, as the daemon may send a SIGQUIT as soon as it finds this
+	 * process */
 	if (sigaction(SIGQUIT, &quit, NULL) < 0 || fd < 0 ||
 	    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
 		return 2;
@@ -387,7 +389,7 @@ static pid_t begin(unsigned which, char *rate)
 	snprintf(name, sizeof(name), "com.example.Shop%u", which);
 	snprintf(service, sizeof(service), "shop-%u", which);
 	setenv("OTEL_SERVICE_NAME", service, 1);
-	/* as if each were in a container: quotas are per owner */
+	/* each has its own uid, like JVMs in separate containers: quotas are per owner */
 	if (setresgid(FIRST_UID + which, FIRST_UID + which, FIRST_UID + which) < 0 ||
 	    setresuid(FIRST_UID + which, FIRST_UID + which, FIRST_UID + which) < 0)
 		_exit(127);

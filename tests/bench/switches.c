@@ -56,7 +56,7 @@ static void play(int in, int out, int me)
 	for (;;) {
 		if (read(in, &c, 1) != 1 || write(out, &c, 1) != 1)
 			_exit(1);
-		shared->switches++; /* one of them runs at a time */
+		shared->switches++; /* only one of the two runs at a time */
 		if (shared->switches % 64 < 2)
 			shared->cpu_ns[me] = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	}
@@ -126,7 +126,8 @@ static void measure(struct offcpu_engine *e, const pid_t *two, pid_t third, int 
 {
 	for (int m = 0; m < MANNERS; m++) {
 		enum manner at =
-			(enum manner)((m + round) % MANNERS); /* each comes first as often */
+			/* each state comes first equally often */
+			(enum manner)((m + round) % MANNERS);
 
 		begin(e, at, two, third);
 		measured[at][round] = ns_per_switch();

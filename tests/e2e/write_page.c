@@ -1,5 +1,5 @@
-/* A made-up profile as a flame graph page on stdout: write_page NODES [DEPTH [JVMS]]. Names are
- * hostile. Of two JVMs the second has a quarter of the CPU time. */
+/* Writes a made-up profile as a flame graph page to stdout: write_page NODES [DEPTH [JVMS]]. The
+ * names contain HTML. With two JVMs the second has a quarter of the CPU time. */
 #include <stdio.h>
 #include <string.h>
 #include "daemon/report/report.h"

@@ -1,5 +1,5 @@
-/* Any bytes as .eh_frame_hdr (its length in the first two) and .eh_frame behind it: no crash, and
- * the rows that come out are sorted and found again. */
+/* Takes any bytes as .eh_frame_hdr (the first two bytes are its length) followed by .eh_frame:
+ * no crash, and the resulting rows are sorted and can be found. */
 #include <stdlib.h>
 #include <string.h>
 #include "agent/walker/native/cfi.h"

@@ -1,5 +1,5 @@
-/* Three answers of a server, one behind the other: what becomes a profile can be written in any
- * format. The first four bytes are the lengths of the first two. */
+/* Takes three answers of a server, one after the other; the first four bytes are the lengths of
+ * the first two. If they make a profile, that profile can be written in every format. */
 #include <stdlib.h>
 #include "daemon/clickhouse/answer.h"
 #include "daemon/report/report.h"

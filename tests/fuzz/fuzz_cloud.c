@@ -1,4 +1,4 @@
-/* What whoever has the address of a cloud's metadata service answers. */
+/* The answers of a cloud's metadata service, which may come from anybody who has its address. */
 #include <assert.h>
 #include <string.h>
 #include "daemon/upload/aws_keys.h"

@@ -1,4 +1,5 @@
-/* A settings file of arbitrary bytes: must end, and say why in a NUL-terminated sentence. */
+/* A settings file of arbitrary bytes: the parser must end and return an error sentence that ends
+ * in NUL. */
 #include <assert.h>
 #include <string.h>
 #include "daemon/core/config.h"

@@ -1,5 +1,5 @@
-/* Command line and environment of a process: the owner's word, JVM options, agents of others, and
- * what rules ask about. The first byte says how much of the rest is the command line. */
+/* Command line and environment of a process: the owner's settings, JVM options, agents of
+ * others, and what rules match. The first byte selects how much of the rest is the command line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void on_options(void *userdata, const char *list, size_t len)
 		*sum += (unsigned char)list[i];
 }
 
-/* The same answer in the plainest way. @environ ends with a NUL. */
+/* A simple second implementation, for comparison. @environ ends with a NUL. */
 static bool is_no(const char *environ, size_t len)
 {
 	static const char name[] = OWNER_VARIABLE "=";

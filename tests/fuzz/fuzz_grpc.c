@@ -1,5 +1,5 @@
-/* What a server of gRPC says in its trailers: words that stay inside their buffer, and a pause of a
- * day at most. */
+/* The trailers of a gRPC answer: the parsed texts stay inside their buffers, and a retry delay
+ * is at most a day. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

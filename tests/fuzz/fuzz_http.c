@@ -1,6 +1,6 @@
 /*
- * Bytes on the daemon's socket, as somebody may write them who may open it: a whole server without
- * JVMs. A child that is to write an answer and dies of a mistake is found by what the server says.
+ * Bytes on the daemon's socket, as anybody who may open it can send them, to a whole server without
+ * JVMs. If a child that writes an answer crashes, the server's log shows it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 #include "daemon/serve/serve.h"
 #include "daemon/serve/serve_priv.h"
 
-#define ANSWER_NS (5 * NS_PER_S) /* a question that is whole; on a busy machine */
-#define ROUNDS	  50 /* until a connection has to be gone that its client closed */
-#define QUIET_NS  (2 * NS_PER_MS) /* one that is not has no answer */
+#define ANSWER_NS (5 * NS_PER_S) /* deadline for a complete request on a busy machine */
+#define ROUNDS	  50 /* of the loop, after which a connection that its client closed must be gone */
+#define QUIET_NS  (2 * NS_PER_MS) /* how long to wait for an answer to an incomplete request */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -40,7 +40,7 @@ static void end(void)
 	(void)!system(command);
 }
 
-/* Also ends what answers were still being made. */
+/* Also ends children that were still writing answers. */
 static void restart(void)
 {
 	struct fault f = { 0 };
@@ -75,7 +75,7 @@ static void begin(void)
 static void check(const char *text, size_t len)
 {
 	static const char internal[] = "HTTP/1.1 500";
-	/* what was asked for may be in an answer too, but no such line break */
+	/* an answer may repeat words of the request, but no line break like this one */
 	static const char died[] = "\r\n\r\n{\"error\":\"the answer could not be written";
 
 	if (memcmp(text, internal, len < strlen(internal) ? len : strlen(internal)) != 0 &&
@@ -85,7 +85,7 @@ static void check(const char *text, size_t len)
 	abort();
 }
 
-/* Until the answer is through, or nothing more comes. */
+/* Reads until the answer is complete or nothing more comes. */
 static void read_answer(int fd)
 {
 	uint64_t until = clock_mono_ns() + ANSWER_NS, quiet = clock_mono_ns() + QUIET_NS;
@@ -121,11 +121,11 @@ static void ask(const uint8_t *data, size_t size)
 	close(fd);
 	for (int i = 0; server->n_clients && i < ROUNDS; i++)
 		(void)loop_round(loop, NS_PER_MS);
-	if (server->n_clients) /* a stream of events, of which there are none */
+	if (server->n_clients) /* an endless stream of events, which is empty here */
 		restart();
 }
 
-/* What words of a question are read by. */
+/* Runs the parsers of a request's parameters. */
 static void read_words(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1), why[300];

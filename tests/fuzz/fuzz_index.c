@@ -1,6 +1,6 @@
 /*
- * The index of a segment, as a disk may hold it. Its checksums are made right, so that what lies
- * behind them is met too: whatever it says, reading stays inside of it.
+ * The index of a segment, as a damaged disk may return it. The checksums are corrected so that the
+ * content behind them is parsed too: whatever it is, reading stays inside of it.
  */
 #include <stdlib.h>
 #include <string.h>

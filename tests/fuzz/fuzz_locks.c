@@ -1,4 +1,5 @@
-/* Calls made of arbitrary bytes: no crash, bounded memory, and as many waits in all rows as came in. */
+/* Makes calls chosen by arbitrary bytes: no crash, bounded memory, and all rows together have as
+ * many waits as were added. */
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/locks/graph.h"
@@ -65,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		memcpy(&c, data + at, sizeof(c));
 		name[0] = (char)c.name;
-		/* under ten minutes in all: nothing of it may be gone at the end */
+		/* less than ten minutes in total, so nothing may have expired at the end */
 		now += c.advance_ms % 128 * 1000000ull;
 		if (now > 600000000000ull)
 			break;

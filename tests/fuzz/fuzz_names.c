@@ -1,6 +1,7 @@
 /*
- * What a container runtime answers: the first byte says which question, and whether the frames
- * around the message come too. Texts end, an id is one, and what comes of it fits a JVM.
+ * The answers of a container runtime: the first byte selects the request, and whether the HTTP/2
+ * frames around the message are fuzzed too. Texts are terminated, an id is valid, and the result
+ * fits a JVM.
  */
 #include <assert.h>
 #include <stdlib.h>

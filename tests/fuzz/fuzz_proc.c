@@ -1,4 +1,4 @@
-/* Everything that discovery reads out of /proc and of files in containers, over arbitrary bytes. */
+/* Arbitrary bytes in everything that discovery reads from /proc and from files in containers. */
 #include <assert.h>
 #include <string.h>
 #include "daemon/discovery/container.h"
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What every text that leaves must be. */
+/* Checks a text that discovery passes on. */
 static void check_text(const char *text, size_t size)
 {
 	assert(memchr(text, '\0', size));
@@ -43,7 +43,7 @@ static void read_texts(const char *text)
 	(void)release_is_local(text, "/usr/lib/jvm/lib/server/libjvm.so");
 }
 
-/* Files of the runtime and of the kubelet. */
+/* Files written by the container runtime and by the kubelet. */
 static void read_notes(const char *text, size_t size)
 {
 	static struct notes notes;

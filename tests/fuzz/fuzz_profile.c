@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    q->overflow != p->overflow)
 		abort();
 	free(bytes);
-	/* what decodes can be merged and named, whatever its tables say */
+	/* a decoded profile can be merged and named, whatever its tables contain */
 	if (profile_new(&sum) < 0 || profile_merge(sum, p, NULL) < 0 ||
 	    profile_merge(sum, q, NULL) < 0)
 		abort();

@@ -1,5 +1,5 @@
-/* Files of reports as anybody could hand them over: the first byte says which format. What is read
- * can be written in every format, and what is written as json is read again, the same. */
+/* Report files from strangers: the first byte selects the format. A profile that can be read can
+ * be written in every format, and its json file is read again with an equal result. */
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/report/read.h"
@@ -12,7 +12,7 @@ static void write_all(const struct profile *p, const struct report_options *o)
 		char why[128], *out;
 		size_t len;
 
-		/* jfr repeats a sample as often as it was counted */
+		/* a jfr file contains a sample as often as it was counted */
 		if (f == REPORT_JFR ||
 		    !report_takes((enum report_format)f, o->events, why, sizeof(why)))
 			continue;

@@ -1,4 +1,4 @@
-/* What a JVM, or something that pretends to be one, answers to `load`. */
+/* The answer to `load` by a JVM, or by a process that pretends to be one. */
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/ground/proc.h"

@@ -1,5 +1,5 @@
-/* A target's seccomp filter: any instructions, run on one system call. It ends, and stays inside.
- */
+/* A target's seccomp filter of arbitrary instructions, run on one system call: the interpreter
+ * ends and stays inside its memory. */
 #include <stdlib.h>
 #include <string.h>
 #include "injector/seccomp.h"

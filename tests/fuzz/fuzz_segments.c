@@ -1,6 +1,7 @@
 /*
- * A segment of the history, as a disk may hold it: scanned and decoded as a query does it. Where it
- * begins as a record does, its checksums are made right, so that what lies behind them is met too.
+ * A segment of the history, as a damaged disk may return it: scanned and decoded like a query does
+ * it. If it begins like a record, its checksums are corrected so that the content behind them is
+ * parsed too.
  */
 #include <stddef.h>
 #include <stdlib.h>

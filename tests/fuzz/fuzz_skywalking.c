@@ -1,4 +1,5 @@
-/* Answers of an OAP: tasks within their bounds, with texts that end. */
+/* Answers of a SkyWalking OAP: the parsed tasks are within their bounds, and their texts are
+ * terminated. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

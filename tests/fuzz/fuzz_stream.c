@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	wire_put_hello(&w, &hello);
 	if (stream_feed(s, buf, wire_end(&w, 1), &f) < 0)
 		abort();
-	/* in two pieces, so that partial frames are met */
+	/* in two pieces, to cover frames that arrive in parts */
 	if (stream_feed(s, data, size / 3, &f) == 0)
 		(void)stream_feed(s, data + size / 3, size - size / 3, &f);
 	stream_counts(s, &c);

@@ -1,4 +1,4 @@
-/* Any bytes as an ELF file: no crash, and what comes out is a table that the daemon accepts. */
+/* Any bytes as an ELF file: no crash, and the result is a table that the daemon accepts. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	free(bytes);
 	close(fd);
-	/* and as a table that came from somewhere */
+	/* and the same bytes as a table of functions */
 	bytes = malloc(size + 1);
 	for (size_t i = 0; bytes && i < size; i++)
 		bytes[i] = data[i];

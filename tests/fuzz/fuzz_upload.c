@@ -1,4 +1,4 @@
-/* What servers say: a Retry-After header and the answer to an OTLP request. */
+/* Answers of servers: a Retry-After header and the response to an OTLP request. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* A question to the warden, as a data process that was taken over may put it: what gets by are the
- * programs that were given, with words that are known. */
+/* A request to the warden from a data process that an attacker controls: the warden accepts only
+ * the configured programs with known arguments. */
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/core/warden_priv.h"
@@ -34,7 +34,8 @@ static void check_words(enum warden_program program, char *const argv[])
 	}
 }
 
-/* The first byte is the program, the second how many words there are; the words follow. */
+/* The first byte selects the program, the second is the number of arguments; the arguments
+ * follow. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct warden_question q;
@@ -46,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	len = size - 2;
 	program = data[0] % WARDEN_PROGRAM_COUNT;
-	/* behind the last of them lies what the question before had there */
+	/* after the last one the buffer has what the previous request left there */
 	memset(&q, 'x', sizeof(q));
 	q.n_args = data[1];
 	memcpy(q.args, data + 2, len);
@@ -55,8 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < q.n_args; i++)
 		if (argv[i] < q.args || argv[i] + strlen(argv[i]) >= q.args + len)
 			abort();
-	/* no file of this machine is asked about: another program or library is root's, or is not
-	 */
+	/* the owner of a file is not looked up on this machine: a fuzzed byte decides whether
+	 * another program or library is root's */
 	if (argv[0][0] == '/' && strncmp(argv[0], "/given/", 7) != 0)
 		return 0;
 	if (q.n_args > 6 && argv[6][0] == '/' && strncmp(argv[6], "/given/", 7) != 0)

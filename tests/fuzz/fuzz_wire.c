@@ -1,5 +1,5 @@
-/* Every decoder of wire.h over arbitrary bytes: must end, stay inside the buffer, and say -EBADMSG.
- */
+/* Every decoder of wire.h on arbitrary bytes: it must end, stay inside the buffer, and return
+ * -EBADMSG for malformed input. */
 #include "proto/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

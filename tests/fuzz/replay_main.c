@@ -1,6 +1,6 @@
 /*
  * Runs a fuzz target over the files of its corpus without libFuzzer, so that every build checks
- * that no input that once hurt does so again.
+ * inputs that once caused a failure.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ static int replay_file(const char *path)
 	}
 	n = fread(data, 1, 1 << 20, f);
 	fclose(f);
-	/* an exact-size copy, so that ASan sees one byte read too far */
+	/* a copy of exactly this size, so that ASan reports a read of one byte too many */
 	data = realloc(data, n ? n : 1);
 	LLVMFuzzerTestOneInput(data, n);
 	free(data);

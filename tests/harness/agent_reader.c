@@ -145,7 +145,7 @@ static int parse(int argc, char **argv)
 	return 0;
 }
 
-/* Each STOP is answered by a LEDGER, after the START before it was obeyed. */
+/* The agent answers each STOP by a LEDGER, after it has carried out the START before it. */
 static void cycle(int events, int control, uint64_t session)
 {
 	for (int i = 0; i < opt.cycles && !in.failed; i++) {
@@ -189,8 +189,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	setlinebuf(stdout); /* a file that somebody reads meanwhile */
-	signal(SIGTERM, on_term); /* as if the time were over */
+	/* written under another name first, as a test may be reading the file */
+	setlinebuf(stdout);
+	signal(SIGTERM, on_term); /* end as if the time were over */
 	if (opt.host && host_engine_new(false, &host, why) < 0) {
 		fprintf(stderr, "no host engine: %s\n", why);
 		opt.host = false;
@@ -202,7 +203,7 @@ int main(int argc, char **argv)
 	cpu_begin = process_cpu_s();
 	begin = now_s();
 	cycle(events, control, session);
-	cycled = now_s(); /* thousands of them take as long as the machine lets them */
+	cycled = now_s(); /* thousands of cycles take as long as the machine needs */
 	while (!in.bye && now_s() < cycled + opt.seconds + ANSWER_S &&
 	       !(asked && now_s() > asked + ANSWER_S)) {
 		struct pollfd p = { .fd = events, .events = POLLIN };
@@ -224,7 +225,7 @@ int main(int argc, char **argv)
 		}
 		if (poll(&p, 1, 50) > 0)
 			read_frames(events);
-		fflush(stdout); /* who reads it may wait for it */
+		fflush(stdout); /* the process that reads our output may be waiting for this line */
 	}
 	if (opt.leave)
 		cpu_end = process_cpu_s();

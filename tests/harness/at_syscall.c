@@ -1,11 +1,11 @@
 /*
- * Runs a program and, the first time that it is about to make (or has just made) a system call,
- * runs a shell command while the program stands still. So a test can swap a file, stop a process
- * or kill an injector at one exact moment.
+ * Runs a program and, when it is about to make (or has just made) a certain system call, runs a
+ * shell command while the program is stopped. So a test can swap a file, stop a process or kill an
+ * injector at an exact moment.
  *
- *   at_syscall before|after NUMBER[:NTH] HOOK PROGRAM [ARGUMENT...]
+ * at_syscall before|after NUMBER[:NTH] HOOK PROGRAM [ARGUMENT...]
  *
- * Exit status: the program's; 128 + signal when one ended it; 126 when the call never came.
+ * Exit status: the program's; 128 + signal if one ended it; 126 if the call was never made.
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The call's number at this stop, and whether it is about to begin. */
+/* The number of the call at which the program stopped, and whether the call is about to begin. */
 static int at(pid_t pid, int *ret_entry)
 {
 	struct __ptrace_syscall_info info;

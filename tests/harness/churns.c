@@ -181,8 +181,8 @@ static int become_jvm(const char *path)
 	return create(&vm, (void **)&env, &args) == JNI_OK ? 0 : -1;
 }
 
-/* The first lines are those that tests/container/bundle.py waits for. The attack begins at once if
- * the variable GO is set, else when there is a file "go". */
+/* tests/container/bundle.py waits for the first lines. The attack begins at once if the variable
+ * GO is set, otherwise when there is a file "go". */
 static void wait_for_go(void)
 {
 	puts("READY\nline 0\nline 1");

@@ -1,10 +1,10 @@
 /*
- * A program with a JVM inside, as servers and databases have one: libjvm is loaded with RTLD_LOCAL,
- * its options are in the code and not in the command line, the launcher is not called java.
+ * A program that embeds a JVM, as some servers and databases do: it loads libjvm with RTLD_LOCAL,
+ * its options are in the code and not on the command line, and its launcher is not called java.
  *
- *   embed_jvm LIBJVM CLASSPATH MAIN [OPTION...]
+ * embed_jvm LIBJVM CLASSPATH MAIN [OPTION...]
  *
- * The variable SERVER_OPTION is one more option, that no JVM would look for there.
+ * The variable SERVER_OPTION holds one more option, in a place where no JVM would look for one.
  */
 #include <dlfcn.h>
 #include <jni.h>

@@ -22,9 +22,9 @@
 #include "tests/unit/fake_session.h"
 
 #define HOSTILE	      4
-#define MEMORY_KIB    (256 * 1024) /* of all processes: this one, and the parts of its receivers */
+#define MEMORY_KIB    (256 * 1024) /* this process, and what each receiver adds */
 #define HISTORY_BYTES (1ul << 20)
-#define BEFORE_S      12 /* a window is closed before the attack begins */
+#define BEFORE_S      12 /* so that a window has been closed before the attack begins */
 
 static struct host *host;
 static pid_t pids[HOSTILE + 1];
@@ -38,7 +38,7 @@ static void check(bool good, const char *what, uint64_t value)
 	bad |= !good;
 }
 
-/* A line of a file in /proc that holds KiB. 0 = it is not there. */
+/* The value in KiB of a line of a file in /proc; 0 = there is no such line. */
 static long kib_of(const char *path, const char *name)
 {
 	FILE *f = fopen(path, "re");
@@ -65,7 +65,7 @@ static bool is_ours(int pid)
 	return strstr(exe, "/kindling-");
 }
 
-/* Of receivers and of who reads symbols: what each has by itself and its part of what is shared. */
+/* The memory of receivers and of kindling-symbols: private pages, and their part of shared ones. */
 static long children_kib(void)
 {
 	long sum = 0;
@@ -93,7 +93,7 @@ static struct target *begin(int number, const char *manner)
 	if (pids[number] == 0)
 		for (;;)
 			pause();
-	process = pids[number]; /* fill_in() describes this one */
+	process = pids[number]; /* fill_in() describes this process */
 	fill_in(&jvm);
 	if (number)
 		snprintf(jvm.container_id, sizeof(jvm.container_id), "%064x", 1 + number % 2);
@@ -191,7 +191,7 @@ static int prepare(void)
 	config.attach_rate = 0;
 	config.store_max_bytes = HISTORY_BYTES;
 	config.host_engine = config.kernel_stacks = false;
-	config.decode_cpu_permille = 0; /* what bounds memory and disk has to do so at any speed */
+	config.decode_cpu_permille = 0; /* the limits of memory and disk must hold at any speed */
 	if (host_new(loop, &config, false, true, &host, &f) == 0)
 		return 0;
 	fprintf(stderr, "%s\n", f.what);

@@ -1,12 +1,12 @@
 /*
  * A process that looks like a JVM, and the agent that floods the daemon in its name.
  *
- *   flooding DIRECTORY UID    libjvm.so, in DIRECTORY, is in its maps and it catches SIGQUIT; it is
- *                             UID's, says READY and runs until it is killed
+ * flooding DIRECTORY UID    runs as UID until it is killed; maps a libjvm.so from DIRECTORY,
+ * catches SIGQUIT and prints READY
  *
  * The same program is the daemon's injector (`injector` in the settings): for such a process it
- * makes an agent up that says new names, stacks and threads as fast as they are read
- * (tests/unit/fake_session.h, "flood"), for all others it is the real one.
+ * acts as an agent that sends new names, stacks and threads as fast as they are read
+ * (tests/unit/fake_session.h, "flood"); for all others it executes the real injector.
  */
 #include <fcntl.h>
 #include <signal.h>

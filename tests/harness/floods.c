@@ -24,7 +24,7 @@
 #include "daemon/host/host.h"
 #include "tests/unit/fake_session.h"
 
-#define MOST_PERCENT 15.0 /* of a CPU, in a run of 20 s; without a bound it is ten times that */
+#define MOST_PERCENT 15.0 /* of a CPU, all processes; ten times as much without a budget */
 
 static const struct {
 	const char *manner;
@@ -39,7 +39,7 @@ static void send_frame(int events, struct wire_writer *w, uint64_t *sequence)
 	uint32_t len = wire_end(w, (*sequence)++);
 
 	if (write(events, w->buf, len) != (ssize_t)len)
-		_exit(0); /* the daemon has had enough of it */
+		_exit(0); /* the daemon has ended its session */
 }
 
 static void greet(int events, struct wire_writer *w, uint64_t *sequence, uint64_t session)
@@ -64,7 +64,7 @@ static void greet(int events, struct wire_writer *w, uint64_t *sequence, uint64_
 	send_frame(events, w, sequence);
 }
 
-/* Frames of so many samples. */
+/* Sends samples without end, @a_frame in each frame. */
 static void say_samples(int events, struct wire_writer *w, uint64_t *sequence, uint32_t a_frame)
 {
 	for (;;) {
@@ -111,7 +111,7 @@ static void check(bool good, const char *what, double value)
 	bad |= !good;
 }
 
-/* The receivers that run, and those that have ended. */
+/* CPU time of the receivers that run and of those that have ended. */
 static uint64_t receivers_ns(void)
 {
 	static struct {
@@ -157,7 +157,7 @@ static struct target *begin(unsigned number, const char *manner, bool busy)
 	if (pids[number] == 0)
 		while (busy || pause())
 			;
-	process = pids[number]; /* fill_in() describes this one */
+	process = pids[number]; /* fill_in() describes this process */
 	fill_in(&jvm);
 	if (number)
 		snprintf(jvm.container_id, sizeof(jvm.container_id), "%064x", 1 + number % 2);
@@ -177,7 +177,8 @@ static void run(uint64_t seconds)
 	while (clock_mono_ns() < until) {
 		(void)loop_round(loop, 20 * NS_PER_MS);
 		if (clock_mono_ns() > look) {
-			(void)receivers_ns(); /* of one that ends the last reading counts */
+			/* for a receiver that has ended the last reading counts */
+			(void)receivers_ns();
 			look = clock_mono_ns() + NS_PER_S;
 		}
 	}
@@ -207,7 +208,7 @@ static int prepare(const char *permille)
 	return 2;
 }
 
-/* Is decoding @t's data dearer than an equal part of what all of it may cost, over @ns? */
+/* Did decoding @t's data over @ns cost more than an equal part of the decoding budget? */
 static bool is_dear(const struct target *t, uint64_t ns)
 {
 	uint64_t all_ns = ns / 1000 * config.decode_cpu_permille;
@@ -230,7 +231,7 @@ static void judge(const struct target *t, bool honest, uint64_t ns)
 	       target_state_names[t->state], (unsigned long long)c.bytes,
 	       (unsigned long long)b->taken, (double)target_decode_ns(t) / 1e6, why, t->fault.what);
 	check(b->taken == b->delivered + dropped + b->lost, "its accounts", (double)b->taken);
-	/* what its receiver gathers slowly enough need not be held back */
+	/* data that its receiver gathers slowly enough need not be held back */
 	check(honest || config.decode_cpu_permille == 0 || why[0] || !is_dear(t, ns),
 	      "it is held back, and status says so, or cheap", why[0] != 0);
 	if (!honest)

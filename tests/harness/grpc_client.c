@@ -1,7 +1,7 @@
 /*
- * One call of daemon/upload/grpc.h, as its arguments say: URL METHOD DEADLINE_MS ANSWER_MAX CA_FILE
- * STEP... A step is send:BYTES, message (wait for one), room (wait until all is sent), end, cancel.
- * Prints what comes, one line each.
+ * Makes one call of daemon/upload/grpc.h: grpc_client URL METHOD DEADLINE_MS ANSWER_MAX CA_FILE
+ * STEP... A step is send:BYTES, message (wait for one), room (wait until all is sent), end, or
+ * cancel. Prints each event of the call on a line.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct client {
 	struct grpc_call *call;
 	char **steps; /* what is left */
 	bool message, room; /* waited for */
-	unsigned messages; /* that nobody waited for yet */
+	unsigned messages; /* messages received for which no step has waited yet */
 };
 
 static void client_send(struct client *c, size_t len)

@@ -1,4 +1,5 @@
-/* For WalkNeighbours.java: who handles a signal? The kernel tells nobody but the process itself. */
+/* For WalkNeighbours.java: returns which function handles a signal. The kernel shows that only
+ * to the process itself. */
 #include <signal.h>
 #include <stdint.h>
 

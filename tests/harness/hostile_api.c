@@ -30,17 +30,16 @@
 #include "tests/unit/fake_session.h"
 
 #define RUN_NS (25 * NS_PER_S)
-#define CHAINS 85u /* each in a stack of its own, */
+#define CHAINS 85u /* chains of nodes, each */
 #define DEPTH                                                                              \
-	6000u /* of so many nodes: half a million, as many as limits.memory lets it define \
-	       */
+	6000u /* this long: half a million nodes, as many as limits.memory allows */
 #define WAITS	  12000u
 #define MAPPINGS  2000u
-#define ROUND_MS  50.0 /* of CPU time, but for a few: */
+#define ROUND_MS  50.0 /* CPU time of one round of the loop; a few rounds may exceed it: */
 #define FEW	  0.01
 #define ROUND_MAX 400.0
-#define GAP_MS	  1000.0 /* between two samples of the honest one */
-#define WAIT_S	  1.0 /* for an answer about the daemon */
+#define GAP_MS	  1000.0 /* CPU time between two samples of the honest agent */
+#define WAIT_S	  1.0 /* deadline for an answer about the daemon itself */
 
 /* ---- what the agents say --------------------------------------------------------------------- */
 
@@ -59,7 +58,7 @@ static void send_frame(struct voice *v)
 		ssize_t n = write(v->fd, v->buf + at, len - at);
 
 		if (n <= 0)
-			_exit(0); /* the daemon has had enough of it */
+			_exit(0); /* the daemon has ended its session */
 		at += (size_t)n;
 	}
 }
@@ -111,7 +110,8 @@ static void deep(struct voice *v)
 		SAY(v, WIRE_NODE, wire_put_node(&v->w, &n));
 	}
 	send_frame(v);
-	for (uint32_t i = 0;; i++) { /* every leaf of the deepest, until nobody reads any more */
+	/* samples at every leaf of the deepest chains, until the pipe is closed */
+	for (uint32_t i = 0;; i++) {
 		const struct wire_sample s = { clock_mono_ns(), 1 + i % 50,
 					       1 + i * 7919u % (CHAINS * DEPTH), 1, 0 };
 
@@ -144,7 +144,8 @@ static void waits(struct voice *v)
 	}
 }
 
-/* A path with as many links as the kernel follows, each with a thousand steps to nowhere. */
+/* A path of as many symbolic links as the kernel follows, each of which takes a thousand steps
+ * through "." and "..". */
 #define LINKS 39
 #define STEPS 1000
 
@@ -213,7 +214,7 @@ static bool hostile(const char *manner, int events, uint64_t session)
 
 /* ---- who asks -------------------------------------------------------------------------------- */
 
-/* The status of the answer, 0 = there was none. */
+/* The status of the answer; 0 = there was none. */
 static int ask(const char *path, double *ret_s)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -246,7 +247,7 @@ struct question {
 	bool may_refuse;
 };
 
-/* 0, or 1 when one had no answer, or another than it may have. */
+/* Returns 0, or 1 if a request had no answer or one that is not allowed. */
 static int ask_all(const struct question *questions, size_t n, double *longest)
 {
 	int bad = 0;
@@ -282,7 +283,7 @@ static int ask_of_now(void)
 	return bad || longest > WAIT_S;
 }
 
-/* Until it is killed: each may take as long as it is allowed to. */
+/* Sends requests until it is killed; each may take as long as its limit allows. */
 static _Noreturn void ask_of_the_past(void)
 {
 	static const struct question questions[] = {
@@ -299,7 +300,7 @@ static _Noreturn void ask_of_the_past(void)
 	}
 }
 
-/* ---- the honest one beside them -------------------------------------------------------------- */
+/* ---- the honest agent beside them ------------------------------------------------------------ */
 
 static double cpu_ms(void)
 {
@@ -375,7 +376,7 @@ static int prepare(void)
 	(void)!readlink("/proc/self/exe", config.injector, sizeof(config.injector) - 1);
 	config.attach_rate = 0;
 	config.host_engine = config.kernel_stacks = false;
-	config.decode_cpu_permille = 0; /* they say the most that they may */
+	config.decode_cpu_permille = 0; /* off: the agents send as much as the other limits allow */
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (host_new(loop, &config, false, true, &host, &f) == 0 &&
 	    serve_new(host, &server, &f) == 0)
@@ -400,12 +401,13 @@ static void add_jvm(int i, const char *manner)
 	snprintf(jvm.name, sizeof(jvm.name), "Made.Up.%s", manner);
 	if (targets_add(host_targets(host), &jvm, clock_mono_ns(), &t) < 0)
 		exit(2);
-	/* the next one's agent is another */
+	/* the next target's agent behaves in another manner */
 	while (t->state != TARGET_STREAMING && clock_mono_ns() < until_ns)
 		(void)loop_round(loop, 10 * NS_PER_MS);
 }
 
-/* Rounds until whoever asks has ended; 0, or what is wrong. */
+/* Runs the loop until the process that sends requests has ended; returns 0, or the number of
+ * failures. */
 static int run(pid_t asking)
 {
 	unsigned n = 0, long_ones = 0;
@@ -465,7 +467,7 @@ int main(int argc, char **argv)
 		printf("%s: %s, %llu bytes, %llu samples %s\n", t->jvm.name,
 		       target_state_names[t->state], (unsigned long long)c.bytes,
 		       (unsigned long long)c.of[WIRE_EVENT_CPU].taken, t->fault.what);
-		/* they were listened to all the time */
+		/* the hostile agents were read all the time */
 		bad |= t->state != TARGET_STREAMING;
 		bad |= !c.of[WIRE_EVENT_CPU].delivered &&
 		       strcmp(t->jvm.name, "Made.Up.waits") != 0 &&

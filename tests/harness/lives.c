@@ -18,10 +18,10 @@
 #include "daemon/host/host.h"
 #include "tests/unit/fake_session.h"
 
-#define BASE_KIB       (24 * 1024) /* of a daemon, whatever it has seen, */
-#define EACH_KIB       205 /* and for each JVM that lives */
+#define BASE_KIB       (24 * 1024) /* limits of memory: for a daemon, whatever it has seen, */
+#define EACH_KIB       205 /* and for each JVM that lives now */
 #define GROWTH_KIB     2048
-#define WARM_UP	       400 /* lives: 30 s of them are in memory */
+#define WARM_UP	       400 /* the last 30 s of the lives are in memory */
 #define FIRST	       1000
 #define LIVES_A_SECOND 10
 #define ALIVE_MAX      64
@@ -54,7 +54,7 @@ static void begin(struct life *l)
 	if (l->pid == 0)
 		for (;;)
 			pause();
-	process = l->pid; /* fill_in() describes this one */
+	process = l->pid; /* fill_in() describes this process */
 	fill_in(&jvm);
 	snprintf(jvm.name, sizeof(jvm.name), "Made.Up%d", (int)l->pid);
 	if (targets_add(host_targets(host), &jvm, clock_mono_ns(), NULL) < 0)

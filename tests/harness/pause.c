@@ -1,5 +1,5 @@
-/* The first process of a pod of the tests, as Kubernetes' own pause: waits until it is told to go.
- */
+/* The first process of a test's pod, like the pause program of Kubernetes: waits until it gets a
+ * signal to end. */
 #include <signal.h>
 #include <unistd.h>
 

@@ -24,8 +24,8 @@ static void put(uint8_t *to, uint32_t n, int64_t value)
 		to[--i] = (uint8_t)value;
 }
 
-/* The record that is being written may be seen: the order of the stores counts, for a handler in
- * this thread. */
+/* A handler in this thread may see the record while it is being written, so the order of the
+ * stores matters. */
 #define ORDER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 __attribute__((visibility("default"))) int64_t publishes_number(int64_t number);

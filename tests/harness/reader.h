@@ -1,6 +1,6 @@
 /*
- * The parts of agent_reader: frames are decoded and counted (reader_frames.c, reader_events.c) from
- * pipes that reader_session.c opens; reader_report.c tells what it came to.
+ * The parts of agent_reader: reader_session.c opens the pipes, reader_frames.c and reader_events.c
+ * decode and count the frames, and reader_report.c prints the results.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #define IDS_MAX	    (1u << 18)
 #define THREADS_MAX (1u << 16)
 #define NS_PER_S    1000000000ull
-#define ANSWER_S    60 /* what an agent does not say within it, it does not say */
+#define ANSWER_S    60 /* time after which a missing answer of the agent counts as none */
 
 struct reader_options {
 	int pid;
@@ -49,7 +49,7 @@ struct reader_in {
 	struct wire_ledger ledger;
 	uint64_t ledgers, resets, ended;
 	bool hello, bye, failed;
-	char secret[WIRE_SECRET_BYTES]; /* that the agent was loaded with */
+	char secret[WIRE_SECRET_BYTES]; /* the options with which the agent was loaded */
 	double first_sample_s;
 };
 

@@ -1,4 +1,4 @@
-/* Samples, waits and allocations: counted, and printed if so asked. See reader.h. */
+/* Counts samples, waits and allocations, and prints them if an option asks for it. See reader.h. */
 #include "tests/harness/reader.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static bool is_stack(uint32_t node)
 	return false;
 }
 
-/* A context's place in a line: " trace TRACE/SPAN", or nothing. */
+/* The trace context of an event for its output line: " trace TRACE/SPAN", or "". */
 static const char *in_trace(uint32_t context)
 {
 	static char said[sizeof(in.contexts[0]) + 8];

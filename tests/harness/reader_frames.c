@@ -1,5 +1,5 @@
-/* What arrives: the dictionary, threads, the ledger; events are in reader_events.c. See reader.h.
- */
+/* Decodes frames: the dictionary, threads, the ledger; events are in reader_events.c. See
+ * reader.h. */
 #include "tests/harness/reader.h"
 
 #include <stdarg.h>
@@ -168,7 +168,7 @@ static void on_thread(const struct wire_thread *t)
 	known->name = strndup(t->name.p, t->name.len);
 }
 
-/* Signals where the agent wants them, as often as it wants them. */
+/* Starts the host engine with the signal and the interval that the agent reports. */
 static void follow(const uint64_t *c)
 {
 	struct host_engine_target target = {
@@ -270,7 +270,7 @@ void on_frame(const struct wire_frame *f)
 	struct wire_fault words;
 
 	if (f->type != WIRE_HELLO && !in.hello)
-		return; /* of the session before ours */
+		return; /* a frame of the session before ours */
 	if (f->type != WIRE_HELLO && f->sequence != ++in.sequence)
 		wrong("frame %llu came instead of %llu", (unsigned long long)f->sequence,
 		      (unsigned long long)in.sequence);

@@ -1,4 +1,4 @@
-/* What it all came to. See reader.h. */
+/* Prints the totals of a session. See reader.h. */
 #include "tests/harness/reader.h"
 
 #include <stdio.h>
@@ -13,8 +13,8 @@ void print_parts(const char *when, const struct wire_ledger *l)
 	printf("\n");
 }
 
-/* The time that @share of the samples did not exceed, in us: inside a bucket by linear
- * interpolation. */
+/* The time in us that @share of the samples did not exceed; linear interpolation inside a
+ * bucket. */
 static double time_us(const struct wire_ledger *l, double share)
 {
 	double all = 0, below = 0;
@@ -39,7 +39,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name ? x->name : "?", y->name ? y->name : "?");
 }
 
-/* Threads of one name together, those above 2 % */
+/* Prints the weight of threads, added up by name, for names above 2 %. */
 static void report_threads(void)
 {
 	uint64_t sum_ns = 0;

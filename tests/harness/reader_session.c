@@ -1,4 +1,5 @@
-/* The two pipes: loading the agent, coming back to one, telling it, reading. See reader.h. */
+/* The two pipes of a session: loads the agent or returns to one, sends requests, reads. See
+ * reader.h. */
 #include "tests/harness/reader.h"
 
 #include <dirent.h>
@@ -107,7 +108,7 @@ static int jattach(const char *options)
 	return 0;
 }
 
-/* Two FIFOs, a START in one of them, then the agent. */
+/* Makes two FIFOs, writes a START into one of them, then loads the agent. */
 int load(uint64_t session, int *ret_events, int *ret_control)
 {
 	char dir[] = "/tmp/" DIR_NAME "XXXXXX", events[64], control[64], options[160], proc[64];
@@ -133,7 +134,7 @@ int load(uint64_t session, int *ret_events, int *ret_control)
 	snprintf(options, sizeof(options), "events=%s,control=%s", events, control);
 	r = jattach(options);
 	for (double end = now_s() + ANSWER_S;
-	     !in.hello && now_s() < end;) /* until both are open there */
+	     !in.hello && now_s() < end;) /* wait until the agent has opened both */
 		read_frames(*ret_events);
 	unlink(events);
 	unlink(control);
@@ -166,7 +167,7 @@ static int reopen_one(const char *end, int flags)
 	return fd;
 }
 
-/* The way of a daemon that comes back: read the rest away, then START. */
+/* Does what a restarted daemon does: discards what is left in the pipe, then sends START. */
 int come_back(uint64_t session, int *ret_events, int *ret_control)
 {
 	char rest[4096];

@@ -35,7 +35,7 @@
 
 #define PAGE	 4096
 #define TENANT	 4711
-#define FILE_INO 2 /* every name is this file */
+#define FILE_INO 2 /* every name on the file system is this file */
 
 static const char fuse_options[] =
 	"fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions";
@@ -85,7 +85,7 @@ static void reply_read(int fd, const struct fuse_in_header *in)
 	reply(fd, in->unique, 0, content + from, len);
 }
 
-/* Nothing is valid for any time: whoever looks again asks again. */
+/* Answers with a lifetime of 0, so that the kernel asks again each time. */
 static void answer(int fd, const struct fuse_in_header *in)
 {
 	struct fuse_entry_out entry = { .nodeid = FILE_INO, .attr = attr_of(FILE_INO) };
@@ -160,7 +160,7 @@ static void be_jvm(const char *fs, const char *dir, bool on_root, int ready_fd)
 	if (on_root ? map_library(fs) < 0 || chroot(fs) < 0 || chdir("/") < 0
 		    : cover(fs, overlay) < 0 || map_library(overlay) < 0)
 		_exit(1);
-	/* whose it is: nobody else's JVMs are concerned */
+	/* the uid of the JVM, so that no other user's JVMs are affected */
 	if (setgid(TENANT) < 0 || setuid(TENANT) < 0)
 		_exit(1);
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -184,7 +184,7 @@ static void serve_until_it_ends(int fd)
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)sigaction(SIGUSR1, &sa, NULL);
-	/* who waits for the end of the command's output does not wait for us */
+	/* a process that waits for the end of the command's output must not wait for this one */
 	for (int i = 0; i < 3; i++)
 		close(i);
 	for (;;)
@@ -209,7 +209,7 @@ static int take_content(const char *path)
 	return content == MAP_FAILED ? -1 : 0;
 }
 
-/* All of it is in the page cache then. */
+/* Reads the whole file, so that it is in the page cache. */
 static int read_through(const char *fs)
 {
 	char path[300], page[PAGE];

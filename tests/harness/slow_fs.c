@@ -26,10 +26,10 @@
 #include <unistd.h>
 
 #define PAGE	  4096
-#define SERVERS	  16 /* requests that are answered at a time */
+#define SERVERS	  16 /* requests answered at the same time */
 #define CACHED	  2 /* number of its file */
 #define FILE_SIZE (64ul << 20)
-#define VALID_S	  86400 /* names and attributes are asked for once */
+#define VALID_S	  86400 /* names and attributes stay valid, so the kernel asks for them once */
 
 static const char zeros[PAGE];
 static int fuse_fd;
@@ -54,7 +54,8 @@ static struct fuse_attr attr_of(uint64_t ino)
 	return a;
 }
 
-/* A number for each name: two threads with a file each do not wait for each other. */
+/* A separate inode number for each name, so that two threads with different files do not wait
+ * for each other. */
 static void reply_lookup(const struct fuse_in_header *in)
 {
 	const char *name = (const char *)(in + 1);
@@ -82,7 +83,8 @@ static void answer(const struct fuse_in_header *in)
 	const struct fuse_write_in *write_in = (const void *)(in + 1);
 	struct fuse_init_out init = { .major = FUSE_KERNEL_VERSION,
 				      .minor = FUSE_KERNEL_MINOR_VERSION,
-				      /* or who waits for a page waits for the request */
+				      /* otherwise a thread that waits for a page would wait for
+				       * the whole request */
 				      .flags = FUSE_ASYNC_READ,
 				      .max_background = SERVERS,
 				      .congestion_threshold = SERVERS,
@@ -148,7 +150,7 @@ static void *serve(void *unused)
 static void serve_until_it_ends(void)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* who waits for the end of the command's output does not wait for us */
+	/* a process that waits for the end of the command's output must not wait for this one */
 	for (int i = 0; i < 3; i++)
 		close(i);
 	for (int i = 1; i < SERVERS; i++) {

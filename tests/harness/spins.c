@@ -1,6 +1,6 @@
 /*
- * An agent of a JVM, in no way ours, with a thread that uses a third of a CPU in a function of its
- * own. Whose library that is, and whether its name can be had, is the test's matter.
+ * A JVM agent unrelated to kindling, whose thread uses a third of a CPU in a function of this
+ * library. Tests check whose library that is, and whether the function gets its name.
  */
 #include <jvmti.h>
 #include <pthread.h>

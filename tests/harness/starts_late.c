@@ -1,6 +1,7 @@
-/* An agent that keeps a JVM in its start while the file exists that its options name: after the JVM
- * has begun to catch SIGQUIT, before it has the thread that acts on it. With "vmstart:" before the
- * name: while the JVM takes attach requests, and gives nobody a JVMTI environment. */
+/* An agent that delays the start of a JVM while the file named in its options exists: the JVM
+ * catches SIGQUIT already, but does not have the thread that acts on it yet. With "vmstart:"
+ * before the name the delay comes later: the JVM accepts attach requests, but does not give out
+ * JVMTI environments yet. */
 #include <jvmti.h> /* declares Agent_OnLoad() */
 #include <stdlib.h>
 #include <string.h>

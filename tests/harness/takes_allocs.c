@@ -1,4 +1,5 @@
-/* An agent that takes the capability of allocation samples, which a JVM has for one agent alone. */
+/* An agent that takes the JVMTI capability for allocation samples, which the JVM gives to only
+ * one agent. */
 #include <jvmti.h>
 
 JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)

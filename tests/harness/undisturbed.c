@@ -38,7 +38,7 @@ static char *bulk; /* ZERO_BYTES */
 
 /* ---- the other end --------------------------------------------------------------------------- */
 
-/* A thread that does one thing for each wait, a little later. */
+/* A thread that ends each wait after a short time. */
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -59,7 +59,7 @@ static void *be_the_other(void *unused)
 	sigset_t set;
 
 	(void)unused;
-	/* it is not the one that is watched */
+	/* so that this thread is not the one that is sampled */
 	sigfillset(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	for (;;) {
@@ -235,7 +235,7 @@ static void connect_udp(void)
 		(void)connect(udp[i], (struct sockaddr *)&a[!i], len);
 }
 
-/* A listener with room for one, which is taken. */
+/* A listener with a backlog of one, which is full. */
 static void fill_listener(void)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -296,7 +296,7 @@ static void close_ipc(void)
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-/* @r, as of a call that is to return @want. */
+/* Checks @r of a call that should return @want. */
 static enum undisturbed_result judge(long r, long want)
 {
 	if (r == want)
@@ -306,7 +306,7 @@ static enum undisturbed_result judge(long r, long want)
 	return UNDISTURBED_SHORT;
 }
 
-/* A call that is to fail with @error. */
+/* Checks @r of a call that should fail with @error. */
 static enum undisturbed_result judge_error(long r, int error)
 {
 	if (r >= 0)
@@ -609,7 +609,7 @@ static enum undisturbed_result call_recv_all(void)
 	return judge(n, sizeof(buf));
 }
 
-/* What a call that was cut short left out: the other end waits for it. */
+/* Transfers the rest that an interrupted call left out, because the other end waits for it. */
 static void write_rest(int fd, ssize_t written, size_t bytes)
 {
 	while (written < (ssize_t)bytes) {

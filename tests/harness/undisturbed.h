@@ -1,7 +1,7 @@
 /*
- * 43 system calls that block, or that copy for long, each of which can tell whether a signal cut it
- * short: for test_undisturbed in a child of its own, and for undisturbed_jni.c in a JVM. What they
- * wait for is done a moment later by a thread that has all signals blocked.
+ * Makes 43 system calls that block, or that copy for a long time, and finds out for each whether a
+ * signal interrupted it: for test_undisturbed in a child process, and for undisturbed_jni.c in a
+ * JVM. A thread that blocks all signals ends the waits after a short time.
  */
 #pragma once
 
@@ -13,17 +13,17 @@
 enum undisturbed_result {
 	UNDISTURBED_FINE,
 	UNDISTURBED_CUT, /* EINTR */
-	UNDISTURBED_SHORT, /* less than was asked for */
+	UNDISTURBED_SHORT, /* transferred less than was asked for */
 	UNDISTURBED_WRONG, /* anything else */
 	UNDISTURBED_RESULTS
 };
 
-/* Once in a process, before the others: what the calls are made on. Ends the process, with a number
- * above 9, where that cannot be had. */
+/* Call it once in a process, before the others: makes the pipes, sockets and files for the
+ * calls. If that fails it ends the process with a status above 9. */
 void undisturbed_open(void);
-/* All calls, from the thread that calls it; adds to @results. */
+/* Makes all calls in the calling thread; adds to @results. */
 void undisturbed_run(uint32_t results[UNDISTURBED_CALLS][UNDISTURBED_RESULTS]);
-/* Gives back what outlives a process. */
+/* Removes what would outlive the process, such as IPC objects. */
 void undisturbed_close(void);
 /* The name of a call; @i is below UNDISTURBED_CALLS. */
 const char *undisturbed_name(unsigned i);

@@ -1,5 +1,4 @@
-/* Native methods of the tests' programs in Java: calls of the kernel that Java itself does not
- * make. */
+/* Native methods for test programs in Java: system calls that Java itself does not make. */
 #include <jni.h>
 #include <stdio.h>
 #include <sys/ipc.h>
@@ -7,11 +6,12 @@
 #include <time.h>
 #include "tests/harness/undisturbed.h"
 
-/* The results of all calls of undisturbed.h, made by this thread: a line for each. */
+/* Makes all calls of undisturbed.h in this thread and returns the results, one line for each. */
 JNIEXPORT jstring JNICALL Java_Undisturbed_run(JNIEnv *env, jclass self);
-/* Waits for a semaphore that nobody posts: a system call of no class. */
+/* Waits for a semaphore that nobody posts: a system call that belongs to none of the known
+ * reasons. */
 JNIEXPORT void JNICALL Java_OffCpuKnown_semaphore(JNIEnv *env, jclass self, jlong ns);
-/* Runs it below a native frame: a virtual thread that waits there keeps its carrier. */
+/* Runs the Runnable below a native frame: a virtual thread that waits there keeps its carrier. */
 JNIEXPORT void JNICALL Java_OffCpuKnown_pinned(JNIEnv *env, jclass self, jobject runnable);
 
 JNIEXPORT jstring JNICALL Java_Undisturbed_run(JNIEnv *env, jclass self)

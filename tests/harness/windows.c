@@ -16,7 +16,8 @@
 
 static uint64_t made[WIRE_EVENT_COUNT];
 
-/* Names that hardly compress, so that bodies are as large as there are stacks. */
+/* Names that hardly compress, so that the size of a body is proportional to the number of
+ * stacks. */
 static uint32_t windows_frame(struct profile *p, uint32_t number)
 {
 	struct profile_frame f = { .kind = WIRE_KIND_C2, .line = (int32_t)(number % 400) };

@@ -1,5 +1,5 @@
-/* Tables of symbols made of the files in STRIPPED, whose build is in daemon/symbols/CMakeLists.txt.
- */
+/* Tables of functions of the libraries in the directory STRIPPED, which
+ * daemon/symbols/CMakeLists.txt builds. */
 #pragma once
 
 #include "tests/unit/unit.h"

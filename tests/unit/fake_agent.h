@@ -1,6 +1,6 @@
 /*
- * What the engines need of the rest of the agent, in a test's process: its clocks, a stack of one
- * frame, no hook of threads. Defines them: for one file of a program.
+ * Stands in for the parts of the agent that the engine needs: clocks, a stack of one frame, no hook
+ * for new threads. It contains definitions, so only one file of a program includes it.
  */
 #pragma once
 

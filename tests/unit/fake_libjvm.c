@@ -1,5 +1,5 @@
-/* A libjvm.so with nothing but the tables that HotSpot exports for debuggers, four flags and two
- * classes. */
+/* A libjvm.so that contains only the tables that HotSpot exports for debuggers, with four flags
+ * and two classes. */
 #include <stdbool.h>
 #include <stdint.h>
 

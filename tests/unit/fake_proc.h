@@ -1,5 +1,4 @@
-/* A made-up /proc below a temporary directory, for what reads the real one through a directory fd.
- */
+/* A made-up /proc in a temporary directory, for code that reads /proc through a directory fd. */
 #pragma once
 
 #include <dirent.h>
@@ -74,7 +73,7 @@ static inline void fake_remove(const char *name)
 	nftw(path, fake_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A process: @maps and @caught (hex) decide what it is. */
+/* Adds a process; @maps and @caught (hex) decide whether it is a JVM. */
 static inline void fake_process(int pid, unsigned long long start_time, const char *maps,
 				const char *caught)
 {

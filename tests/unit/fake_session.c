@@ -38,11 +38,12 @@ void hello(int events, uint64_t session)
 	wire_begin(&w, buf + len, WIRE_LEDGER);
 	(void)wire_put_ledger(&w, &l);
 	len += wire_end(&w, 3);
-	/* at once: who sees the first byte has all of it, however soon the process ends */
+	/* in one write, so that a reader that sees the first byte has all of it even if the
+	 * process ends */
 	(void)!write(events, buf, len);
 }
 
-/* As many frames as it takes: @one says false when one is full. */
+/* Sends as many frames as needed: @one returns false when a frame is full. */
 static void put(int events, struct wire_writer *w, uint64_t *sequence, enum wire_type type,
 		bool (*one)(struct wire_writer *w, uint32_t i), uint32_t n)
 {
@@ -124,7 +125,7 @@ static void tell_much(int events, uint64_t session)
 
 /* ---- agents that never stop ------------------------------------------------------------------ */
 
-static uint32_t round_of_ids; /* the next names, methods and nodes */
+static uint32_t round_of_ids; /* the next name, method and node to send */
 static uint32_t name_bytes;
 
 static bool long_string(struct wire_writer *w, uint32_t i)
@@ -192,7 +193,7 @@ static void begin_telling(int events, uint64_t session, struct wire_writer *w, u
 	put(events, w, sequence, WIRE_THREAD, rich_thread, RICH_THREADS);
 }
 
-/* New names, methods, stacks and threads without end, as fast as they are read. */
+/* Sends new names, methods, stacks and threads without end, as fast as they are read. */
 static void flood(int events, uint64_t session)
 {
 	static uint8_t buf[WIRE_FRAME_MAX];
@@ -212,7 +213,7 @@ static void flood(int events, uint64_t session)
 	}
 }
 
-/* The same stacks again and again, STEADY_A_SECOND samples. */
+/* Sends samples of the same few stacks again and again, STEADY_A_SECOND a second. */
 static void be_steady(int events, uint64_t session)
 {
 	static uint8_t buf[WIRE_FRAME_MAX];
@@ -307,7 +308,7 @@ static void agent(const char *manner, int events, int control)
 
 /* ---- the made-up injector ------------------------------------------------------------------- */
 
-/* The pipes to their receiver over 4, the result over 3. */
+/* Sends the pipes to the receiver over fd 4, the result over fd 3. */
 static void answer(const struct inject_result *result, const int fds[2])
 {
 	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 }, byte = 0;
@@ -363,7 +364,7 @@ void injector_real(char **argv)
 
 int injector(char **argv)
 {
-	/* --result-fd 3 PID START attach AGENT ..., or cleanup in the place of attach */
+	/* --result-fd 3 PID START attach AGENT ..., or "cleanup" instead of "attach" */
 	const char *manner = argv[6];
 	struct inject_result result = { 0 };
 	int events[2], control[2];
@@ -371,7 +372,7 @@ int injector(char **argv)
 	ssize_t n;
 
 	if (strcmp(argv[5], "receive") == 0 || strcmp(argv[5], "reattach") == 0) {
-		injector_real(argv); /* who reads the pipes is not made up */
+		injector_real(argv); /* the receiver is the real one */
 		return 1;
 	}
 	if (strcmp(argv[5], "cleanup") == 0) {
@@ -404,7 +405,7 @@ int injector(char **argv)
 		agent(manner, events[1], control[0]);
 		_exit(0);
 	}
-	/* like the real one: no answer before the agent has spoken */
+	/* like the real injector: no result before the agent has sent something */
 	if (strcmp(manner, "mute") != 0)
 		(void)poll(&(struct pollfd){ .fd = events[0], .events = POLLIN }, 1, 4000);
 	answer(&result, (int[2]){ events[0], control[1] });
@@ -500,7 +501,8 @@ int teardown(void **state)
 	table = targets_free(table);
 	loop = loop_free(loop);
 	end_process();
-	/* a killed injector's cleanup may still make its mark: the folder is not empty then */
+	/* the cleanup after a killed injector may still create its mark, and then the folder is
+	 * not empty */
 	snprintf(command, sizeof(command), "rm -rf %s 2>/dev/null || rm -rf %s", dir, dir);
 	return system(command);
 }
@@ -533,7 +535,8 @@ struct target *add(const char *manner)
 
 /* ---- an agent that is in the JVM already ----------------------------------------------------- */
 
-/* FIFOs where an agent has them; their names stay, which is all the same to who looks for them. */
+/* FIFOs at the paths of an agent's. Their names are not removed as an agent does; that makes no
+ * difference to the daemon. */
 char events_path[96];
 static char control_path[96];
 int agent_fd;
@@ -552,7 +555,7 @@ int make_fifos(void)
 
 	snprintf(events_path, sizeof(events_path), "%s/events-test-%d", home, getpid());
 	snprintf(control_path, sizeof(control_path), "%s/control-test-%d", home, getpid());
-	/* who uses the folders beside us takes them away when done */
+	/* other tests that use the folder remove it when they are done */
 	for (int i = 0; i < 100; i++) {
 		(void)mkdir("/tmp/kindling", 01777);
 		(void)mkdir(home, 01777);
@@ -563,7 +566,7 @@ int make_fifos(void)
 	return -1;
 }
 
-/* Its agent's end of the FIFOs is open in this process, which stands for the JVM here. */
+/* The agent's ends of the FIFOs are open in this process, which plays the JVM here. */
 struct target *add_with_fifos(const char *events, int *ret_control)
 {
 	struct target *t = NULL;
@@ -581,7 +584,7 @@ struct target *add_with_fifos(const char *events, int *ret_control)
 			secrets_make(&table->secrets, jvm.pid, jvm.start_time, agent_secret), 0);
 	*ret_control = open(control_path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	fd = open(events,
-		  O_RDWR | O_NONBLOCK | O_CLOEXEC); /* so that the next open finds a reader */
+		  O_RDWR | O_NONBLOCK | O_CLOEXEC); /* so that the next open() finds a reader */
 	agent_fd = open(events, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	close(fd);
 	assert_true(*ret_control >= 0 && agent_fd >= 0);
@@ -597,7 +600,7 @@ size_t read_control(int control, uint8_t *buf, size_t size)
 	return (size_t)n;
 }
 
-/* A second process; it stands for a JVM with the same name, libjvm and JDK. */
+/* A second process, which plays a JVM with the same name, libjvm and JDK. */
 static pid_t other;
 
 struct target *add_other(const char *manner)
@@ -607,7 +610,7 @@ struct target *add_other(const char *manner)
 
 	other = fork();
 	if (other == 0) {
-		(void)close_range(3, ~0u, 0); /* an agent of the first is none of its */
+		(void)close_range(3, ~0u, 0); /* an agent in the first process is not in this one */
 		pause();
 		_exit(0);
 	}

@@ -36,20 +36,21 @@ extern struct targets *table;
 unsigned count_targets(void);
 extern pid_t process; /* stands for the JVM */
 extern unsigned samples, freed;
-extern uint64_t host_gives_ns; /* what the made-up host engine can keep; 0 = there is none */
+/* how many targets the made-up host engine can sample; 0 = there is no engine */
+extern uint64_t host_gives_ns;
 
 int setup(void **state);
 int teardown(void **state);
 #define LIFE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-/* main() asks first: was it started as an injector? */
+/* Call it first in main(): was this process started as an injector? */
 bool is_injector(int argc, char **argv);
 int injector(char **argv);
-/* Becomes the real one, in bin/ beside the tests' directory. Returns when that cannot be. */
+/* Executes the real injector, in bin/ beside the tests' directory. Returns if that fails. */
 void injector_real(char **argv);
-/* What agents of other manners say to a START; false = as those that talk. */
+/* What an agent of another manner sends after a START; false = the same as in the manner "talk". */
 extern bool (*more_agents)(const char *manner, int events, uint64_t session);
 
-/* The deadline is for what hangs; a machine that does other work takes its time. */
+/* The deadline ends a test that hangs; it is long, because the machine may be busy. */
 #define UNTIL(condition)                                             \
 	do {                                                         \
 		uint64_t until_ns = clock_mono_ns() + 60 * NS_PER_S; \
@@ -59,21 +60,22 @@ extern bool (*more_agents)(const char *manner, int events, uint64_t session);
 	} while (0)
 
 void fill_in(struct jvm *jvm);
-/* The process is found; its injector and agent are of this @manner. */
+/* Reports a process to the table; its injector and agent behave in this @manner. */
 struct target *add(const char *manner);
 void end_process(void);
-/* A second process; it stands for a JVM with the same name, libjvm and JDK. */
+/* Adds a second process, which plays a JVM with the same name, libjvm and JDK. */
 struct target *add_other(const char *manner);
 void end_other(void);
-/* A file in dir. An injector that cleans up makes the mark "cleanup". */
+/* Is there a file @name in dir? An injector that cleans up creates the mark "cleanup". */
 void mark(const char *what);
 bool marked(const char *what);
 
-/* An agent that is there already, with its FIFOs: this process is its JVM. */
+/* An agent that is in the JVM already, with its FIFOs; this process plays the JVM. */
 extern char events_path[96];
-extern int agent_fd; /* its end of the events */
-extern bool agent_known; /* to the table, by agent_secret; true at the begin of each test */
-extern uint8_t agent_secret[WIRE_SECRET_BYTES]; /* what made-up agents say in HELLO */
+extern int agent_fd; /* the agent's end of the events pipe */
+/* does the table accept the agent's secret? true at the beginning of each test */
+extern bool agent_known;
+extern uint8_t agent_secret[WIRE_SECRET_BYTES]; /* fields of the HELLO that made-up agents send */
 #define AGENT_SECRET                                          \
 	{                                                     \
 		(const char *)agent_secret, WIRE_SECRET_BYTES \
@@ -81,7 +83,7 @@ extern uint8_t agent_secret[WIRE_SECRET_BYTES]; /* what made-up agents say in HE
 int make_fifos(void);
 void remove_fifos(void);
 struct target *add_with_fifos(const char *events, int *ret_control);
-/* What its control got, by when it has come. */
+/* Reads what the daemon has written to the agent's control pipe, once it has come. */
 size_t read_control(int control, uint8_t *buf, size_t size);
-/* What an agent says first. */
+/* The first frame that an agent sends. */
 void hello(int events, uint64_t session);

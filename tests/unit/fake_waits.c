@@ -23,8 +23,8 @@ uint64_t mono_ns(void)
 	return __atomic_add_fetch(&fake.clock_ns, 1, __ATOMIC_RELAXED);
 }
 
-/* What a thread has used of a CPU: of the agent's own nothing, of an owner that runs more each
- * time. */
+/* The CPU clock of a thread: that of the agent's own stands still; that of an owner which runs
+ * grows with each reading. */
 static uint64_t cpu_ns;
 
 uint64_t thread_cpu_ns(uint32_t tid)
@@ -60,7 +60,8 @@ void walk_anchor_sig(struct walk *w, uint64_t java_thread)
 	w->virtual_name[0] = '\0';
 }
 
-/* A frame that says nothing, then what the test says, which the thread's anchor leads to. */
+/* The stack to which the thread's anchor leads: a frame of no interest, then the frame that the
+ * test has set. */
 void walk_anchor_until_sig(struct walk *w, uint64_t java_thread, walk_enough_fn *enough)
 {
 	walk_anchor_sig(w, java_thread);
@@ -120,7 +121,7 @@ void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret)
 	*ret = fake.blocked_on;
 }
 
-/* The owners that the JVM does not know: marks from 1 << 30 on, found by the test. */
+/* Owners that the JVM does not know: marks from 1 << 30 on, which the test resolves. */
 uint32_t unknown_owner_answer(uint32_t owner)
 {
 	return owner >> 30 == 1 ? fake.found_owner : owner;

@@ -1,5 +1,5 @@
-/* What the table of waits stands between, for its tests: threads that wait, the JVM, the ring's
- * reader. */
+/* Stand-ins for what the table of waits works with: waiting threads, the JVM, the reader of the
+ * ring. */
 #pragma once
 
 #include "agent/base/agent.h"
@@ -13,22 +13,22 @@
 
 extern struct fake_waits {
 	uint64_t clock_ns; /* stands still */
-	uint32_t carrier_number; /* of the virtual thread that calls; 0 = none */
+	uint32_t carrier_number; /* id of the virtual thread that calls; 0 = none */
 	struct owner_monitor blocked_on;
-	uint32_t named; /* the last thread that said its name */
-	/* an owner that sleeps uses no CPU, another one more at each look; what telling costs the
-	 * agent */
+	uint32_t named; /* the last thread whose name was sent */
+	/* a sleeping owner's CPU clock stands still, another owner's grows with each reading;
+	 * CPU time that a report costs the agent */
 	bool owner_sleeps;
 	uint64_t tell_cost_ns;
-	/* owners that the JVM does not know: marks from 1 << 30 on, found by the test */
+	/* owners that the JVM does not know: marks from 1 << 30 on, which the test resolves */
 	uint32_t found_owner, ended_marks;
 	int n_wakes;
-	/* a stack: a frame that says nothing, then one that says this */
+	/* a stack: a frame of no interest, then this one */
 	enum idle_sight sight;
 	uint8_t frame_kind;
 	uint64_t anchor_sp, return_address;
 	uint32_t looks;
-	/* what the writer answers, and was told past the ring; what came through it */
+	/* the writer's answers, what it got directly, and what came through the ring */
 	enum writer_result writer_answers;
 	struct ring_sample reported[64];
 	uint32_t n_reported;
@@ -36,13 +36,14 @@ extern struct fake_waits {
 		uint64_t n, ns;
 		struct ring_sample last;
 	} read;
-	uint64_t short_before, unpaired_before; /* counts at the test's begin */
+	uint64_t short_before, unpaired_before; /* the counters when the test began */
 } fake;
 
 int fake_setup(void **state);
 int fake_teardown(void **state);
 void fake_drain(void);
-/* As once every 250 ms: what has come, then a look, then the pipe. */
+/* What the agent's thread does every 250 ms: empties the ring, scans the table, writes to the
+ * pipe. */
 void fake_round_trip(void);
 const struct event_counters *fake_counters(void);
 void fake_counters_are_exact(void);

@@ -1,4 +1,4 @@
-/* A stream that tests feed with frames, and what it passes on. */
+/* A stream that tests feed with frames, and what it passes on to the daemon. */
 #pragma once
 
 #include "tests/unit/unit.h"
@@ -71,7 +71,7 @@ static inline struct wire_str str(const char *s)
 	return (struct wire_str){ s, (uint32_t)strlen(s) };
 }
 
-/* Feed in pieces of 7 bytes: every frame arrives torn. */
+/* Feeds the bytes in pieces of 7, so that every frame arrives in parts. */
 static inline int feed(struct stream *s, struct wire_writer *w, struct fault *f)
 {
 	uint32_t len = wire_end(w, ++sequence);

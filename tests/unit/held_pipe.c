@@ -44,7 +44,7 @@ void held_pipe_end(struct held_pipe *h)
 {
 	if (!h->page)
 		return;
-	close(h->uffd); /* the page is one of zeros now */
+	close(h->uffd); /* the page is mapped and full of zeros now */
 	pthread_join(h->writer, NULL);
 	munmap(h->page, BYTES);
 	h->page = NULL;

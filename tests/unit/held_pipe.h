@@ -1,7 +1,7 @@
 /*
- * A pipe that does not answer: a write from a page that is not there waits for whoever answers the
- * page fault, and holds the pipe's mutex meanwhile. A tenant has other ways to the same (FUSE,
- * holes punched in a file); this one needs root, and holds for as long as the test likes.
+ * A pipe that does not answer: a write from a page that is missing waits until the page fault is
+ * served, and holds the pipe's mutex meanwhile. A container can do the same by other means (FUSE,
+ * holes punched in a file); this one needs root, and lasts as long as the test wants.
  */
 #pragma once
 
@@ -14,6 +14,6 @@ struct held_pipe {
 	pthread_t writer;
 };
 
-/* Write into @fd; false: not permitted here. */
+/* Holds @fd by such a write; false = not permitted on this machine. */
 bool held_pipe_begin(struct held_pipe *h, int fd);
 void held_pipe_end(struct held_pipe *h);

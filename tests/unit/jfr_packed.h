@@ -1,10 +1,10 @@
-/* Numbers of a JFR file, as its readers take them. */
+/* Reads the packed numbers of a JFR file. */
 #pragma once
 
 #include <stdint.h>
 
-/* The one at @p, which moves behind it: seven bits a byte, the lowest first, the ninth byte whole.
- */
+/* Reads the number at *p and moves *p behind it: seven bits in a byte, the lowest first; a ninth
+ * byte has eight. */
 static inline uint64_t packed(const char **p)
 {
 	uint64_t v = 0;

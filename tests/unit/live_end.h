@@ -1,4 +1,4 @@
-/* The live end of the history with a source, for tests: its windows are added up as they close. */
+/* The newest part of the history, for tests: windows are added up when they close. */
 #pragma once
 
 #include "tests/unit/unit.h"
@@ -79,7 +79,7 @@ static inline void greet(struct stream *stream, uint64_t *sequence)
 	put(stream, &w, ++*sequence);
 }
 
-/* One stub frame called @label as node 1 of the stream, and @depth more of it below. */
+/* Defines a stub frame called @label as node 1 of the stream, and @depth more of them below it. */
 static inline void define(struct stream *stream, const char *label, uint32_t depth,
 			  uint64_t *sequence)
 {

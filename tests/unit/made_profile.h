@@ -68,7 +68,8 @@ static inline void add_wait(struct profile *p, uint32_t t, uint32_t node, enum w
 	profile_add_row(p, &row);
 }
 
-/* CPU on two stacks; on one of them two waits for a monitor, one park, one idle park. */
+/* A profile with CPU time on two stacks; one of them also has two waits for a monitor, a park
+ * and an idle park. */
 static inline struct profile *mixed(void)
 {
 	struct profile *p = example(7);

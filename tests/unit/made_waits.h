@@ -1,4 +1,4 @@
-/* Waits that tests add to a struct locks, and questions to it. */
+/* Helpers for tests that add waits to a struct locks and query it. */
 #pragma once
 
 #include "tests/unit/unit.h"

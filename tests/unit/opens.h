@@ -1,4 +1,5 @@
-/* Was anything in a directory opened? For what must not be: opening some devices does things. */
+/* Finds out whether any file of a directory was opened: the code under test must not open
+ * devices, because an open alone can have effects. */
 #pragma once
 
 #include <fcntl.h>
@@ -8,7 +9,7 @@
 #include <unistd.h>
 #include "tests/unit/unit.h"
 
-/* A node of the null device; false = only root may make one, and not in every user namespace. */
+/* Makes a node of the null device; false = only root may, and not in every user namespace. */
 static inline bool make_device(int dfd, const char *name, uid_t uid)
 {
 	return mknodat(dfd, name, S_IFCHR | 0666, makedev(1, 3)) == 0 &&
@@ -25,7 +26,7 @@ static inline int watch_opens(const char *dir)
 	return fd;
 }
 
-/* Was the entry @name opened since? O_PATH is no opening, inotify(7). */
+/* Was the entry @name opened since? An open with O_PATH does not count, inotify(7). */
 static inline bool was_opened(int watch_fd, const char *name)
 {
 	char buf[16384] __attribute__((aligned(8)));

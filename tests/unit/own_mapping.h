@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Where in the file of this program the function lies, by its mapping. */
+/* The offset of the function in this program's file, by the mapping that contains it. */
 static inline bool mapping_of(const void *address, uint64_t *begin, uint64_t *end, uint64_t *offset,
 			      char *path)
 {

@@ -33,7 +33,7 @@ static uint32_t stacks_string(struct stream *s, const char *text)
 	return stacks_next_id;
 }
 
-/* A frame of "java/lang/Thread.run"; without a dot a label. */
+/* Defines a frame from a text such as "java/lang/Thread.run"; without a dot it is a label. */
 static uint32_t stacks_frame(struct stream *s, uint32_t parent, const char *name)
 {
 	struct wire_node node = { .parent = parent, .kind = WIRE_KIND_STUB, .line = -1 };
@@ -64,8 +64,8 @@ static uint32_t stacks_frame(struct stream *s, uint32_t parent, const char *name
 	return node.id;
 }
 
-/* A stream with one stack: @frames from the root, NULL last. Freed by the caller; @ret_leaf is its
- * node, 0 without frames. */
+/* A stream with one stack: @frames from the root on, NULL last. The caller frees it; *ret_leaf
+ * is the stack's node, 0 without frames. */
 static struct stream *stacks_stream(const char *const *frames, uint32_t *ret_leaf)
 {
 	struct wire_hello h = { .protocol = WIRE_PROTOCOL };

@@ -1,5 +1,5 @@
-/* A library with a function that is private, for test_symbols.c and others: see daemon/symbols/CMakeLists.txt.
- */
+/* A library with a private function, for test_symbols.c and others: see
+ * daemon/symbols/CMakeLists.txt. */
 int public_function(int x);
 
 __attribute__((noinline)) static int private_function(int x)

@@ -1,4 +1,4 @@
-/* A struct symbols whose opener is the test: it keeps what was asked, and answers it. */
+/* A struct symbols whose requests to open files the test records and answers. */
 #pragma once
 
 #include "tests/unit/unit.h"
@@ -18,7 +18,7 @@ __attribute__((noinline)) int a_function_to_be_found(int x)
 	return x * 3 + 1;
 }
 
-/* What the room has asked for and has no answer yet. */
+/* Requests that have no answer yet. */
 static struct asked {
 	uint64_t ticket;
 	int pid;
@@ -64,7 +64,7 @@ static inline void cancel(void *userdata, uint64_t ticket)
 
 static const struct symbols_opener opener = { ask, cancel };
 
-/* The answer to the question @i, as kindling-look finds it. */
+/* Answers request @i, as kindling-look would. */
 static inline void answer(struct symbols *s, unsigned i)
 {
 	struct asked a = asked[i];

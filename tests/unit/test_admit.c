@@ -1,4 +1,5 @@
-/* Rules, the attach rate, the breaker and what people asked for: the parts that admit.c asks. */
+/* Tests the parts that admit.c consults: rules, the attach rate, the breaker and manual
+ * requests. */
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +48,7 @@ static struct jvm shop(void)
 static char command[] = "java -cp /app org.shop.Main --port 80",
 	    environment[] = "A=1\0TEAM=shop\0B=";
 
-/* What is known of a process with this text, for the rules that were parsed last. */
+/* What is known of a process with this command line, for the rules that were parsed last. */
 static struct facts facts_from(const char *words, const char *variables, size_t len)
 {
 	const struct facts_text text = { words, variables, len };
@@ -184,11 +185,11 @@ static void a_pattern_means_something_and_not_nothing(void **state)
 	parse("    - allow: { container: \"*\" }\n    - allow: { pod: \"*\" }\n"
 	      "    - allow: { image: \"*\" }\n");
 	assert_int_equal(rules_find(&config, &jvm, &facts), -1);
-	strcpy(jvm.container_id, "0123456789abcdef"); /* its name is not known yet */
+	strcpy(jvm.container_id, "0123456789abcdef"); /* its name has not been read yet */
 	assert_int_equal(rules_find(&config, &jvm, &facts), 0);
 }
 
-/* A process with so many bytes of environment before the last entry, which is @last. */
+/* A process whose environment has @bytes bytes before the last entry, which is @last. */
 static pid_t with_environment(size_t bytes, char *last)
 {
 	char *argv[] = { (char *)(uintptr_t) "sleep", (char *)(uintptr_t) "60", NULL };
@@ -216,7 +217,7 @@ static int forbids(size_t bytes, const char *last)
 	int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY), dfd = proc_open(proc_dfd, pid), r;
 	char comm[32] = "", some[2];
 
-	/* a new program has its name a moment before its environment */
+	/* after an exec the name can be read a moment before the environment */
 	while ((strcmp(comm, "sleep\n") != 0 ||
 		proc_read(dfd, "environ", some, sizeof(some)) <= 0) &&
 	       clock_mono_ns() < until_ns) {
@@ -301,7 +302,7 @@ static void a_crash_blocks_its_cohort_and_nobody_else_until_it_expires(void **st
 
 	(void)state;
 	same.pid = 4712;
-	strcpy(same.name, "org.shop.Other"); /* the image is what counts */
+	strcpy(same.name, "org.shop.Other"); /* only the image decides */
 	strcpy(other.image, "registry/shop/cart:1.3");
 	crash_block(&c, &a, "process 4711 died of SIGSEGV 3 s after an attach", 3600 * NS_PER_S);
 	assert_non_null(crash_find(&c, &same, 1));
@@ -316,7 +317,7 @@ static void a_crash_blocks_its_cohort_and_nobody_else_until_it_expires(void **st
 	crashes_close(&c);
 }
 
-/* Anybody can crash his own. */
+/* Any user can crash their own JVMs, so that must not affect others'. */
 static void a_crash_says_nothing_about_what_others_run(void **state)
 {
 	struct jvm a = shop(), user = shop(), container = shop(), namespace = shop(),
@@ -329,7 +330,7 @@ static void a_crash_says_nothing_about_what_others_run(void **state)
 	user.uid = 2000;
 	strcpy(container.container, "database");
 	strcpy(namespace.pod, "other/cart-7d9");
-	strcpy(again.pod, "shop/cart-8e0"); /* made again, with another id */
+	strcpy(again.pod, "shop/cart-8e0"); /* the container was made again and has another id */
 	again.container_id[0] = 'f';
 	crash_block(&c, &a, "x", NS_PER_S);
 	crash_block(&c, &mine, "x", NS_PER_S);
@@ -387,7 +388,8 @@ static void on_the_host_a_cohort_is_a_program_with_its_jdk(void **state)
 	assert_int_equal(c.n, 1);
 	assert_int_equal(c.list[0].crashes, 2);
 	assert_null(crash_find(&c, &b, 1));
-	strcpy(a.libjvm_build, "8 bytes of 2025-07-15T12:00:00Z"); /* an upgrade in its place */
+	/* a JDK that was upgraded in place */
+	strcpy(a.libjvm_build, "8 bytes of 2025-07-15T12:00:00Z");
 	assert_null(crash_find(&c, &a, 1));
 	a.libjvm_build[0] = '\0';
 	assert_non_null(crash_find(&c, &a, 1));
@@ -402,12 +404,12 @@ static void crash_many(struct crashes *c, const char *namespace, unsigned n)
 
 	snprintf(jvm.pod, sizeof(jvm.pod), "%s/x", namespace);
 	for (unsigned i = 0; i < n; i++) {
-		jvm.uid = i; /* of its own user namespace, maybe */
+		jvm.uid = i; /* perhaps a uid of its own user namespace */
 		snprintf(jvm.container, sizeof(jvm.container), "c%u", i);
 		snprintf(jvm.image, sizeof(jvm.image), "image-%u", i);
 		crash_block(c, &jvm, "x", (i + 1000) * NS_PER_S);
 	}
-	assert_non_null(crash_find(c, &jvm, 1)); /* the last one is in it */
+	assert_non_null(crash_find(c, &jvm, 1)); /* the last one is in the table */
 }
 
 static void the_table_of_cohorts_is_bounded_for_each_owner(void **state)
@@ -418,7 +420,7 @@ static void the_table_of_cohorts_is_bounded_for_each_owner(void **state)
 
 	(void)state;
 	crash_block(&c, &real, "x", 2 * NS_PER_S); /* ends before all others */
-	/* the numbers of docs/security.md, not the constants: 8 of 64 */
+	/* the numbers of docs/security.md, 8 of 64, and not the constants of the code */
 	crash_many(&c, "evil", 200);
 	assert_int_equal(c.n, 1 + 8);
 	assert_non_null(crash_find(&c, &real, 1));

@@ -1,4 +1,4 @@
-/* The weights of allocation samples, against libm and against a sampler that is played through. */
+/* The weights of allocation samples, compared with libm and with a simulated sampler. */
 #include <math.h>
 #include <stdlib.h>
 #include "agent/events/alloc_weight.h"
@@ -33,7 +33,8 @@ static void nothing_stands_for_the_interval(void **state)
 	assert_int_equal(alloc_weight(0, 4096), 4096);
 }
 
-/* Points at random, a mean interval apart; an object is taken when at least one lies in it. */
+/* Sampling points at random, @interval bytes apart on average; an object is sampled if at least
+ * one lies in it. */
 static void the_weights_of_each_size_add_up_to_what_was_allocated(void **state)
 {
 	static const uint64_t sizes[] = { 24, 4096, 65536, 1 << 20, 4 << 20 };
@@ -46,7 +47,7 @@ static void the_weights_of_each_size_add_up_to_what_was_allocated(void **state)
 		double sum = 0, truth = 4e10;
 
 		for (double end = at + truth; at < end;) {
-			/* the small ones between two points are not worth playing through */
+			/* small objects between two points are skipped, to save time */
 			double skip = floor((next - at) / (double)sizes[i]);
 
 			if (skip > 0)

@@ -1,4 +1,4 @@
-/* .attach_pidN: whose it is, when it goes and when it must stay. */
+/* The file .attach_pidN: who owns it, when it is removed and when it must stay. */
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -135,7 +135,7 @@ static void it_stays_while_sigquit_is_pending_or_the_process_stands_still(void *
 	attach_file_cleanup(&in); /* still so */
 	assert_true(exists());
 	put("proc/status", "ShdPnd:\t0000000000000000\n");
-	attach_file_cleanup(&in); /* taken by the handler, but nobody has looked yet */
+	attach_file_cleanup(&in); /* locked by another injector that has not sent SIGQUIT yet */
 	assert_true(exists());
 	put("proc/stat", STAT("S"));
 	attach_file_cleanup(&in);
@@ -204,7 +204,8 @@ static void another_targets_or_another_tools_is_not_touched(void **state)
 	(void)state;
 	assert_int_equal(mkdir(at("43"), 0755), 0);
 	put("43/stat", STAT("S"));
-	put("root/tmp/.attach_pid7", "kindling 43 987654\n"); /* the other pod's that shares /tmp */
+	/* the file belongs to another pod that shares /tmp */
+	put("root/tmp/.attach_pid7", "kindling 43 987654\n");
 	attach_file_cleanup(&in);
 	assert_true(exists());
 	assert_int_equal(attach_file_make(&in), -EBUSY);
@@ -252,11 +253,11 @@ static void a_link_or_fifo_in_its_place_is_not_opened(void **state)
 	assert_true(exists());
 	assert_int_equal(unlink(at("root/tmp/.attach_pid7")), 0);
 	assert_int_equal(mkfifo(at("root/tmp/.attach_pid7"), 0600), 0);
-	attach_file_cleanup(&in); /* returns: it is not waited for a writer */
+	attach_file_cleanup(&in); /* it returns and does not wait for a writer */
 	assert_true(exists());
 }
 
-/* A container may make one that it may not open: the injector would. */
+/* A container may create a file that only a privileged process such as the injector can open. */
 static void a_device_in_its_place_is_never_opened(void **state)
 {
 	static const char *const places[] = { "root/tmp", "proc/cwd" };
@@ -305,9 +306,11 @@ static void one_of_a_stranger_is_not_waited_for(void **state)
 	pauses_of_5_ms = 0;
 	assert_int_equal(attach_file_make(&in), -EBUSY);
 	assert_in_range(pauses_of_5_ms, 1,
-			101); /* half a second, which on a busy machine is fewer */
+			/* at most as many tries as fit into half a second; fewer on a busy
+			 * machine */
+			101);
 	assert_non_null(strstr(f.what, "belongs to uid 1000"));
-	/* and one of its own user not for long */
+	/* and its own user's file is not waited for long either */
 	assert_int_equal(chown(at("root/tmp/.attach_pid7"), in.uid, (gid_t)-1), 0);
 	assert_int_equal(attach_file_make(&in), -EBUSY);
 	assert_true(clock_mono_ns() - begin < 1800 * NS_PER_S);

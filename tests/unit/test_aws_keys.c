@@ -1,4 +1,5 @@
-/* Keys as services of AWS give them. Who is asked, and when again: tests/e2e/test_uploads.py. */
+/* Parses the credentials that services of AWS return. tests/e2e/test_uploads.py tests which
+ * service is asked, and when. */
 #include "tests/unit/unit.h"
 #include "daemon/ground/clock.h"
 #include "daemon/upload/aws_keys.h"
@@ -30,7 +31,7 @@ static void invalid_keys_are_refused(void **state)
 	static const char *const texts[] = {
 		"", "[]", "{}", "{\"AccessKeyId\":\"A\"}",
 		"{\"AccessKeyId\":\"A\",\"SecretAccessKey\":[1]}",
-		/* what would be a header of its own */
+		/* a line break that would begin another header */
 		"{\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"s\",\"Token\":\"a\\r\\nX: b\"}",
 		"{\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"s\",\"Token\":\"a\\u00e9\"}",
 		"{\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"s\",\"Expiration\":\"soon\"}"

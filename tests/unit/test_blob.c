@@ -1,5 +1,5 @@
-/* Adapters between interpreted and compiled code, the safepoint blob, stubs that resolve calls:
- * where they have their caller's pc. */
+/* Where the caller's pc is in adapters between interpreted and compiled code, in the safepoint
+ * blob and in stubs that resolve calls. */
 #include "agent/hotspot/continuation.h"
 #include "agent/walker/java/hotspot_priv.h"
 #include "tests/unit/unit.h"
@@ -7,7 +7,7 @@
 #if defined(__x86_64__)
 
 #define CALLER 0x7000u /* may be returned to */
-#define STALE  0x8000u /* so may this, but nobody will */
+#define STALE  0x8000u /* a return address may lie here too, but none does */
 
 struct vm_layout vm_sig;
 static uint64_t stack[64];
@@ -31,7 +31,7 @@ void hot_push_stub_sig(struct hot *h, const struct blob *b)
 	(void)b;
 }
 
-/* Not asked for adapters on top of the stack. */
+/* Must not be called for adapters on top of the stack. */
 #define NOT_ASKED(result, name, ...)   \
 	result name(__VA_ARGS__)       \
 	{                              \
@@ -88,9 +88,9 @@ bool continuation_is_barrier_sig(uint64_t pc)
 
 /* ---- from interpreted to compiled code ------------------------------------------------------- */
 
-#define SENDER 20 /* of the stack: what the caller has on top, below it the return address */
+#define SENDER 20 /* words of the stack: the caller's top, and the return address below it */
 
-/* The adapter of JDK 17 for a method whose arguments fit into registers; and as on 25. */
+/* The adapter of JDK 17 for a method whose arguments fit into registers, and that of JDK 25. */
 enum { I_LOAD = 0, I_COPY = 4, I_AND = 7, I_PUSH = 11, I_SAVED = 12, I_JUMP = 15 };
 
 static const uint8_t into_compiled[] = {
@@ -115,7 +115,8 @@ static const uint8_t into_interpreted[] = {
 	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
 };
 
-/* A barrier asks for the class of the method before all else: room for the registers it saves. */
+/* An entry barrier that looks up the method's class first and makes room for the registers that
+ * it saves. */
 enum { B_ROOM = 0, B_SAVE = 7 };
 
 static const uint8_t barrier[] = {
@@ -125,7 +126,7 @@ static const uint8_t barrier[] = {
 	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
 };
 
-/* Interrupted there: is the caller found, and its sp? */
+/* If the thread is interrupted at @at: are the caller and its sp found? */
 static bool is_left(const uint8_t *code, size_t at, size_t sp, uint64_t rax, size_t r13)
 {
 	struct hot h = {
@@ -215,7 +216,7 @@ static void a_safepoint_is_left_by_its_frame_pointer_while_it_saves_registers(vo
 	vm_sig.thread_saved_pc = 0;
 	code_cache_sig.low = POLL;
 	code_cache_sig.high = POLL + 1;
-	fill(4 + 30 - 1); /* as if it were the frame's end */
+	fill(4 + 30 - 1); /* as at the end of the frame */
 	stack[8] = 0x1234;
 	stack[9] = CALLER; /* rbx, whatever that is */
 	assert_true(blob_frame_sig(&h, &b));
@@ -260,7 +261,7 @@ int main(void)
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-#else /* its instructions are those of x86-64 */
+#else /* the code under test is only for x86-64 */
 
 int main(void)
 {

@@ -101,8 +101,8 @@ static void within_the_budget_nothing_changes(void **state)
 	assert_string_equal(note, "");
 }
 
-/* A second of a process that uses one CPU, where a sample costs so much, and the agent's thread so
- * much else. */
+/* A second of a process that uses one CPU; each sample costs @sample_ns, and the agent's thread
+ * @thread_ns besides. */
 static void second_of_samples(uint64_t sample_us, uint64_t fixed_ms)
 {
 	uint64_t samples = NS_PER_S / engine.interval_ns;
@@ -164,7 +164,7 @@ static void interval_comes_back_as_soon_as_it_fits(void **state)
 	assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
 }
 
-/* Each costs more then: they are not kept rare by that. */
+/* Fewer samples cost more each; that alone must not keep the interval long. */
 static void rare_samples_may_cost_more(void **state)
 {
 	(void)state;
@@ -190,7 +190,7 @@ static void interval_comes_back_where_nothing_is_sampled(void **state)
 	assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
 }
 
-/* A quarter of a CPU, caches cold: what an idle machine shows. */
+/* A process that uses a quarter of a CPU, with cold caches, as measured on an idle machine. */
 static void little_work_keeps_its_interval(void **state)
 {
 	(void)state;
@@ -202,7 +202,7 @@ static void little_work_keeps_its_interval(void **state)
 	process_share_ms = 1000;
 }
 
-/* Timers keep none below the tick: a step that stays below it would save nothing. */
+/* Timers have no interval below the tick, so a step that stays below it would save nothing. */
 static void interval_below_the_tick_begins_there(void **state)
 {
 	struct wire_start fine = start;
@@ -279,7 +279,7 @@ static void waits_that_cost_far_too_much_are_not_told_for_long(void **state)
 	for (int i = 0; i < 1000; i++)
 		budget_wait(i < 995 ? 25 * NS_PER_MS : 70 * NS_PER_MS);
 	assert_true(quarter(60));
-	/* those that are left are a hundredth of what there was */
+	/* the remaining ones are a hundredth of those before */
 	assert_in_range(events.lock_min_ns, 26 * NS_PER_MS, 69 * NS_PER_MS);
 	assert_non_null(strstr(note, "waits below 33 ms are only counted"));
 	assert_false(quarter(1));

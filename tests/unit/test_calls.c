@@ -1,4 +1,4 @@
-/* Calls recognised by the instructions that end at a return address. */
+/* Recognises the call instruction that ends at a return address. */
 #include "agent/walker/java/hotspot_priv.h"
 #include "tests/unit/unit.h"
 
@@ -8,7 +8,8 @@
 
 struct vm_layout vm_sig;
 
-/* What ends at a return address. The targets are of an instruction that ends at 0x10000. */
+/* The bytes before a return address. Targets are computed for an instruction that ends at
+ * 0x10000. */
 struct call {
 	bool is_call;
 	uint8_t code[16], n_code;
@@ -79,7 +80,7 @@ int main(void)
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-#else /* its instructions are those of x86-64 */
+#else /* the code under test is only for x86-64 */
 
 int main(void)
 {

@@ -74,7 +74,7 @@ static void a_thread_is_walked_to_its_root(void **state)
 	assert_int_equal(frames_of_recurse(), DEPTH);
 }
 
-/* As when two profilers' signals meet: the walk begins inside another's handler. */
+/* When the signals of two profilers meet, the walk begins inside the other one's handler. */
 static void on_other_signal(int signal)
 {
 	(void)signal;
@@ -268,7 +268,8 @@ static void padding_between_functions_has_no_rows_of_its_own(void **state)
 {
 	(void)state;
 	assert_true(build_two(15) > 0);
-	assert_int_equal(n_rows(), 8); /* nor has the second one's first, as the first one's last */
+	/* the last row of the first function does not cover the first address of the second */
+	assert_int_equal(n_rows(), 8);
 	assert_int_equal(cfi_rule_offset(cfi_find(table, 0x101f)), 8);
 	assert_int_equal(cfi_rule_offset(cfi_find(table, 0x1020)), 16);
 	assert_true(build_two(16) > 0);
@@ -277,17 +278,17 @@ static void padding_between_functions_has_no_rows_of_its_own(void **state)
 	assert_int_equal(cfi_rule_kind(cfi_find(table, 0x1020)), CFI_SP);
 }
 
-/* Offsets that fit no rule, nor the numbers they are kept in: code without a row. */
+/* Offsets that neither a rule nor its fields can hold: that code gets no row. */
 static void absurd_offsets_are_no_rule(void **state)
 {
 	static const uint8_t programs[][11] = {
-		{ 0x0e, 9, 0x00 }, /* def_cfa_offset, not of words */
+		{ 0x0e, 9, 0x00 }, /* def_cfa_offset that is not a multiple of a word */
 		{ 0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f },
 		{ 0x0e, 0x80, 0x80, 0x80, 0x80, 0x08 }, /* 2^31 */
 		{ 0x86, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 		  0x7f }, /* fp saved far off */
 		{ 0x86, 0x80, 0x80, 0x80, 0x80, 0x01 }, /* at -2^31 */
-		{ 0x0d, 0x87, 0x02 }, /* def_cfa_register 263, which is not 7 */
+		{ 0x0d, 0x87, 0x02 }, /* def_cfa_register 263, which must not be taken for 7 */
 		{ 0x0d, 3 },
 		{ 0x3f }, /* no instruction */
 	};
@@ -302,8 +303,8 @@ static void absurd_offsets_are_no_rule(void **state)
 	}
 }
 
-/* Rows over several blocks of 64 KiB, one of them without any: as a search through the rows says.
- */
+/* Rows over several blocks of 64 KiB, one of which has none: the index gives the same result as
+ * a search through all rows. */
 static void packed_rows_are_found_as_the_unpacked_ones(void **state)
 {
 	static struct cfi_row rows[5000];
@@ -325,7 +326,7 @@ static void packed_rows_are_found_as_the_unpacked_ones(void **state)
 	}
 }
 
-/* Code of two libraries' distance is none of one library's. */
+/* A distance that spans two libraries is too large for one library's table. */
 static void rows_too_far_from_each_other_are_refused(void **state)
 {
 	static const struct cfi_row near = { 0x1000, CFI_END };

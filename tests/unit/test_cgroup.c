@@ -25,7 +25,8 @@ static void every_runtimes_path_gives_the_id(void **state)
 		"0::/kubelet.slice/kubelet-kubepods.slice/x.slice/crio-" ID ".scope/container",
 		"0::/kubepods-besteffort-pod1.slice:cri-containerd:" ID,
 		"0::/machine.slice/libpod-" ID ".scope/container",
-		"0::/libpod_parent/" ID2 "/libpod-" ID, /* in a pod: the pod's id stands above */
+		/* in a pod the pod's id is one level above */
+		"0::/libpod_parent/" ID2 "/libpod-" ID,
 		"0::/ecs/task/" ID,
 		"0::/../" ID, /* seen from a cgroup namespace */
 		"0::/docker/" ID "/system.slice/tomcat.service", /* systemd inside */
@@ -67,11 +68,11 @@ static void a_user_slice_with_such_a_name_is_no_container(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
 		if (id_of(paths[i])[0])
 			fail_msg("%s gives \"%s\"", paths[i], id_of(paths[i]));
-	/* below a real one it is a container's own affair */
+	/* below a real container's group, groups are made by the container itself */
 	assert_string_equal(id_of("0::/docker/" ID "/user.slice/user@0.service/" ID2), ID);
 }
 
-/* Of "b" and what is below it, in the hierarchy "pids". */
+/* Is "b", or a group below it in the hierarchy "pids", found? */
 static uid_t owner_of_b(void *userdata, const char *names, size_t names_len, const char *path,
 			size_t len)
 {
@@ -91,7 +92,7 @@ static void below_a_group_that_is_not_roots_nothing_is_believed(void **state)
 	assert_false(container_id_from_cgroup("3:pids:/a/b/c/" ID, &owner, id));
 	assert_true(container_id_from_cgroup("3:pids:/a/" ID "/c", &owner, id));
 	assert_true(container_id_from_cgroup("3:memory:/a/b/" ID, &owner, id));
-	/* root gave the group its name, whoever owns it: a user namespace */
+	/* root made the group, although another user owns it: a user namespace */
 	assert_true(container_id_from_cgroup("3:pids:/a/b-" ID, &owner, id));
 	assert_string_equal(id, ID);
 }

@@ -18,7 +18,7 @@ static void other_names_stay(void **state)
 	assert_string_equal(class_text("java.lang.String", buf), "java.lang.String");
 	assert_string_equal(class_text("java/lang/String", buf), "java.lang.String");
 	assert_string_equal(class_text("Lambda;", buf), "Lambda;");
-	assert_string_equal(class_text("I", buf), "I"); /* a class may be called so */
+	assert_string_equal(class_text("I", buf), "I"); /* a class may have this name */
 	assert_string_equal(class_text("", buf), "");
 }
 

@@ -45,7 +45,8 @@ static void wide_text_ends_in_an_ellipsis(void **state)
 	assert_string_equal(clean("abcdef", 5), "abcd…");
 	assert_int_equal(columns, 5);
 	assert_string_equal(clean("äöüß", 3), "äö…");
-	assert_string_equal(clean("abc\x1b", 5), "abc…"); /* an escape is whole or not at all */
+	/* an escape sequence is written whole or not at all */
+	assert_string_equal(clean("abc\x1b", 5), "abc…");
 	assert_int_equal(columns, 4);
 	assert_string_equal(clean("abc", 1), "…");
 	assert_string_equal(clean("abc", 0), "");
@@ -156,7 +157,7 @@ static void a_screen_is_cut_at_its_width_and_height(void **state)
 			    "\033[Ha\033[K\n1234…\033[K\n\033[J");
 	assert_string_equal(printed(print_screen, ""), "\033[H\033[J");
 	assert_string_equal(printed(print_screen, "no newline"), "\033[Hno n…\033[K\n\033[J");
-	/* colours are no columns; other escapes are not obeyed */
+	/* colours take no columns; other escape sequences are shown as text */
 	assert_string_equal(printed(print_screen, "a\033[32mbc\033[0mde\n"),
 			    "\033[Ha\033[32mbc\033[0mde\033[K\n\033[J");
 	assert_string_equal(printed(print_screen, "a\033[32mbcdefg\033[0m\n"),

@@ -28,8 +28,8 @@ static uint32_t frame(struct profile *p, uint8_t kind, const char *class_name, c
 	return profile_intern_frame(p, &f);
 }
 
-/* A JVM with a method, a wait for a class, a function of a library with a name and one without,
- * something idle, something without a stack. */
+/* A JVM with a method, a wait for a lock, a library function with a name and one without, an
+ * idle wait, and a sample without a stack. */
 static void add_process(struct profile *p, uint32_t pid)
 {
 	struct profile_process q = { .pid = pid, .ns_pid = 1, .start_time = 100 + pid };
@@ -150,7 +150,7 @@ static void rows_are_read_back_as_they_were_written(void **state)
 	profile_free(p);
 }
 
-/* Of rows with one key the server keeps one. */
+/* The server keeps one of several rows with the same key. */
 static void no_two_rows_have_the_same_key(void **state)
 {
 	struct profile *p = example();
@@ -158,7 +158,7 @@ static void no_two_rows_have_the_same_key(void **state)
 	uint32_t deep[2];
 
 	(void)state;
-	/* the part at the leaf, which is kept, is the same */
+	/* the frames near the leaf, which are kept, are the same */
 	for (unsigned i = 0; i < 2; i++) {
 		uint32_t recurse = frame(p, WIRE_KIND_JAVA, "A", "recurse", "", 0);
 
@@ -238,7 +238,7 @@ static void processes_of_two_nodes_are_two(void **state)
 	profile_free(p);
 }
 
-/* Wherever an answer ends, it is an error that names the row, or has whole rows. */
+/* An answer that is cut anywhere is an error that names the row, or it contains only whole rows. */
 static void an_answer_that_is_cut_is_refused(void **state)
 {
 	struct clickhouse_answered what;
@@ -286,7 +286,7 @@ static void statements_quote_what_they_are_given(void **state)
 	free(t.p);
 }
 
-/* Vectors of the authors, for inputs 00, 00 01, ... */
+/* The authors' test vectors, for the inputs 00, 00 01, ... */
 static void stacks_are_numbered_by_siphash(void **state)
 {
 	static const uint8_t in[15] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
@@ -307,7 +307,7 @@ static void names_of_databases_are_checked(void **state)
 
 /* ---- stacks that the server has -------------------------------------------------------------- */
 
-/* Rows of stacks that are made of @p; all other rows are those that are made without @sent. */
+/* The rows of stacks made from @p; all other rows must be the same as without @sent. */
 static uint64_t stacks_made(const struct profile *p, struct clickhouse_sent *sent)
 {
 	struct clickhouse_rows all, rows;

@@ -1,4 +1,4 @@
-/* The cloud's labels, of a made-up metadata service on the loopback. */
+/* Labels of the cloud, from a made-up metadata service on the loopback interface. */
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@
 	"\"AvailabilityZone\":\"eu-west-1a\",\"LaunchType\":\"%s\"}"
 #define TOKEN "AQAEA=="
 
-/* What it answers; a NULL body = it says nothing, and keeps the connection. */
+/* The service's answer; body NULL: it sends nothing and keeps the connection open. */
 static struct {
 	int fd;
 	pthread_t thread;

@@ -1,4 +1,4 @@
-/* Callers of compiled frames whose code has pushed words of its own. */
+/* Finds the callers of compiled frames whose code has pushed words of its own. */
 #include "agent/hotspot/continuation.h"
 #include "agent/hotspot/method_priv.h"
 #include "agent/walker/java/hotspot_priv.h"
@@ -16,8 +16,8 @@
 struct vm_layout vm_sig;
 struct code_places code_places_sig;
 static uint64_t stack[64];
-static uint64_t pushed_bytes; /* what following the code comes to */
-/* An nmethod: its Method, what finds its debug information, and that. */
+static uint64_t pushed_bytes; /* the result of following the code */
+/* An nmethod: its Method, the table that finds its debug information, and that information. */
 static struct {
 	uint64_t method;
 	uint32_t pcs, dependencies, scopes, compile_id, level, metadata;
@@ -99,8 +99,8 @@ void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t ki
 
 #define OFFSET(field) ((int32_t)offsetof(__typeof__(nmethod), field))
 
-/* Interrupted @at in a method whose last call is at @last_call, 0 = it has none: is the caller
- * found whose address lies so many words above where the frame would end? */
+/* A thread is interrupted @at in a method whose last call is at @last_call (0 = it has none): is
+ * the caller found if its address is so many words above the place where the frame would end? */
 static bool is_left(int32_t at, int32_t last_call, uint64_t pushed)
 {
 	struct walk_frame frames[8];
@@ -178,7 +178,8 @@ static void a_method_that_calls_nothing_has_barriers_too(void **state)
 	assert_true(is_left(0x100, 0, 0));
 }
 
-/* A native method that called: does the walk end there, with the virtual thread's identity? */
+/* Inside a native method that made a call: does the walk end there, with the id of the virtual
+ * thread? */
 static bool is_root(uint8_t kind)
 {
 	struct walk_frame frames[8];
@@ -233,7 +234,7 @@ int main(void)
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-#else /* the stubs are those of x86-64 */
+#else /* the stubs are only for x86-64 */
 
 int main(void)
 {

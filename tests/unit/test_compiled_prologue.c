@@ -1,4 +1,5 @@
-/* Where a compiled frame is gone, told by the instructions around the interrupted one. */
+/* Whether a compiled frame is already gone, decided by the instructions around the interrupted
+ * one. */
 #include <sys/mman.h>
 #include "agent/walker/java/hotspot_priv.h"
 #include "tests/unit/unit.h"
@@ -6,8 +7,8 @@
 #if defined(__x86_64__)
 
 #define CALLER	  0x7000u /* may be returned to */
-#define STALE	  0x8000u /* so may this, but nobody will */
-#define FRAME_END 10 /* of the stack: where the caller's address is */
+#define STALE	  0x8000u /* a return address may lie here too, but none does */
+#define FRAME_END 10 /* word of the stack that has the caller's address */
 
 struct vm_layout vm_sig;
 static uint64_t stack[64], entries[1];
@@ -24,11 +25,12 @@ uint64_t call_target_sig(uint64_t pc)
 	return 0;
 }
 
-/* The end of a method that locks, as C1 and C2 of JDK 17 and 25 have it: at these offsets. */
+/* The end of a method that locks, as C1 and C2 of JDK 17 and 25 compile it, at these offsets. */
 enum { POP = 4, CHECK = 5, JB = 12, CALL = 18, POLL = 46, JA = 50, RET = 56, AFTER = 57 };
 
 static const uint8_t locking[] = {
-	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, /* what scans backwards may read */
+	/* bytes before the code that a backward scan may read */
+	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
 	0x48, 0x83, 0xc4, 0x20, /* add rsp, 32 */
 	0x5d, /* pop rbp */
 	0x49, 0x3b, 0xa7, 0x98, 0x04, 0x00, 0x00, /* cmp rsp, [r15 + 0x498] */
@@ -40,12 +42,12 @@ static const uint8_t locking[] = {
 	0x90, 0x90, 0x90, /* */
 	0xe9, 0x00, 0x00, 0x00, 0x00, /* jmp to throw */
 	0x49, 0x3b, 0x67, 0x28, /* cmp rsp, [r15 + 0x28] */
-	0x0f, 0x87, 0x00, 0x00, 0x00, 0x00, /* ja to the poll's stub */
+	0x0f, 0x87, 0x00, 0x00, 0x00, 0x00, /* ja to the safepoint poll's stub */
 	0xc3, /* ret */
 	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
 };
 
-/* Object.hashCode's wrapper on JDK 25. */
+/* The wrapper of Object.hashCode on JDK 25. */
 enum { FAST = 13, BANG = 24, PUSH = 31, MOV = 32, SUB = 35, NOP = 39, BARRIER = 40, COMPLETE = 55 };
 
 static const uint8_t hashing[] = {
@@ -64,8 +66,8 @@ static const uint8_t hashing[] = {
 	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
 };
 
-/* Interrupted there with so many words of the frame on the stack, whatever lies in it: is the
- * caller found? */
+/* A thread is interrupted there with so many words of its frame on the stack, whatever they
+ * contain: is the caller found? */
 static bool is_left(const uint8_t *code, enum blob_kind kind, size_t at, size_t words)
 {
 	uint64_t entry = (uint64_t)(uintptr_t)code,
@@ -120,7 +122,8 @@ static void a_method_that_must_not_be_entered_any_more_has_the_same_frame(void *
 	assert_true(is_left(code, BLOB_NMETHOD, BARRIER - BANG, 9));
 }
 
-/* Interrupted there with the return address on top: is the frame known to be gone? */
+/* A thread is interrupted there with the return address on top of the stack: is its frame known
+ * to be gone? */
 static bool is_gone(const uint8_t *code, size_t at)
 {
 	struct hot h = {
@@ -156,7 +159,7 @@ static void a_question_of_another_register_is_none(void **state)
 
 	(void)state;
 	memcpy(other, locking, sizeof(locking));
-	other[8 + CHECK + 2] = 0x9f; /* cmp rbx, as where room is made for an object */
+	other[8 + CHECK + 2] = 0x9f; /* cmp rbx, as in the code that allocates an object */
 	assert_false(is_gone(other, JB));
 	assert_false(is_gone(other, POLL));
 	memcpy(other, locking, sizeof(locking));
@@ -173,7 +176,7 @@ static void a_jump_to_the_stub_that_rethrows_may_stand_there_for_the_poll(void *
 	memcpy(other, locking, sizeof(locking));
 	other[8 + POLL] = 0xe9;
 	assert_true(is_gone(other, POLL));
-	other[8 + JB + 2] -= 1; /* not where the question ends */
+	other[8 + JB + 2] -= 1; /* not at the end of the range */
 	assert_false(is_gone(other, POLL));
 }
 
@@ -181,15 +184,17 @@ static void a_jump_to_the_stub_that_rethrows_may_stand_there_for_the_poll(void *
 
 #define PAGE 4096
 
-/* What the walk makes of an instruction: the frame stands, is gone, or rbp is about to be popped.
- */
+/* The walk's conclusion from an instruction: the frame is complete, is gone, or rbp is about to
+ * be popped. */
 enum told { KEPT, GONE, POPPING };
 
 struct spelling {
 	enum told expected;
-	uint8_t before[16], n_before; /* what ends at the interrupted instruction */
+	uint8_t before[16], n_before; /* the instruction that ends at the interrupted one */
 	uint8_t code[20], n_code; /* that one, and more */
-	uint8_t needed; /* bytes of it: of fewer, KEPT is expected; 0 = even of one */
+	/* bytes of the instruction that are needed; with fewer the result must be KEPT; 0 = even
+	 * one is enough */
+	uint8_t needed;
 	enum blob_kind kind;
 	const char *text;
 };
@@ -282,7 +287,7 @@ static const struct spelling spellings[] = {
 	  BYTES(0xe9, 0, 0, 0, 0), 1, BLOB_NMETHOD, "the same, at the jmp behind it" },
 };
 
-/* What is made of them at the end of the memory that can be read, with @n bytes of the code. */
+/* The conclusion at the end of readable memory, with only @n bytes of the code. */
 static enum told told(uint8_t *end, const struct spelling *s, size_t n, enum blob_kind kind)
 {
 	uint8_t *at = end - n;
@@ -347,7 +352,7 @@ int main(void)
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-#else /* its instructions are those of x86-64 */
+#else /* the code under test is only for x86-64 */
 
 int main(void)
 {

@@ -18,7 +18,7 @@ static int parse(const char *text)
 	return config_parse(&config, "k.yaml", text, strlen(text), err, sizeof(err));
 }
 
-/* What is not collected unless it is named. */
+/* Events that are collected only if they are named. */
 static bool is_commented_out(const struct config_entry *e)
 {
 	return strncmp(e->name, "events.alloc.", 13) == 0 ||
@@ -35,7 +35,7 @@ static void the_example_sets_every_field_to_its_default(void **state)
 	for (size_t i = 0; i < config_entry_count; i++) {
 		const struct config_entry *e = &config_entries[i];
 
-		/* auto leaves the default alone: nothing to overwrite there */
+		/* "auto" keeps the default: nothing is overwritten */
 		if (e->offset == offsetof(struct config, agent) ||
 		    e->offset == offsetof(struct config, injector) || is_commented_out(e))
 			continue;
@@ -57,7 +57,7 @@ static void the_example_sets_every_field_to_its_default(void **state)
 	}
 }
 
-/* ... and says so: a comment stands above each, and nothing of the table is missing. */
+/* The example file describes every field of the table: each has a comment above it. */
 static void the_example_names_every_field_once(void **state)
 {
 	char text[16384];
@@ -164,7 +164,7 @@ static void durations_of_settings_have_fractions_and_several_units(void **state)
 	assert_int_equal(config.scan_interval_ns, 150 * NS_PER_S);
 }
 
-/* What `kindling config check` prints could stand in a file. */
+/* The output of `kindling config check` is a valid file of settings. */
 static void values_are_written_as_they_are_read(void **state)
 {
 	char text[300], why[200];
@@ -182,7 +182,7 @@ static void values_are_written_as_they_are_read(void **state)
 		config_value(&config, i, text, sizeof(text));
 		if (e->type != CONFIG_TEXT && /* it has quotes */
 		    e->type != CONFIG_FILE &&
-		    e->type != CONFIG_PROGRAM) /* not built for this test */
+		    e->type != CONFIG_PROGRAM) /* there is no such file in the build of this test */
 			assert_int_equal(config_set(&again, e, text, why, sizeof(why)), 0);
 		assert_memory_equal((char *)&again + e->offset, (char *)&config + e->offset,
 				    e->size);

@@ -14,7 +14,7 @@
 
 static const int calls[] = { SYS_getppid, SYS_exit_group };
 
-/* What becomes of a child that makes @call behind a filter: its wait status. */
+/* The wait status of a child that makes @call under a filter. */
 static int status_of(long call, uint32_t otherwise)
 {
 	pid_t child = fork();
@@ -43,7 +43,7 @@ static void a_call_that_is_not_on_the_list_is_not_made(void **state)
 	status = status_of(SYS_getpid, refuse);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == ENOSYS);
 #if defined(__x86_64__)
-	/* the same number of another way to call */
+	/* the same call number in another system call convention */
 	status = status_of(SYS_getppid | 0x40000000, refuse);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == ENOSYS);
 #endif
@@ -57,7 +57,7 @@ static void more_calls_than_fit_are_refused(void **state)
 	assert_int_equal(confine_calls(many, 1000, SECCOMP_RET_KILL_PROCESS), -E2BIG);
 }
 
-/* A line of /proc/self/status, as a number. */
+/* The number in a line of /proc/self/status. */
 static unsigned long long line_of(const char *name, int base)
 {
 	unsigned long long value = ~0ull;
@@ -75,7 +75,7 @@ static unsigned long long line_of(const char *name, int base)
 #define UID  70708
 #define KEPT (CONFINE_CAP(SYS_PTRACE) | CONFINE_CAP(CHECKPOINT_RESTORE))
 
-/* 0, or which line of the status is wrong. */
+/* Returns 0, or the number of the line of the status that is wrong. */
 static int check_rights(uint64_t keep, uid_t uid)
 {
 	static const char *const none[] = { "CapInh", "CapAmb" };
@@ -119,7 +119,7 @@ static void rights_that_are_given_up_are_gone(void **state)
 	assert_int_equal(rights_after(0, "no-such-account", UID), 0);
 	assert_int_equal(rights_after(KEPT, NULL, 0), 0);
 	assert_int_equal(rights_after(KEPT, "no-such-account", UID), 0);
-	/* an account of that name has its own number; root's is none to become */
+	/* an account with that name has a number of its own; root must be refused */
 	assert_int_equal(rights_after(0, "daemon", 1), 0);
 	assert_int_equal(rights_after(0, "root", UID), 0);
 }
@@ -137,7 +137,7 @@ static bool write_map(pid_t pid, const char *which)
 	return f && fclose(f) == 0 && ok;
 }
 
-/* 65,536 numbers are what a container with users of its own usually has. */
+/* 65,536 uids are the usual size of a container's user namespace. */
 static int become_in_a_user_namespace(int told_fd, int go_fd)
 {
 	char c;
@@ -181,7 +181,7 @@ static void where_there_is_no_such_number_it_is_nobody(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == 77)
-		skip(); /* user namespaces are not allowed here */
+		skip(); /* user namespaces are not allowed on this machine */
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 

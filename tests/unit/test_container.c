@@ -7,7 +7,7 @@
 static int proc_dfd, pid_dfd;
 static struct jvm jvm;
 
-/* Process 9 in a pid namespace of its own, whose first process is 8. */
+/* Process 9 is in a pid namespace of its own, whose first process is 8. */
 static int set_up(void **state)
 {
 	(void)state;
@@ -106,7 +106,7 @@ static void invalid_digests_are_ignored(void **state)
 	}
 }
 
-/* As the host's cgroupfs has it: who owns a group may make others in it. */
+/* In the host's cgroupfs the owner of a group may make groups in it. */
 static void a_container_is_not_believed_in_a_group_of_a_users(void **state)
 {
 	char path[512];
@@ -118,7 +118,7 @@ static void a_container_is_not_believed_in_a_group_of_a_users(void **state)
 	container_describe(proc_dfd, pid_dfd, &jvm);
 	assert_string_equal(jvm.container_id, geteuid() ? "" : ID);
 	if (geteuid())
-		return; /* all of the made-up tree is ours, not root's */
+		return; /* the whole made-up tree belongs to this test's user, not to root */
 	snprintf(path, sizeof(path), "%s/1/root/sys/fs/cgroup/system.slice/own.service", fake_root);
 	assert_int_equal(chown(path, 1000, 1000), 0);
 	container_describe(proc_dfd, pid_dfd, &jvm);
@@ -152,7 +152,8 @@ static void crio_names_pod_and_container(void **state)
 static void docker_names_the_container(void **state)
 {
 	(void)state;
-	/* the data directory was moved: its link is absolute in the host's root, not in ours */
+	/* the runtime's directory was moved: the link to it is absolute in the host's root, not
+	 * in the daemon's */
 	fake_link("1/root/var/lib/docker", "/data/docker");
 	fake_file("1/root/data/docker/containers/" ID "/config.v2.json",
 		  "{\"Name\":\"/web_1\",\"Config\":{\"Image\":\"tomcat:9\",\"Labels\":{}}}");
@@ -186,7 +187,7 @@ static void a_bundle_of_runc_is_found_by_its_first_process(void **state)
 	fake_file("1/root/run/runc/shop/state.json", "{\"id\":\"shop\",\"init_process_pid\":9}");
 	expect_names("shop", "", "");
 	assert_string_equal(jvm.container_id, "");
-	/* a JVM below an init: the same pid namespace */
+	/* a JVM that is a child of the container's init: the same pid namespace */
 	fake_file("1/root/run/runc/shop/state.json", "{\"id\":\"shop\",\"init_process_pid\":8}");
 	expect_names("shop", "", "");
 }
@@ -204,7 +205,8 @@ static void a_process_of_the_host_belongs_to_no_bundle(void **state)
 	(void)state;
 	fake_file("9/cgroup", "0::/user.slice\n");
 	fake_link("9/ns/pid", "pid:[1]");
-	fake_link("8/ns/pid", "pid:[1]"); /* a bundle in the host's pid namespace */
+	/* the bundle of a container in the host's pid namespace */
+	fake_link("8/ns/pid", "pid:[1]");
 	fake_file("1/root/run/runc/x/state.json", "{\"init_process_pid\":8}");
 	expect_names("", "", "");
 	fake_link("9/ns/mnt", "mnt:[1]");

@@ -5,7 +5,7 @@
 
 #define BUILD_ID_FILE "usr/lib/debug/.build-id/ab/cdef0123456789.debug"
 
-/* Runs in a root of its own: @command, with ROOT and STRIPPED for the directories. */
+/* Runs @command in a root of its own, with ROOT and STRIPPED for the directories. */
 static int in_root(const char *command, char *root)
 {
 	char line[512];
@@ -14,7 +14,7 @@ static int in_root(const char *command, char *root)
 	return system(line);
 }
 
-/* Is it found after @command has put files into an empty root? */
+/* Is the debug file found after @command has put files into an empty root? */
 static bool found_after(const char *command, const char *library, bool host, const char *path)
 {
 	char root[] = "/tmp/kindling-root-XXXXXX";
@@ -56,14 +56,14 @@ static void a_debug_file_is_found_by_its_link(void **state)
 	assert_true(found_after(ADD("usr/lib/debug/opt/library.debug"), "without-id.so", false,
 				"/opt/library.so"));
 	assert_false(found_after(ADD("library.debug"), "library.so", false, "/opt/library.so"));
-	/* links are of the container */
+	/* links are resolved within the container */
 	assert_false(found_after(ADD("library.debug"), "library.so", true, "/library.so"));
 }
 
 static void a_debug_file_that_is_another_s_is_not_believed(void **state)
 {
 	(void)state;
-	/* with an id that differs, without one, and of other bytes than the sum is of */
+	/* debug files with another build-id, without one, and with a wrong checksum */
 	assert_false(found_after(
 		ADD(BUILD_ID_FILE) " && printf x | dd conv=notrunc of=$ROOT/" BUILD_ID_FILE
 				   " status=none",

@@ -1,10 +1,10 @@
-/* What the owner of a JVM calls it. */
+/* Names that a JVM's owner declares in its options and environment. */
 #include "tests/unit/unit.h"
 #include "daemon/discovery/declared.h"
 
 static struct declared declared;
 
-/* @words and @variables: entries that end in a NUL each. */
+/* @words and @variables: entries that each end in NUL. */
 #define READ(words, variables) \
 	declared_read(words, sizeof(words) - 1, variables, sizeof(variables) - 1, &declared)
 
@@ -42,7 +42,7 @@ static void attributes_are_read_as_opentelemetry_writes_them(void **state)
 	assert_string_equal(declared.version, "1.2");
 	assert_string_equal(declared.namespace, "eu");
 	assert_string_equal(declared.environment, "prod");
-	/* the option is not added to the variable */
+	/* the option replaces the variable */
 	READ("java\0-Dotel.resource.attributes=service.version=3\0Main\0",
 	     "OTEL_RESOURCE_ATTRIBUTES=service.name=shop\0");
 	assert_string_equal(declared.service, "");

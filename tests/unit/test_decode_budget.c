@@ -27,7 +27,7 @@ static void a_small_demand_is_met_beside_a_large_one(void **state)
 	const uint64_t asked[] = { 1000000, 10, 500, 20, 1000000 };
 
 	(void)state;
-	/* 10 and 20 of 100, the rest in three equal parts */
+	/* two tenants use 10 and 20 of 100, the other three share the rest equally */
 	assert_int_equal(decode_level(asked, 5, 100), 23);
 	assert_int_equal(decode_level(asked, 5, 0), 0);
 }
@@ -93,10 +93,10 @@ static void more_than_may_be_kept_stays_but_does_not_grow(void **state)
 	assert_int_equal(own, 100);
 }
 
-/* A flood pays for the windows that it fills, not its neighbours. */
+/* The cost of windows counts against the tenant whose flood fills them, not against others. */
 static void work_for_all_is_paid_by_the_bytes_of_each(void **state)
 {
-	static const struct config config; /* without a bound: it is counted all the same */
+	static const struct config config; /* the cost is counted even without a limit */
 	struct target all[3] = { 0 };
 	struct target_priv priv[3] = { 0 };
 	struct targets table = { .first = &all[0], .config = &config };
@@ -104,7 +104,7 @@ static void work_for_all_is_paid_by_the_bytes_of_each(void **state)
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		all[i].priv = &priv[i];
-		all[i].stream = (void *)&all[i]; /* only whether there is one is looked at */
+		all[i].stream = (void *)&all[i]; /* only whether this pointer is NULL matters */
 		priv[i].table = &table;
 		priv[i].next = i < 2 ? &all[i + 1] : NULL;
 	}

@@ -65,7 +65,8 @@ static void tables_share_one_budget(void **state)
 	while (dict_id(&a, n_alone, 0, &is_new))
 		n_alone++;
 	dict_clear(&a);
-	while (dict_id(&b, n_shared, 0, &is_new)) /* what one gives back the other may take */
+	/* memory that one table returns is available to the other */
+	while (dict_id(&b, n_shared, 0, &is_new))
 		n_shared++;
 	assert_int_equal(n_alone, n_shared);
 	for (n_shared = 0; dict_id(&a, n_shared, 0, &is_new); n_shared++)

@@ -31,7 +31,7 @@ static bool on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 
 static const struct discovery_ops ops = { .on_jvm = on_jvm };
 
-/* Clock ticks since boot of a process that began @seconds ago. */
+/* Start time, in clock ticks since boot, of a process that began @seconds ago. */
 static unsigned long long began(unsigned seconds)
 {
 	return (clock_ns(CLOCK_BOOTTIME) / NS_PER_S - seconds) * (unsigned)sysconf(_SC_CLK_TCK);
@@ -68,7 +68,7 @@ static void run_ms(unsigned ms)
 		assert_int_equal(loop_round(loop, end - now), 0);
 }
 
-/* The deadline is for what hangs; a machine that does other work takes its time. */
+/* The deadline ends a test that hangs; it is long, because the machine may be busy. */
 #define RUN_UNTIL(condition)                                         \
 	do {                                                         \
 		uint64_t until_ns = clock_mono_ns() + 60 * NS_PER_S; \
@@ -95,7 +95,7 @@ static void the_first_scan_begins_with_those_that_are_named(void **state)
 
 	(void)state;
 	assert_non_null(pids);
-	memcpy(pids, named, sizeof(named)); /* there is no process 77 any more */
+	memcpy(pids, named, sizeof(named)); /* process 77 has ended */
 	discovery_look_first(discovery, pids, 3);
 	for (pid_t pid = 100; pid <= 400; pid += 100)
 		fake_process(pid, began(60), FAKE_LIBJVM, FAKE_CATCHES_QUIT);
@@ -124,7 +124,7 @@ static void a_new_java_is_looked_at_until_it_can_be_attached_to(void **state)
 	assert_int_equal(found.seen_mono_ns, exec_mono_ns);
 }
 
-/* Who was told of it has no room: a full table. */
+/* The receiver of the report has no room for the JVM, because its table is full. */
 static void one_that_was_not_taken_is_told_of_again(void **state)
 {
 	(void)state;
@@ -150,7 +150,7 @@ static void a_program_of_another_name_is_looked_at_as_well_but_less(void **state
 	probes = discovery_probes(discovery);
 	discovery_exec(discovery, 100, "launcher", clock_mono_ns());
 	run_ms(30);
-	/* on a machine that took longer it is time for the next look */
+	/* if the machine was slow the next scan is due already */
 	if (clock_mono_ns() - begin < 40 * NS_PER_MS)
 		assert_int_equal(discovery_probes(discovery) - probes, 1);
 	fake_process(100, began(0), FAKE_LIBJVM, FAKE_CATCHES_QUIT);
@@ -164,7 +164,7 @@ static void a_jvm_that_never_catches_sigquit_is_told_after_five_seconds(void **s
 	fake_process(100, began(60), FAKE_LIBJVM, FAKE_CATCHES_NONE); /* old, -Xrs */
 	run_ms(50);
 	assert_int_equal(found.calls, 1);
-	fake_process(101, began(0), FAKE_LIBJVM, FAKE_CATCHES_NONE); /* seen from its exec on */
+	fake_process(101, began(0), FAKE_LIBJVM, FAKE_CATCHES_NONE); /* known since its exec */
 	discovery_exec(discovery, 101, "java", clock_mono_ns());
 	run_ms(1000);
 	assert_int_equal(found.calls, 1);
@@ -221,7 +221,7 @@ static void without_events_new_processes_are_found_every_second(void **state)
 	fake_process(100, began(0), FAKE_LIBJVM, FAKE_CATCHES_QUIT);
 	RUN_UNTIL(found.calls);
 	assert_int_equal(found.calls, 1);
-	/* and the known ones are left alone */
+	/* and processes that are known already are not examined again */
 	assert_int_equal(discovery_probes(discovery) - probes, 1);
 }
 
@@ -234,7 +234,7 @@ static void a_host_with_many_processes_is_scanned_whole(void **state)
 	RUN_UNTIL(found.calls && discovery_probes(discovery) >= 302);
 	run_ms(100);
 	assert_int_equal(found.calls, 1);
-	assert_int_equal(discovery_probes(discovery), 302); /* old ones are looked at once */
+	assert_int_equal(discovery_probes(discovery), 302); /* old processes are examined once */
 }
 
 static void the_table_forgets_who_was_not_seen_again(void **state)

@@ -1,4 +1,4 @@
-/* Instructions followed to the return: machine code as HotSpot's and musl's functions have it. */
+/* Follows instructions up to the return, on machine code of functions of HotSpot and musl. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 static uint64_t stack[64];
 
-/* Follow @code with sp at stack[@at]; every register holds its number. */
+/* Emulates @code with sp at stack[@at]; the value of every register is its number. */
 static enum emulation_end follow(const uint8_t *code, unsigned at, struct emulation *f)
 {
 	*f = (struct emulation){
@@ -132,7 +132,7 @@ static void a_stack_pointer_that_nobody_knows_is_no_way(void **state)
 	assert_int_equal(follow(CODE(0x48, 0x8b, 0x20, 0xc3), 10, &f), EMULATE_LOST);
 	/* add rsp, rcx; ret */
 	assert_int_equal(follow(CODE(0x48, 0x01, 0xcc, 0xc3), 10, &f), EMULATE_LOST);
-	/* jmp to itself, for ever */
+	/* jmp to itself, an endless loop */
 	assert_int_equal(follow(CODE(0xeb, 0xfe), 10, &f), EMULATE_LOST);
 	/* jmp [rax + rcx * 8], a switch */
 	assert_int_equal(follow(CODE(0xff, 0x24, 0xc8), 10, &f), EMULATE_LOST);
@@ -155,7 +155,8 @@ static void more_stores_than_are_kept_make_what_is_loaded_unknown(void **state)
 	assert_false(emulation_knows(&f, GPR_RBP) && f.reg[GPR_RBP] != GPR_RBP);
 }
 
-/* One line of objdump: address, bytes, text. Its number of bytes, 0 = it shows no instruction. */
+/* Parses one line of objdump: address, bytes, text. Returns the number of bytes; 0 = it shows no
+ * instruction. */
 static size_t line_bytes(char *line, uint8_t *ret)
 {
 	char *p = strchr(line, '\t'), *end = p ? strchr(p + 1, '\t') : NULL;
@@ -230,7 +231,7 @@ static void any_bytes_end(void **state)
 		end = follow(code, 30, &f);
 		assert_in_range(end, EMULATE_LOST, EMULATE_JUMPED);
 		ends[end]++;
-		/* what the instructions store is noted, and not done */
+		/* stores are recorded, and not carried out */
 		assert_memory_equal(code, copy, sizeof(code));
 		for (unsigned i = 0; i < 64; i++)
 			assert_int_equal(stack[i], 1000 + i);
@@ -259,7 +260,7 @@ int main(void)
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-#else /* its instructions are those of x86-64 */
+#else /* the code under test is only for x86-64 */
 
 int main(void)
 {

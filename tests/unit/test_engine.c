@@ -1,8 +1,8 @@
 /*
- * The engine in this process, its signals made by hand: a process may send itself signals that look
- * like the kernel's. What is held: with timers the weights of a thread add up to its clock,
- * whatever signals come, merge or do not come; with the host's signals each weighs the same, and
- * the sums of weights follow the clocks.
+ * The engine in this process, with signals sent by the test: a process may send itself signals that
+ * look like the kernel's. With timers the weights of a thread must add up to its CPU clock,
+ * whatever signals come, merge or stay out; with the host's signals each sample has the same
+ * weight, and the sums of weights follow the clocks.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -21,7 +21,8 @@
 
 /* ---- signals and samples -------------------------------------------------------------------- */
 
-/* As BPF sends it, for ticks that stand for @owed_ns; 0 = the kernel is too old to say. */
+/* Sends the signal as BPF does, for ticks that stand for @owed_ns; 0 = as on a kernel that
+ * cannot pass that. */
 static void signal_that_owes(uint64_t owed_ns)
 {
 	siginfo_t info;
@@ -111,7 +112,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A thread of the test: what it does between its begin and its end. */
+/* A thread of the test, and its work between begin and end. */
 struct life {
 	void (*body)(void);
 	uint32_t tid;
@@ -160,7 +161,7 @@ static int timers(void)
 
 /* ---- the host's signals ---- */
 
-/* Short and long runs, one signal at the end of each. */
+/* Short and long runs, with one signal at the end of each. */
 static void signals_after_runs(void)
 {
 	for (int i = 0; i < 10; i++) {
@@ -185,7 +186,8 @@ static void signals_weigh_the_same_however_long_they_were_in_coming(void **state
 	assert_int_equal(agent.counters.exited, 0);
 }
 
-/* A time off the CPU alone, one with ticks besides, and one that nobody asked for. */
+/* A signal for a time off the CPU alone, one that stands for ticks too, and one that was not
+ * asked for. */
 static void signals_after_times_off_the_cpu(void)
 {
 	burn(100 * 1000);
@@ -252,7 +254,7 @@ static void weights_make_up_for_lost_ticks(void **state)
 	assert_true(s.stack_max_ns < 3 * MS / 2);
 }
 
-/* A tick too many for each that is right. */
+/* Each signal stands for one tick too many. */
 static void signals_in_excess(void)
 {
 	for (int i = 0; i < 400; i++) {
@@ -279,7 +281,8 @@ static void long_call(void)
 	burn(40 * MS);
 	signal_that_owes(40 * MS);
 	burn(MS);
-	signal_that_owes(3600 * NS_PER_S); /* it is of no thread that had so much */
+	/* that CPU time is too much for this thread: it belongs to another one */
+	signal_that_owes(3600 * NS_PER_S);
 }
 
 static void a_signal_weighs_the_ticks_that_it_stands_for(void **state)
@@ -305,7 +308,7 @@ static void short_life(void)
 		signal_from_kernel();
 }
 
-/* Every third has a signal, where every second would be right. */
+/* A signal for every third thread, although one for every second would be right. */
 static void threads_shorter_than_an_interval_are_right_in_sum(void **state)
 {
 	uint64_t cpu_ns = 0, accounted_ns = 0, max_ns = 0;
@@ -326,7 +329,8 @@ static void threads_shorter_than_an_interval_are_right_in_sum(void **state)
 		max_ns = s.stack_max_ns > max_ns ? s.stack_max_ns : max_ns;
 	}
 	assert_true(max_ns <= 2 * MS);
-	assert_near(accounted_ns, cpu_ns, cpu_ns / 5); /* half too much without the pool */
+	/* half too much if it were not for the pool */
+	assert_near(accounted_ns, cpu_ns, cpu_ns / 5);
 }
 
 static void silent_life(void)
@@ -396,7 +400,7 @@ static void a_scan_accounts_a_thread_that_no_signal_reaches(void **state)
 	while (__atomic_load_n(&go_on, __ATOMIC_SEQ_CST) == 0)
 		usleep(1000);
 	(void)engine_scan();
-	(void)engine_scan(); /* once is enough: it is not accounted twice */
+	(void)engine_scan(); /* it is accounted for only once */
 	assert_int_equal(engine_threads(), 2); /* and the idle one */
 	__atomic_store_n(&go_on, 2, __ATOMIC_SEQ_CST);
 	assert_int_equal(pthread_join(t, NULL), 0);
@@ -408,7 +412,8 @@ static void a_scan_accounts_a_thread_that_no_signal_reaches(void **state)
 static void scans_and_signals_at_once(void)
 {
 	for (int i = 0; i < 300; i++) {
-		burn(i % 100 == 99 ? 300 * MS : MS / 2); /* now and then a scan is faster */
+		/* sometimes a scan finds the thread first */
+		burn(i % 100 == 99 ? 300 * MS : MS / 2);
 		signal_from_kernel();
 	}
 }
@@ -443,7 +448,7 @@ static void a_thread_born_unseen(void)
 {
 	struct slot *s = slot_find_sig(thread_id());
 
-	/* as if an earlier thread with this number had ended without a word */
+	/* as if an earlier thread with this tid had ended unnoticed */
 	s->seen_cpu_ns = NS_PER_S;
 	burn(5 * MS);
 	signal_from_kernel();
@@ -493,7 +498,7 @@ static void with_timers_the_hosts_signals_are_nobodys(void **state)
 	start(false, 100 * MS);
 	l = run(a_few_signals);
 	s = drain(l.tid);
-	assert_int_equal(s.stack_ns % (100 * MS), 0); /* the timer's own, at most */
+	assert_int_equal(s.stack_ns % (100 * MS), 0); /* at most the timer's own signal */
 	assert_true(s.samples <= 2);
 }
 
@@ -526,7 +531,7 @@ static void (*handler_of(int signo))(int)
 	return now.sa_handler;
 }
 
-static uint32_t blocked_phase; /* 1 = one of its signals is pending, 2 = it may come */
+static uint32_t blocked_phase; /* 1 = one of its signals is pending, 2 = one may still come */
 
 static void *blocks_the_signal(void *signo)
 {
@@ -597,7 +602,7 @@ static void after_the_host_the_handler_stays(void **state)
 	signal_from_kernel();
 }
 
-/* Timers need somebody besides the agent's thread, which is the one that starts the engine. */
+/* The agent's thread starts the engine and is not sampled, so timers need another thread. */
 static void *idle(void *unused)
 {
 	for (;;)

@@ -1,4 +1,5 @@
-/* Needs a kernel that lets us: else skipped with the sentence that a user would see. */
+/* Exec events of BPF. Skipped where the kernel refuses BPF, with the sentence that a user would
+ * see. */
 #include "tests/unit/unit.h"
 #include <stdbool.h>
 #include <pthread.h>
@@ -165,7 +166,7 @@ static void more_events_than_a_round_takes_all_arrive(void **state)
 
 	(void)state;
 	listen(&s, &e);
-	for (int i = 0; i < 200; i++) { /* exits of others, and then ours */
+	for (int i = 0; i < 200; i++) { /* exits of other processes, and then that of ours */
 		s.pid = fork();
 		if (s.pid == 0)
 			_exit(0);

@@ -72,7 +72,7 @@ static void filters_that_are_not_certain_are_unknown(void **state)
 				   "{\"names\":[\"tgkill\"],\"action\":\"SCMP_ACT_KILL\"},"
 				   "{\"names\":[\"tgkill\"],\"action\":\"SCMP_ACT_ALLOW\"}]}"),
 			 FILTER_UNKNOWN);
-	/* but a deadly one is enough */
+	/* but one deadly filter is enough */
 	assert_int_equal(of_bundle("{\"defaultAction\":\"SCMP_ACT_NEW\",\"syscalls\":["
 				   "{\"names\":[\"pipe2\"],\"action\":\"SCMP_ACT_KILL\"}]}"),
 			 FILTER_DEADLY);

@@ -1,7 +1,8 @@
 /*
- * Who may not read filters asks who may. The target is a child that sleeps on a futex under a
- * filter, as a JVM's main thread does; who asks is one with a filter, as a child of a hardened
- * service is. Needs root, because the kernel shows filters to nobody else.
+ * A process that may not read seccomp filters asks the service that may. The target is a child that
+ * sleeps on a futex under a filter, like a JVM's main thread; the process that asks has a filter of
+ * its own, like a child of a hardened service. Needs root, because the kernel shows filters to
+ * nobody else.
  */
 #include "tests/unit/unit.h"
 
@@ -25,7 +26,7 @@
 
 static char directory[] = "/tmp/kindling-filters-XXXXXX", path[64];
 
-/* @nr: the call that ends the process; -1 = none does */
+/* @nr: the system call that ends the process; -1 = none does */
 static void set_filter(int nr)
 {
 	struct sock_filter code[] = {
@@ -41,7 +42,7 @@ static void set_filter(int nr)
 		_exit(99);
 }
 
-/* It sleeps after having run for @busy_ms. */
+/* A child that runs for @busy_ms before it sleeps. */
 static pid_t start_late_sleeper(int nr, uint64_t busy_ms)
 {
 	static uint32_t word;
@@ -93,7 +94,7 @@ static void open_target(struct inject *in, pid_t pid)
 	in->start_time = proc_start_time(stat);
 }
 
-/* What a child under a filter says: 'D' deadly, '-' none, 'B' busy, 'E' an error. */
+/* The verdict on a child under a filter: 'D' deadly, '-' harmless, 'B' busy, 'E' an error. */
 static char ask_as_child(const struct inject *in, bool check)
 {
 	int status;
@@ -196,8 +197,8 @@ static void somebody_else_gets_no_answer(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* What seccomp_check() returns for a process whose filter forbids timer_create(), and which runs
- * for @busy_ms before it sleeps. */
+/* The result of seccomp_check() for a process whose filter forbids timer_create(), and which
+ * runs for @busy_ms before it sleeps. */
 static int check_busy(uint64_t busy_ms, struct fault *f)
 {
 	struct inject in = INJECT_NULL;

@@ -1,4 +1,4 @@
-/* The file of what was sampled when, from one daemon to the next. */
+/* The file in which a daemon leaves, for the next one, up to when each JVM was sampled. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static void a_process_that_lives_is_told_of_once(void **state)
 	clear();
 }
 
-/* A gap that was counted by a daemon which did not live to write it is counted by the next. */
+/* If a daemon ends before it writes down a gap that it has counted, the next one counts it. */
 static void an_owed_gap_is_kept_with_its_process(void **state)
 {
 	struct gaps_last last = last_of(getpid(), start_time, 77, NS_PER_S), ret;
@@ -105,7 +105,7 @@ static void an_owed_gap_is_kept_with_its_process(void **state)
 	assert_int_equal(ret.owed_ns, 3 * NS_PER_S);
 	assert_int_equal(ret.owed_cpu_ns, 2 * NS_PER_S);
 	gaps_free(g);
-	f = fopen(path, "re+"); /* as an older version has it */
+	f = fopen(path, "re+"); /* as an older version writes it */
 	assert_non_null(f);
 	assert_int_equal(fseek(f, -(long)strlen(" 3000000000 2000000000\n"), SEEK_END), 0);
 	assert_int_equal(fputs("\n", f) >= 0 && fflush(f) == 0, 1);
@@ -151,8 +151,8 @@ static void a_daemon_that_was_switched_off_for_long_is_no_gap(void **state)
 	clear();
 }
 
-/* Lines of the write before are left behind those of one that was cut short: the first one counts.
- */
+/* A write that was cut short leaves lines of the earlier write behind its own: the first line of
+ * a JVM counts. */
 static void invalid_lines_are_skipped(void **state)
 {
 	struct gaps_last last = last_of(getpid(), start_time, 77, NS_PER_S), ret;

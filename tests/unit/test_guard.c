@@ -1,4 +1,4 @@
-/* Loads that may fault: our hook in front of another's handler, behind it, and gone again. */
+/* Loads that may fault: with our hook in front of another handler, behind it, and removed again. */
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@ static void make_readable(void)
 	assert_int_equal(mprotect(gone, PAGE, PROT_READ | PROT_WRITE), 0);
 }
 
-/* As the JVM's: it mends what was wrong and returns. */
+/* Like the JVM's handler: it repairs the cause and returns. */
 static void on_first(int signo, siginfo_t *info, void *context)
 {
 	(void)signo;
@@ -26,7 +26,7 @@ static void on_first(int signo, siginfo_t *info, void *context)
 	make_readable();
 }
 
-/* As Go's on a thread of its own: every fault is one of its own, none is passed on. */
+/* Like Go's handler on Go's own threads: it takes every fault for its own and passes none on. */
 static void on_late(int signo, siginfo_t *info, void *context)
 {
 	(void)signo;
@@ -64,7 +64,7 @@ static uint64_t load_gone(void)
 	return guard_word_sig((uint64_t)(uintptr_t)gone);
 }
 
-/* In the test itself: cmocka has handlers of its own around every test and fixture. */
+/* Installed in the test itself, because cmocka installs handlers around every test and fixture. */
 static void begin(void)
 {
 	gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -129,12 +129,12 @@ static void a_handler_in_front_at_the_end_stays(void **state)
 	guard_deinit(true);
 	assert_ptr_equal(handler_of(SIGSEGV), on_late);
 	assert_ptr_equal(handler_of(SIGBUS), on_first);
-	/* what it passes on to us reaches the first one */
+	/* faults that it passes on to us reach the first handler */
 	assert_int_equal(sigaction(SIGSEGV, &ours, NULL), 0);
 	assert_int_equal(mprotect(gone, PAGE, PROT_NONE), 0);
 	assert_int_equal(*(volatile uint8_t *)gone, 0x5a);
 	assert_int_equal(seen_by_first, 1);
-	/* and when we come back we are in front without being chained twice */
+	/* and if we come back, our hook is in front and not chained twice */
 	assert_int_equal(guard_init(true), 0);
 	assert_int_equal(load_gone(), 0);
 	guard_deinit(true);

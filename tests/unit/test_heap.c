@@ -9,7 +9,7 @@
 
 #define LARGE (1ul << 20)
 
-/* glibc would take the size of the freed block for the one from which it maps memory apart. */
+/* After a large block is freed, glibc raises the size from which it uses mmap to that size. */
 static void a_large_block_lies_apart_also_after_one_was_freed(void **state)
 {
 	(void)state;

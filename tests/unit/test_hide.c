@@ -1,4 +1,4 @@
-/* daemon/cli/hide.c: what a report for strangers contains of an answer. */
+/* daemon/cli/hide.c: what remains of an answer in a report for strangers. */
 #include "tests/unit/unit.h"
 #include "daemon/cli/hide.h"
 

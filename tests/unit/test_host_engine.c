@@ -1,5 +1,5 @@
-/* Signals from the kernel to children of this program that count them. Needs a kernel that lets us:
- * else skipped with the sentence that a user would see. */
+/* Signals of the kernel to children of this program, which count them. Skipped where the kernel
+ * refuses BPF, with the sentence that a user would see. */
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -20,17 +20,17 @@
 #define BULK_BYTES  (16u << 20)
 #define CHILDREN    2
 
-/* What a child says, in memory that it shares with us. */
+/* Results of a child, in memory that it shares with us. */
 struct words {
 	uint64_t handler; /* 0 = not installed yet */
-	uint64_t owed_ns; /* what the signals say they stand for */
-	uint64_t signals, strangers; /* strangers: not of the form that the kernel's own have */
+	uint64_t owed_ns; /* the CPU time that the signals stand for */
+	uint64_t signals, strangers; /* strangers: signals without the form of the kernel's own */
 	uint64_t cpu_ns;
 	uint64_t reads, short_reads;
 	uint32_t generation;
 };
 
-static bool direct; /* as on a kernel that cannot put signals off */
+static bool direct; /* as on a kernel that cannot delay signals */
 static struct words *shared;
 static struct words *mine; /* of this child */
 
@@ -78,7 +78,7 @@ static struct host_engine *engine_or_skip(void)
 
 enum manner { HANDLED, DEFAULT, BLOCKED, READING, READING_IN_A_NAMESPACE, SPINNING };
 
-/* System calls that copy for milliseconds: a signal that is pending cuts them short. */
+/* System calls that copy for milliseconds, which a pending signal cuts short. */
 static void read_in_bulk(void)
 {
 	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
@@ -128,10 +128,12 @@ static void wait_for_handler(int n)
 static uint64_t cpu_of(pid_t pid)
 {
 	return clock_ns(
-		(clockid_t)(~(unsigned)pid << 3 | 2)); /* as clock_getcpuclockid(3) has it */
+		/* the number of a process's CPU clock, as clock_getcpuclockid(3) computes it */
+		(clockid_t)(~(unsigned)pid << 3 | 2));
 }
 
-/* A loaded machine gives a child less than the time that passes. */
+/* Waits by the child's CPU clock, because on a busy machine a child gets less CPU time than time
+ * passes. */
 static void wait_for_cpu(int n, uint64_t ns)
 {
 	uint64_t end = shared[n].cpu_ns + ns;
@@ -158,7 +160,7 @@ static void end(pid_t pid)
 	assert_int_equal(WTERMSIG(status), SIGKILL); /* and nothing before it */
 }
 
-/* Signals per interval of CPU, over half a second of it. */
+/* Signals per interval of CPU time, measured over half a second of CPU time. */
 static double rate_of(int n, uint64_t interval_ns)
 {
 	uint64_t signals = shared[n].signals, cpu_ns = shared[n].cpu_ns;
@@ -195,7 +197,7 @@ static void a_tick_has_a_price(void **state)
 
 	(void)state;
 	print_message("a tick costs %llu ns\n", (unsigned long long)ns);
-	assert_true(ns < 40 * NS_PER_MS); /* 0 where this machine was too busy to tell */
+	assert_true(ns < 40 * NS_PER_MS); /* 0 if this machine was too busy to measure it */
 	host_engine_free(e);
 }
 
@@ -236,7 +238,8 @@ static void each_of_two_targets_has_its_own_interval(void **state)
 	assert_int_equal(set(e, pids[1], 1, 7 * NS_PER_MS / 2), 0); /* no multiple */
 	rate = rate_of(1, 7 * NS_PER_MS / 2);
 	assert_true(rate > 0.7 && rate < 1.2);
-	host_engine_remove(e, pids[0]); /* the events are slower now, and the other's as before */
+	/* the clocks tick more slowly now; the other target gets as many signals as before */
+	host_engine_remove(e, pids[0]);
 	assert_int_equal(host_engine_targets(e), 1);
 	rate = rate_of(1, 7 * NS_PER_MS / 2);
 	assert_true(rate > 0.7 && rate < 1.2);
@@ -309,8 +312,8 @@ static void a_thread_that_blocks_the_signal_has_none_pending(void **state)
 	(void)state;
 	wait_for_handler(0);
 	assert_int_equal(set(e, pid, 0, NS_PER_MS), 0);
-	/* a clock ticks less often than asked where the machine is loaded: three seconds of CPU
-	 * time */
+	/* three seconds of CPU time, because on a busy machine a clock ticks less often than it
+	 * should */
 	for (int i = 0; i < 30; i++) {
 		wait_for_cpu(0, 100 * NS_PER_MS);
 		host_engine_counts(e, &c);
@@ -344,7 +347,7 @@ static void a_signal_that_is_put_off_cuts_no_system_call_short(void **state)
 	assert_true(shared[0].signals > 20 && shared[0].reads > 20);
 	if (host_engine_puts_off(e)) {
 		assert_int_equal(shared[0].short_reads, 0);
-		/* ticks within one read are one signal, which says how many they were */
+		/* several ticks within one read become one signal, which passes their number */
 		assert_true((double)shared[0].owed_ns > 0.75 * (double)cpu_ns);
 		assert_true((double)shared[0].owed_ns < 1.15 * (double)cpu_ns);
 	}
@@ -377,8 +380,8 @@ static void a_removed_target_gets_no_more_and_the_last_ends_the_ticks(void **sta
 }
 
 /*
- * The hard case: a process that begins another program in its place, again and again, with so many
- * arguments that execve takes its time. A single signal that outlives an exec would end it.
+ * The hard case: a process that calls execve again and again, with so many arguments that the call
+ * takes long. A single signal that outlives an exec would end it.
  */
 static void a_process_that_execs_is_never_ended_by_a_signal(void **state)
 {
@@ -400,7 +403,7 @@ static void a_process_that_execs_is_never_ended_by_a_signal(void **state)
 		uint32_t now = __atomic_load_n(&shared[0].generation, __ATOMIC_SEQ_CST);
 
 		if (now != seen && shared[0].handler) {
-			/* as a daemon that hears of the new program at once */
+			/* like a daemon that learns of the exec at once */
 			host_engine_remove(e, pid);
 			(void)set(e, pid, 0, NS_PER_MS / 10);
 			seen = now;
@@ -418,13 +421,15 @@ static void a_process_that_execs_is_never_ended_by_a_signal(void **state)
 	host_engine_free(e);
 }
 
-/* One life of that process: a handler and signals for a while, then the next. */
+/* One life of that process: it has a handler and gets signals for a while, then it calls execve. */
 static int live_again(void)
 {
 	static char filling[64 * 1024];
 	char *argv[16] = { (char *)(uintptr_t) "test_host_engine", (char *)(uintptr_t) "again" };
 
-	burn(NS_PER_MS); /* without a handler: what came over from before ends us here */
+	/* there is no handler yet: a signal left over from the life before would end the process
+	 * here */
+	burn(NS_PER_MS);
 	mine->handler = 0;
 	if (++mine->generation >= GENERATIONS)
 		return 0;
@@ -460,7 +465,7 @@ static void signals_end_with_the_engines_process(void **state)
 	assert_int_equal(waitpid(holder, NULL, 0), holder);
 	usleep(500000);
 	signals = shared[0].signals;
-	wait_for_cpu(0, 300 * NS_PER_MS); /* of which no nanosecond is sampled any more */
+	wait_for_cpu(0, 300 * NS_PER_MS); /* its CPU time is not sampled any more */
 	assert_int_equal(shared[0].signals, signals);
 	end(pid);
 }
@@ -503,7 +508,7 @@ static void on_stack(void *userdata, pid_t pid, uint32_t tid, uint64_t mono_ns, 
 	s->wrong += pid != s->pid || tid != s->tid || mono_ns < s->since_ns ||
 		    mono_ns > clock_mono_ns() || n < 1 || n > 64;
 	for (unsigned i = 0; i < n; i++)
-		s->wrong += ips[i] >> 63 == 0; /* no address of user mode */
+		s->wrong += ips[i] >> 63 == 0; /* not an address of user mode */
 }
 
 static void check_stacks(enum manner manner)

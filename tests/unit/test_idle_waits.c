@@ -1,4 +1,4 @@
-/* Waits for want of work: recognised where they end, counted apart, told in sums. */
+/* Idle waits: recognised at their end, counted apart, and reported in sums. */
 #include "agent/events/idle_waits.h"
 #include "agent/events/waits.h"
 #include "tests/unit/fake_waits.h"
@@ -15,7 +15,7 @@ static void idle_waits_are_told_in_sums(void **state)
 {
 	(void)state;
 	fake.sight = IDLE_YES;
-	wait_for_work(64, 5 * MIN); /* a thread's first is fake.reported at once */
+	wait_for_work(64, 5 * MIN); /* the first idle wait of a thread is reported at once */
 	fake_drain();
 	assert_int_equal(fake.read.n, 1);
 	assert_int_equal(fake.read.last.flags & WIRE_LOCK_SUM, WIRE_LOCK_SUM);
@@ -48,8 +48,9 @@ static void task_that_waits_is_told_whatever_its_worker_did_before(void **state)
 	fake_drain();
 	fake.read.n = 0;
 	fake.sight =
-		IDLE_NO; /* at the same slot, as far as a mark can tell: a long wait is looked at
-			  */
+		/* its mark is the same as that of a known site, but a long wait is always
+		 * classified anew */
+		IDLE_NO;
 	wait_for_work(64, 5 * MIN);
 	fake_drain();
 	assert_int_equal(fake.read.n, 1);
@@ -69,7 +70,7 @@ static void short_waits_at_a_known_place_need_no_look(void **state)
 	assert_int_equal(fake.looks, 1);
 	fake_idle_are(11, 11 * MIN / 2);
 	fake.sight = IDLE_NO;
-	fake.return_address++; /* compiled anew, or called from elsewhere */
+	fake.return_address++; /* the method was compiled again, or called from elsewhere */
 	for (int i = 0; i < 10; i++)
 		wait_for_work(64, MIN / 2);
 	assert_int_equal(fake.looks, 2);
@@ -109,7 +110,7 @@ static void monitors_are_never_idle_and_old_readers_know_no_sums(void **state)
 	fake_counts_are(fake.short_before + 1, fake.unpaired_before);
 }
 
-/* However many threads a pool has. */
+/* This holds for any number of threads in a pool. */
 static void idle_threads_tell_fifty_times_a_second_in_all(void **state)
 {
 	uint64_t told_waits = 0, reported_ns = 0, began = fake.clock_ns, took;
@@ -130,12 +131,13 @@ static void idle_threads_tell_fifty_times_a_second_in_all(void **state)
 	assert_true(fake_counters()->taken <= took / NS_PER_S * 50 + 50);
 	fake_idle_are(20000, 20000 * MIN);
 	assert_true(told_waits <= 20000);
-	assert_true(told_waits > 10000); /* of the others their threads will tell */
+	assert_true(told_waits > 10000); /* the other threads will report theirs */
 	assert_int_equal(reported_ns, told_waits * MIN);
 	fake_counters_are_exact();
 }
 
-/* The agent's thread fake.reported of it while it went on: then its own end closes it. */
+/* The agent's thread reported the wait while it went on: then the wait's own end record closes
+ * it. */
 static void long_idle_wait_is_told_alone(void **state)
 {
 	(void)state;

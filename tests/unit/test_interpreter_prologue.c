@@ -1,16 +1,16 @@
-/* The end of an interpreted frame: its return address is in memory, in r13 or in rdi. */
+/* The end of an interpreted frame, where its return address is in memory, in r13 or in rdi. */
 #include <sys/mman.h>
 #include "agent/walker/java/hotspot_priv.h"
 #include "tests/unit/unit.h"
 
 #if defined(__x86_64__)
 
-#define ON_STACK 0x7000u /* these may be returned to */
+#define ON_STACK 0x7000u /* addresses to which a method may return */
 #define IN_R13	 0x8000u
 #define IN_RDI	 0x9000u
 #define TOP	 10 /* of the stack */
 #define SENDER	 16 /* the sender's sp, in rbx */
-#define ENTERED	 20 /* what r13 is at entries that build no frame */
+#define ENTERED	 20 /* the value of r13 at entries that build no frame */
 #define PAGE	 4096
 
 #define BYTES(...) { __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ })
@@ -53,8 +53,8 @@ void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t ki
 	(void)kind;
 }
 
-/* At @code, behind @before: where does the method return to, and what is sp there? 0 = to what is
- * on top, as entries without a frame do. */
+/* At @code, preceded by @before: to which address does the method return, and what is sp there?
+ * 0 = to the address on top of the stack, as entries without a frame do. */
 struct ending {
 	uint64_t expected;
 	size_t sp;
@@ -93,7 +93,7 @@ static uint8_t *end_of_memory(void)
 	return pages + PAGE;
 }
 
-/* Of the code's first @n bytes, with no memory behind them. */
+/* The same when only the first @n bytes of the code are readable. */
 static bool is_told(uint8_t *end, const struct ending *e, size_t n)
 {
 	bool other = n < e->needed || !e->expected;
@@ -138,7 +138,7 @@ int main(void)
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-#else /* its instructions are those of x86-64 */
+#else /* the code under test is only for x86-64 */
 
 int main(void)
 {

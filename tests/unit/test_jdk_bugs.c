@@ -1,4 +1,4 @@
-/* Bugs of JDKs: each row says enough, and its versions are told apart. */
+/* The table of JDK bugs: each row has all its texts, and versions are matched correctly. */
 #include "tests/unit/unit.h"
 #include "proto/jdk_bugs.h"
 

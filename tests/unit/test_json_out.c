@@ -1,11 +1,11 @@
-/* daemon/report/json_out.c: what is written is what cJSON reads. */
+/* daemon/report/json_out.c: cJSON can read the output, with the same values. */
 #include "tests/unit/unit.h"
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdbool.h>
 #include "daemon/report/json_out.h"
 
-/* Compares what was written with @text, and frees it. */
+/* Compares the output with @text, and frees it. */
 static void is(struct text_out *t, const char *text)
 {
 	size_t len;
@@ -128,7 +128,7 @@ static void whole_numbers_are_exact(void **state)
 	   "[0,18446744073709551615,9007199254740993,-1,-9223372036854775808,9223372036854775807]");
 }
 
-/* Other programs have read what cJSON prints. */
+/* Numbers must look the same as cJSON prints them, because other programs read them. */
 static void fractions_look_as_cjson_prints_them(void **state)
 {
 	static const double some[] = { 0,

@@ -122,7 +122,7 @@ static void only_code_of_exactly_that_name_counts(void **state)
 	assert_int_equal(jvm_probe(proc_dfd, 100, &jvm), JVM_NO);
 }
 
-/* This very process: nothing made up. */
+/* The test's own process: nothing is made up. */
 static void a_real_process_is_read(void **state)
 {
 	int real = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

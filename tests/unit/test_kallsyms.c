@@ -74,7 +74,8 @@ static char *append(char *at, uint64_t address, const char *name, unsigned numbe
 	return at + sprintf(at, "%016llx t %s%u\n", (unsigned long long)address, name, number);
 }
 
-/* Where a run of offsets ends, where two names share a place among those that stay, and so on. */
+/* Where a run of offsets ends, where two names have the same address among those that are kept,
+ * and so on. */
 static uint64_t gap_before(unsigned i)
 {
 	static const uint64_t gaps[] = { 1, 16, 0xfffe, 0xffff, 0x10000, 0x30000, 0x40001 };
@@ -113,7 +114,7 @@ static void all_of_very_many_have_their_own_names(void **state)
 			uint64_t last = addresses[i + 1] - 1;
 
 			assert_name(k, addresses[i], i);
-			/* a place among those that stay is another's by then */
+			/* its slot among the kept ones has another symbol by then */
 			assert_name(k, addresses[(i + 2048) % MANY], (i + 2048) % MANY);
 			if (last - addresses[i] <= KALLSYMS_REACH)
 				assert_name(k, last, i);

@@ -20,7 +20,7 @@ static void add(struct kernel_stacks *s, uint32_t tid, uint64_t ns)
 	kernel_stacks_add(s, tid, ns, &ns, 1);
 }
 
-/* How many a sample gets; the first one's tick into *ret_first. */
+/* The number of kernel stacks that a sample gets; *ret_first: the tick of the first. */
 static unsigned take(struct kernel_stacks *s, uint32_t tid, uint64_t ns, uint64_t *ret_first)
 {
 	struct kernel_stack *k;

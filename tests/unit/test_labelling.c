@@ -1,4 +1,4 @@
-/* Which of the sources of a label counts. */
+/* Which source of a label takes precedence. */
 #include "tests/unit/unit.h"
 #include <stdio.h>
 #include "daemon/ground/mem.h"

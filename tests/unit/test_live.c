@@ -18,7 +18,7 @@ static void every_sample_ends_in_exactly_one_window(void **state)
 	for (uint64_t t = 0; t < 35; t++) {
 		add(source, stream, T0 + t * LIVE_SLICE_NS);
 		live_tick(live, T0 + t * LIVE_SLICE_NS);
-		if (t >= 12) /* later than any open window: still counted */
+		if (t >= 12) /* later than any open window, and still counted */
 			add(source, stream, T0 + (t - 12) * LIVE_SLICE_NS);
 	}
 	assert_int_equal(windows, 3);
@@ -99,13 +99,13 @@ static void nothing_is_put_before_the_begin(void **state)
 	live_begin_at(u.live, begin);
 	add(u.source, u.stream, T0 + 1); /* before the first tick */
 	live_tick(u.live, T0 + LIVE_SLICE_NS / 2);
-	add(u.source, u.stream, T0 - 5 * LIVE_SLICE_NS); /* of the time between two daemons */
+	add(u.source, u.stream, T0 - 5 * LIVE_SLICE_NS); /* the gap between two daemons */
 	assert_int_equal(live_oldest_real_ns(u.live), begin);
 	assert_int_equal(queried(u.live, T0, begin), 0);
 	assert_int_equal(queried(u.live, begin, begin + LIVE_SLICE_NS), 20);
 	add(u.source, u.stream, begin + LIVE_SLICE_NS);
 	assert_int_equal(queried(u.live, begin, begin + LIVE_SLICE_NS), 20);
-	/* the wall clock is set back: samples stay with it, as ever */
+	/* the wall clock is set back: samples keep following it */
 	live_tick(u.live, T0 + 60 * LIVE_SLICE_NS);
 	live_tick(u.live, T0 - 3600 * LIVE_SLICE_NS);
 	add(u.source, u.stream, T0 - 3600 * LIVE_SLICE_NS);
@@ -157,7 +157,7 @@ static void a_second_is_told_with_what_came_in_it_and_each_name_once(void **stat
 						.weight_ns = 10 + t };
 
 		snprintf(name, sizeof(name), "thread %u", (unsigned)t);
-		/* before and after another second: in two parts */
+		/* once before and once after another second: it is in two parts */
 		live_add(u.source, u.stream, &sample, NULL, T0 + t * LIVE_SLICE_NS, 10);
 		if (t % 10)
 			live_add_cpu(u.source, 1000, T0 + (t - 1) * LIVE_SLICE_NS,
@@ -210,8 +210,8 @@ static void a_wall_clock_that_is_set_loses_nothing(void **state)
 	assert_int_equal(window_weight, sent);
 }
 
-/* The agent tells its accounts when it likes, of seconds that are long over: rows and accounts of
- * any span agree all the same. */
+/* The agent sends its accounts late, for seconds that are long over: rows and accounts of any
+ * span must agree all the same. */
 static void the_accounts_of_every_span_are_those_of_its_rows(void **state)
 {
 	const struct profile_accounts dropped = { .of = { { 2, 20, 0, 0, 2, 20, 0 } } };

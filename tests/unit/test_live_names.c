@@ -1,5 +1,5 @@
-/* Names that windows share: whatever comes late, is reset, ends or grows, each window has its own
- * samples under their names. */
+/* Names that windows share: even if samples come late, or a dictionary is reset, ends or grows,
+ * each window has its own samples under the right names. */
 #include "tests/unit/live_end.h"
 
 #include <stdio.h>
@@ -13,8 +13,8 @@
 
 static uint64_t expected[WINDOWS][STACKS], found[WINDOWS][STACKS];
 static uint64_t drawn = 88172645463325252ull;
-static uint32_t names_before; /* strings of the last window's names */
-static int begun; /* times that the names began anew */
+static uint32_t names_before; /* number of strings in the last window's names */
+static int begun; /* how often the shared names were started anew */
 
 static uint32_t draw(uint32_t below)
 {
@@ -51,7 +51,7 @@ static void on_named_window(void *userdata, const struct profile *w)
 	names_before = w->n_strings;
 }
 
-/* A stream whose node 1 + i is a stack of one frame, "stack N": which N, differs by @turn. */
+/* A stream whose node 1 + i is a stack of one frame, "stack N"; N depends on @turn. */
 static struct stream *named_stream(uint32_t turn)
 {
 	const struct stream_ops ops = { 0 };
@@ -109,8 +109,8 @@ static void jvm_reset(struct jvm *j)
 	j->stream = named_stream(j->turn);
 }
 
-/* In the last two seconds, and so sometimes in the window before. Each window needs more names than
- * the one before, until they begin anew. */
+/* Samples of the last two seconds, so sometimes of the window before. Each window needs more
+ * names than the one before, until the names are started anew. */
 static void jvm_sample(struct jvm *j, uint64_t now)
 {
 	uint64_t real_ns = now - draw(1900) * (LIVE_SLICE_NS / 1000);

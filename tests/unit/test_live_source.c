@@ -78,7 +78,8 @@ static void a_stack_beyond_all_reason_is_cut_and_says_so(void **state)
 	live_tick(u.live, T0);
 	greet(u.stream, &sequence);
 	define(u.stream, "deep", 6000, &sequence);
-	/* step by step it grows no deeper either, and all that is cut is one */
+	/* it does not get deeper if it grows step by step, and everything that is cut becomes
+	 * one frame */
 	for (sample.node = 1000; sample.node <= 6000; sample.node += 1000)
 		live_add(u.source, u.stream, &sample, NULL, T0, 10);
 	find_label(u.live, "deep", &weight);
@@ -115,7 +116,7 @@ static void stacks_of_the_kernel_stand_above_the_leaf_and_share_the_weight(void 
 	greet(u.stream, &sequence);
 	define(u.stream, "leaf", 1, &sequence);
 	live_add(u.source, u.stream, &sample, &kernel, T0, 10);
-	sample.weight_ns = 7; /* does not divide by two, and an end without any */
+	sample.weight_ns = 7; /* a row that cannot be halved, and an end without rows */
 	live_add(u.source, u.stream, &sample, &kernel, T0, 10);
 	live_add(u.source, u.stream, &sample, NULL, T0, 10);
 	assert_int_equal(find_label(u.live, "inner", &weight), 3);
@@ -187,7 +188,8 @@ static void cpu_time_is_spread_over_the_seconds_that_it_took(void **state)
 	assert_int_equal(cpu_of(u.live, T0 + s, T0 + 2 * s), 400);
 	assert_int_equal(cpu_of(u.live, T0 + 2 * s, T0 + 3 * s), 400);
 	assert_int_equal(cpu_of(u.live, T0 + 3 * s, T0 + 9 * s), 0);
-	/* the wall clock was set, or the daemon stood still: all of it to the last moment */
+	/* the wall clock was set, or the daemon stopped for a while: everything up to the last
+	 * moment counts */
 	live_add_cpu(u.source, 70, T0 + 5 * s, T0 + 4 * s);
 	live_add_cpu(u.source, 7, T0 - 3600 * s, T0 + 5 * s);
 	assert_int_equal(cpu_of(u.live, T0 + 4 * s, T0 + 5 * s), 70);
@@ -197,7 +199,7 @@ static void cpu_time_is_spread_over_the_seconds_that_it_took(void **state)
 	closed(&u);
 }
 
-/* Samples of @tenant in @p that say "[profile full]". */
+/* Samples of @tenant in @p that became "[profile full]". */
 static uint64_t full_of(const struct profile *p, uint64_t tenant)
 {
 	uint64_t n = 0;
@@ -224,7 +226,7 @@ static void on_shared_window(void *userdata, const struct profile *w)
 		largest = profile_bytes(w);
 }
 
-/* @n samples of threads with names that are long and new. */
+/* @n samples of threads with long names, each of them new. */
 static void add_new(struct live_source *s, struct stream *stream, uint64_t real_ns, int n)
 {
 	static unsigned next;
@@ -238,7 +240,7 @@ static void add_new(struct live_source *s, struct stream *stream, uint64_t real_
 	}
 }
 
-/* One that fills its slices, second after second, beside one that does not. */
+/* One tenant fills its slices, second after second, beside one that does not. */
 static void a_source_s_stacks_find_room_beside_another_s(void **state)
 {
 	const struct live_process hostile = { .pid = 6, .name = "x", .tenant = 1 };

@@ -17,7 +17,7 @@ static void a_recording_has_its_own_profile(void **state)
 	assert_true(live_tap_new(source, 1, false, T0, &second) < 0);
 	add(source, stream, T0 + 1);
 	assert_int_equal(weight_of(live_tap_profile(tap)), 10);
-	live_source_free(source); /* the target is gone: what was recorded stays */
+	live_source_free(source); /* the target is gone: its recorded samples stay */
 	assert_int_equal(weight_of(live_tap_profile(tap)), 10);
 	live_tap_free(tap);
 	live_free(live);

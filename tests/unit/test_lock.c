@@ -20,7 +20,7 @@ static int tear_down(void **state)
 	return unlink(path);
 }
 
-/* The child's view: which pid holds it, 0 = the child got it itself. */
+/* In a child process: the pid that holds the lock, 0 = the child got the lock itself. */
 static int holder_in_child(void)
 {
 	pid_t holder = -1, child = fork();

@@ -68,7 +68,7 @@ static void a_circle_goes_through_monitors_and_locks(void **state)
 	wait_for(10, WIRE_WAIT_PARK, 11);
 	wait_for(11, WIRE_WAIT_ENTER, 12);
 	wait_for(12, WIRE_WAIT_PARK, 10);
-	/* and two that wait for one of them */
+	/* and two threads that wait for one of them */
 	wait_for(20, WIRE_WAIT_ENTER, 11);
 	wait_for(21, WIRE_WAIT_PARK, 20);
 	g = graph();

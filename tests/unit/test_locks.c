@@ -41,7 +41,8 @@ static void waits_before_the_span_are_left_out(void **state)
 	r = ask(t0 + 101 * S, 600 * S, false);
 	assert_int_equal(r.rows[0].total_ns, 30 * MS);
 	locks_rows_free(&r);
-	r = ask(t0 + 900 * S, 600 * S, false); /* and what is over ten minutes old is no more */
+	/* and waits that ended more than ten minutes ago are gone */
+	r = ask(t0 + 900 * S, 600 * S, false);
 	assert_int_equal(r.n, 0);
 	locks_rows_free(&r);
 }
@@ -135,7 +136,7 @@ static void a_lock_whose_class_comes_later_is_one_row(void **state)
 	assert_int_equal(locks_open(locks, t0 + S, &open, &n), 0);
 	assert_string_equal(open[0].class_name, "org.shop.A");
 	free(open);
-	/* one of another identity is not known by that */
+	/* a wait for a lock with another identity stays unknown */
 	add(entered(6, "", 0x78, t0 + 40 * MS, 10 * MS));
 	r = ask(t0 + S, 60 * S, false);
 	assert_int_equal(r.n, 2);

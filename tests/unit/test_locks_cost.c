@@ -1,7 +1,7 @@
 /*
- * What a process makes up costs the daemon little for each byte of it: waits that go on, all under
- * one number, and RESETs while thousands of them do. The bounds are for CPU time, far from what is
- * needed and farther from what it would cost to walk over all of them.
+ * Made-up data costs the daemon little for each byte: thousands of open waits, all of one thread
+ * number, and RESETs during them. The limits are for CPU time, far above what is needed and far
+ * below the cost of going through all waits each time.
  */
 #include <time.h>
 #include "tests/unit/unit.h"

@@ -47,7 +47,7 @@ static void the_end_of_an_older_wait_leaves_the_newer_one(void **state)
 	add_open(entered(5, "B", 2, t0 + S, 10 * MS), false);
 	add(old);
 	assert_int_equal(n_open(), 1);
-	/* but a newer end tells that the older one is over too: its own was lost */
+	/* but a later end shows that the earlier wait is over too: its own end was lost */
 	add(entered(5, "C", 3, t0 + 2 * S, 10 * MS));
 	assert_int_equal(n_open(), 0);
 }
@@ -96,7 +96,8 @@ static void the_latest_owner_is_shown(void **state)
 	(void)state;
 	w.owner_tid = other.owner_tid = 9;
 	add_open(w, false);
-	add(other); /* before the wait began: that one gave it to 9 */
+	/* the owner's record from before this wait: that owner has passed the lock on to 9 */
+	add(other);
 	assert_int_equal(locks_open(locks, t0 + S, &list, &n), 0);
 	assert_int_equal(list[0].owner_tid, 9);
 	free(list);

@@ -41,7 +41,7 @@ static void totals_stay_true_when_locks_churn(void **state)
 	assert_int_equal(total(&r, &waits), sum);
 	assert_int_equal(waits, 101000);
 	assert_string_equal(r.rows[0].class_name, "Hot");
-	assert_int_equal(r.rows[0].waits, 1000); /* none of it was folded away */
+	assert_int_equal(r.rows[0].waits, 1000); /* nothing of it was merged into "others" */
 	last = &r.rows[r.n - 1];
 	assert_true(last->other);
 	assert_string_equal(last->class_name, "[other locks]");
@@ -60,13 +60,13 @@ static void locks_of_a_class_are_one_row(void **state)
 	(void)state;
 	add(entered(7, "org.shop.A", 1, t0, 10 * MS));
 	add(entered(8, "org.shop.A", 1, t0 + 10 * S,
-		    20 * MS)); /* in another slice, yet the same lock */
+		    20 * MS)); /* in another slice, but for the same lock */
 	w.owner_tid = 99;
 	add(w);
 	w.wait = WIRE_WAIT_PARK;
 	add(w);
 	add(entered(7, "org.shop.B", 0, t0 + 40 * S,
-		    80 * MS)); /* without an identity: who knows how many */
+		    80 * MS)); /* without an identity the number of locks is unknown */
 	add_open(entered(5, "org.shop.A", 3, t0 + 40 * S, S), false);
 	r = ask_classes(t0 + 41 * S, 60 * S, false);
 	assert_int_equal(r.n, 3);
@@ -100,7 +100,7 @@ static void classes_keep_their_waits_when_locks_churn(void **state)
 		add(entered(1, "Few", 1 + i % 3, t0 + i * (S / 10000), MS / 1000));
 	}
 	r = ask_classes(t0 + 5 * S, 600 * S, false);
-	assert_int_equal(r.n, 2); /* nothing among the other locks */
+	assert_int_equal(r.n, 2); /* nothing in the row of other locks */
 	assert_string_equal(r.rows[0].class_name, "Many");
 	assert_int_equal(r.rows[0].waits, 40000);
 	assert_int_equal(r.rows[0].total_ns, 40000 * MS);

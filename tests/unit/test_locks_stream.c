@@ -1,4 +1,4 @@
-/* Frames as an agent sends them, through the stream's decoder into the tables and the graph. */
+/* Frames in an agent's format, through the stream's decoder into the tables and the graph. */
 #include "tests/unit/unit.h"
 #include "daemon/ground/mem.h"
 #include "daemon/locks/graph.h"
@@ -197,7 +197,7 @@ static void waiters_and_owners_are_at_methods_of_the_application(void **state)
 	send_stacks();
 	now = t0 + 50 * MS;
 	locks_sample(locks, &sample, now);
-	sample.mono_ns += 40 * MS; /* after the wait: the one before counts */
+	sample.mono_ns += 40 * MS; /* a record after the wait: the one before it counts */
 	sample.node = 1;
 	now += 10 * MS;
 	locks_sample(locks, &sample, now);
@@ -210,7 +210,7 @@ static void waiters_and_owners_are_at_methods_of_the_application(void **state)
 	assert_int_equal(rows.rows[0].n_holding, 1);
 	assert_string_equal(rows.rows[0].holding[0].frame, "org.shop.Main.count");
 	locks_rows_free(&rows);
-	/* the method stays, the stack goes */
+	/* the method is kept, the stack is not */
 	wire_begin(&w, buf, WIRE_RESET);
 	send(&w);
 	assert_int_equal(locks_query(locks, now, 60 * S, false, LOCKS_BY_LOCK, &rows), 0);
@@ -232,13 +232,13 @@ static void owner_that_was_not_seen_is_where_it_waited_for_the_lock(void **state
 	wait = (struct wire_lock){ .begin_ns = t0 + 100 * MS, .duration_ns = 50 * MS, .tid = 12,
 				   .wait = WIRE_WAIT_ENTER, .class_id = 1, .identity = 0x11, .owner_tid = 11, .node = 1 };
 	send_wait(wait);
-	wait.identity = 0x12; /* of another lock that says nothing */
+	wait.identity = 0x12; /* it is about another lock, so it proves nothing here */
 	send_wait(wait);
 	assert_int_equal(locks_query(locks, now, 60 * S, false, LOCKS_BY_LOCK, &rows), 0);
 	assert_int_equal(rows.n, 2);
 	assert_int_equal(rows.rows[0].identity, 0x11);
 	assert_string_equal(rows.rows[0].holding[0].frame, "org.shop.Main.sell");
-	/* with nobody else's on it the JDK's own, from the leaf on */
+	/* if all frames are the JDK's, the one at the leaf is used */
 	assert_string_equal(rows.rows[0].waiting[1].frame, "java.lang.Thread.run");
 	assert_int_equal(rows.rows[1].n_holding, 0);
 	locks_rows_free(&rows);
@@ -257,9 +257,9 @@ static void owner_that_slept_is_where_it_was_while_the_wait_went_on(void **state
 	send_wait(wait);
 	wait.flags = 0;
 	wait.duration_ns = 50 * MS;
-	wait.owner_node = 0; /* at its end nobody can say */
+	wait.owner_node = 0; /* at the wait's end the owner is unknown */
 	send_wait(wait);
-	wait.begin_ns += 100 * MS; /* of another wait that says nothing */
+	wait.begin_ns += 100 * MS; /* it is about another wait, so it proves nothing here */
 	send_wait(wait);
 	assert_int_equal(locks_query(locks, now, 60 * S, false, LOCKS_BY_LOCK, &rows), 0);
 	assert_int_equal(rows.n, 1);

@@ -59,7 +59,7 @@ static void a_thread_has_its_times_and_its_last_lock(void **state)
 	assert_int_equal(t->last_identity, 0xab);
 	assert_false(t->waits);
 	locks_thread_rows_free(&r);
-	r = list(t0 + 16 * S, 1 * S); /* only what was in the last slice */
+	r = list(t0 + 16 * S, 1 * S); /* only what happened in the last slice */
 	assert_int_equal(thread(&r, 5)->wait_ns, 0);
 	assert_int_equal(thread(&r, 5)->cpu_ns, 0);
 	locks_thread_rows_free(&r);
@@ -80,12 +80,12 @@ static void a_thread_s_times_are_kept_however_long_it_lives(void **state)
 		r = list(now + S, 600 * S);
 		assert_int_equal(thread(&r, 5)->cpu_ns, sum);
 		locks_thread_rows_free(&r);
-		if (slices[i] == 7) /* it takes no more than it needs */
+		if (slices[i] == 7) /* a span takes no more slices than it needs */
 			assert_in_range(locks_bytes(locks) - before, 1, 300);
 	}
 	add(entered(6, "A", 1, now - S, S));
 	add(entered(6, "A", 1, t0 + 10 * S,
-		    now - t0 - 10 * S)); /* farther back than it was known */
+		    now - t0 - 10 * S)); /* a span that begins before the thread was known */
 	r = list(now, 600 * S);
 	assert_int_equal(thread(&r, 6)->wait_ns, now - t0 - 10 * S + S);
 	locks_thread_rows_free(&r);
@@ -202,7 +202,7 @@ static void ended_threads_make_room(void **state)
 		t.flags = WIRE_THREAD_ENDED;
 		locks_thread(locks, &t, "", at);
 	}
-	/* in the slice after the last walk there is room again */
+	/* one slice after the last pass there is room again */
 	sampled(7, t0 + 200 * S, MS);
 	assert_string_equal(locks_thread_name(locks, 3 * LOCKS_THREADS_MAX), "x");
 }

@@ -12,7 +12,7 @@
 #include "daemon/ground/journal.h"
 #include "daemon/ground/log.h"
 
-/* What a line looks like in a pipe that is stderr. */
+/* The form of a line when stderr is a pipe. */
 static const char *line_in_pipe(int pipe_fd[2])
 {
 	static char line[200];
@@ -44,7 +44,7 @@ static void only_journald_gets_priorities(void **state)
 		 (unsigned long long)st.st_ino);
 	setenv("JOURNAL_STREAM", stream, 1);
 	assert_string_equal(line_in_pipe(fds), "<6>x.y k=1\n");
-	/* of a service whose stderr went elsewhere */
+	/* a service whose stderr was redirected elsewhere */
 	setenv("JOURNAL_STREAM", "1:2", 1);
 	assert_string_equal(line_in_pipe(fds), "x.y k=1\n");
 	setenv("JOURNAL_STREAM", "", 1);
@@ -70,7 +70,7 @@ static void facts_about_a_jvm_become_fields(void **state)
 		"KINDLING_PID=7\nKINDLING_FROM=found\nKINDLING_TO=failed\n"
 		"KINDLING_NAME=a \"b\"=c\nKINDLING_REASON=no pid=8\n");
 	assert_int_equal(journal_fields(4, line, buf, 100), 0);
-	/* a line cannot bring about a field of its own */
+	/* the text of a line cannot add a field */
 	len = journal_fields(6, "x\nPRIORITY=0 pid=\"", buf, sizeof(buf));
 	buf[len] = '\0';
 	assert_string_equal(buf, "PRIORITY=6\nSYSLOG_IDENTIFIER=kindlingd\nKINDLING_EVENT=x\n"
@@ -100,7 +100,7 @@ static void journald_gets_fields_and_stderr_nothing(void **state)
 	log_warn("x.y", "pid=%d", 7);
 	n = recv(server, text, sizeof(text) - 1, MSG_DONTWAIT);
 	assert_int_equal(read(fds[0], text + 512, 1), -1);
-	close(server); /* journald starts anew: the line is not lost */
+	close(server); /* journald restarts: the line is not lost */
 	log_warn("x.y", "pid=%d", 8);
 	assert_int_equal(read(fds[0], text + 512, 256), strlen("<4>x.y pid=8\n"));
 	assert_int_equal(dup2(old, STDERR_FILENO), STDERR_FILENO);
@@ -117,7 +117,7 @@ static void journald_gets_fields_and_stderr_nothing(void **state)
 	close(fds[1]);
 }
 
-/* Lines in what was written to a pipe that is stderr. */
+/* The number of lines in the pipe that is stderr. */
 static unsigned lines_of(int fd)
 {
 	char text[8192];
@@ -144,7 +144,7 @@ static void a_noisy_source_is_limited_and_its_lost_lines_are_counted(void **stat
 	log_limit_end(&limit, "pid=7"); /* it was said */
 	assert_int_equal(dup2(old, STDERR_FILENO), STDERR_FILENO);
 	close(old);
-	/* a machine that stands still for seconds allows for some more */
+	/* a machine that stopped for seconds may allow a few more */
 	assert_in_range(lines_of(fds[0]), 11, 40);
 	close(fds[0]);
 	close(fds[1]);

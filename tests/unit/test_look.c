@@ -1,7 +1,7 @@
 /*
- * Children that look at processes, and do not answer. The child is this program again, which says
- * of each pid what the test made up: 7 does not answer and cannot be killed (it reads a pipe that
- * is held), 8 dies, 9 takes its time, of all others the result is the pid.
+ * Children that examine processes, and do not answer. The child is this program again, with made-up
+ * behaviour for each pid: 7 does not answer and cannot be killed (it reads a pipe that is held), 8
+ * dies, 9 takes long; for all others the result is the pid.
  */
 #include "tests/unit/unit.h"
 
@@ -183,7 +183,8 @@ static void a_tenant_with_slow_answers_waits_for_itself(void **state)
 		assert_int_equal(ask(&quick[i], 100 + i, HONEST), 0);
 	for (int i = 0; i < 20; i++)
 		RUN_UNTIL(quick[i].result == 100 + i);
-	for (int i = 0; i < 6; i++) /* who asked first: the children that it may have are busy */
+	/* the tenant that asked first: all children that it may have are busy */
+	for (int i = 0; i < 6; i++)
 		assert_int_equal(slow[i].result, INT32_MAX);
 	for (int i = 0; i < 6; i++)
 		RUN_UNTIL(slow[i].result == LAZY);
@@ -237,7 +238,8 @@ static void one_that_dies_is_replaced(void **state)
 
 static void one_that_does_not_answer_is_given_up(void **state)
 {
-	enum { STUCK_MAX = 4 }; /* docs/security.md: a tenant may have four that hang forever */
+	/* docs/security.md: a tenant may have four children that hang forever */
+	enum { STUCK_MAX = 4 };
 	struct asked silent[STUCK_MAX + 1], x;
 	uint64_t begin = clock_mono_ns();
 	struct look_counts c;
@@ -250,13 +252,13 @@ static void one_that_does_not_answer_is_given_up(void **state)
 	for (int i = 0; i <= STUCK_MAX; i++)
 		assert_int_equal(ask(&silent[i], SILENT, HOSTILE), 0);
 	assert_int_equal(ask(&x, 5, HONEST), 0);
-	RUN_UNTIL(x.result == 5); /* who asks about another does not wait */
+	RUN_UNTIL(x.result == 5); /* a request of another tenant does not wait */
 	assert_int_equal(silent[0].result, INT32_MAX);
 	for (int i = 0; i < STUCK_MAX; i++) {
 		RUN_UNTIL(silent[i].result == -ETIMEDOUT);
 		assert_true(silent[i].mono_ns - begin >= LOOK_ANSWER_NS);
 	}
-	/* nobody has more of them, those that wait included */
+	/* no tenant has more of them, including those that wait */
 	RUN_UNTIL(silent[STUCK_MAX].result == -EBUSY);
 	assert_int_equal(stuck(), STUCK_MAX);
 	assert_int_equal(ask(&x, 5, HOSTILE), -EBUSY);
@@ -329,7 +331,7 @@ static void a_mapped_file_is_found_by_its_place_and_by_its_path(void **state)
 	assert_int_equal(root.st_ino, st.st_ino);
 	close(fds[0]);
 	close(fds[1]);
-	/* by its place, when it has no path any more */
+	/* found by its file offset, when the mapping has no path any more */
 	unlink(name);
 	assert_int_equal(find(q, -1, fds).result, -ENOENT);
 	q.mapped.begin = (uintptr_t)p;
@@ -347,7 +349,7 @@ static void a_mapped_file_is_found_by_its_place_and_by_its_path(void **state)
 	snprintf(q.mapped.path, sizeof(q.mapped.path), "/dev/null");
 	assert_int_equal(find(q, -1, fds).result, -EINVAL);
 	assert_int_equal(fds[0], -1);
-	/* another process with its number */
+	/* another process with the same pid */
 	q.start_time++;
 	assert_int_equal(find(q, -1, fds).result, -ESRCH);
 }

@@ -94,7 +94,7 @@ static void after_free_nothing_is_found_and_it_can_begin_again(void **state)
 	maps_free();
 }
 
-/* Every other page of a file, as code: no two of them are one mapping. */
+/* Every other page of a file mapped as code: no two of them may be merged into one mapping. */
 static void mappings_beyond_the_room_are_counted(void **state)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), n = MAPS_MAX + 10;

@@ -10,7 +10,8 @@ static void a_small_target_is_never_evicted(void **state)
 	(void)state;
 	assert_int_equal(memory_over(uses, 0, 10000, LIMIT), -1);
 	assert_int_equal(memory_over(uses, 3, 0, LIMIT), -1);
-	assert_int_equal(memory_over(uses, 3, 10000, LIMIT), -1); /* shared bytes: half at most */
+	/* shared bytes count by half at most */
+	assert_int_equal(memory_over(uses, 3, 10000, LIMIT), -1);
 }
 
 static void one_takes_a_quarter_at_most(void **state)

@@ -76,8 +76,7 @@ static void a_program_with_its_own_jvm_is_called_by_its_file(void **state)
 	(void)state;
 	assert_string_equal(NAME("jsvc", "jsvc.exec\0-cp\0x\0Main\0"), "jsvc");
 	assert_string_equal(NAME("javac", "javac\0A.java\0"), "javac");
-	/* exec -a: the program is the launcher whatever it was called as, and the other way round
-	 */
+	/* with `exec -a` argv[0] is not "java" although the program is, or the other way round */
 	assert_string_equal(NAME("java", "my-service\0-jar\0x.jar\0"), "x.jar");
 	assert_string_equal(NAME("java17", "/opt/java\0Main\0"), "Main");
 }

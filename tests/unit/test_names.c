@@ -1,6 +1,7 @@
 /*
- * Names from the container runtime: the question, the answer's frames and message, what comes of
- * it, and kindling-names with runtimes that answer, hang, hang up and talk nonsense.
+ * Names from the container runtime: the request, the frames and the message of the answer, the
+ * resulting labels, and kindling-names with runtimes that answer, hang, close the connection or
+ * send garbage.
  */
 #include "tests/unit/unit.h"
 
@@ -83,7 +84,7 @@ static void add_frame(struct made *m, unsigned type, unsigned flags, uint32_t st
 	m->len += sizeof(head) + len;
 }
 
-/* Settings, the headers, and the message in DATA frames of @part bytes. */
+/* The server's SETTINGS, headers, and the message in DATA frames of @part bytes. */
 static void make_answer(struct made *m, const uint8_t *message, size_t len, size_t part)
 {
 	uint8_t body[2048] = { 0 };
@@ -309,11 +310,11 @@ struct node {
 	struct loop *loop;
 	struct names *names;
 	unsigned named, later;
-	bool dead; /* no JVM of any container lives */
+	bool dead; /* none of the containers has a JVM any more */
 	struct jvm last, last_later;
 };
 
-/* Answers one question after the other: which one it is, its path says. */
+/* Answers one request after the other; the path tells which method it calls. */
 static void answer_one(int fd, enum runtime how)
 {
 	uint8_t asked[1024], message[1024];
@@ -343,7 +344,8 @@ static void answer_one(int fd, enum runtime how)
 
 static void run_runtime(int listener, enum runtime how)
 {
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* also of a test that fails */
+	/* frees everything, also after a test that failed */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;) {
 		int fd = accept(listener, NULL, NULL);
 
@@ -427,7 +429,7 @@ static bool node_ask(struct node *n, const char *id)
 	return names_ask(n->names, &jvm, 0);
 }
 
-/* Until @count JVMs have gone on. */
+/* Runs the loop until @count JVMs have been passed on. */
 static void node_wait(struct node *n, unsigned count)
 {
 	uint64_t until = clock_mono_ns() + 30 * NS_PER_S;
@@ -490,7 +492,7 @@ static void check_failure(enum runtime how, const char *sentence)
 	node_wait(&n, 2);
 	assert_non_null(strstr(status_of(&n).error, sentence));
 	assert_int_equal(status_of(&n).unanswered, 2);
-	assert_false(node_ask(&n, ID)); /* it is left alone for a while, and nobody waits */
+	assert_false(node_ask(&n, ID)); /* the runtime is not asked for a while, and no JVM waits */
 	node_end(&n);
 }
 
@@ -526,7 +528,7 @@ static void a_runtime_may_stop_and_come_back(void **state)
 	node_wait(&n, 1);
 	assert_non_null(strstr(status_of(&n).error, "there is no such socket"));
 	assert_int_equal(rename(moved, n.path), 0);
-	do { /* nobody is asked while it is left alone */
+	do { /* no request is made during the pause */
 		(void)node_ask(&n, ID);
 		(void)loop_round(n.loop, 50 * NS_PER_MS);
 		s = status_of(&n);
@@ -536,7 +538,7 @@ static void a_runtime_may_stop_and_come_back(void **state)
 	node_end(&n);
 }
 
-/* Runs the loop until no container is asked about again. */
+/* Runs the loop until no container is left to ask about again. */
 static void node_wait_none_again(struct node *n)
 {
 	uint64_t until = clock_mono_ns() + 30 * NS_PER_S;
@@ -558,7 +560,7 @@ static void a_container_without_an_answer_is_asked_about_again(void **state)
 	assert_true(node_ask(&n, ID));
 	assert_true(node_ask(&n, ID));
 	node_wait(&n, 2);
-	assert_false(node_ask(&n, ID)); /* in the pause; the same container */
+	assert_false(node_ask(&n, ID)); /* a JVM of the same container during the pause */
 	assert_int_equal(status_of(&n).unanswered, 3);
 	assert_int_equal(status_of(&n).asking_again, 1);
 	assert_int_equal(n.later, 0);
@@ -569,7 +571,7 @@ static void a_container_without_an_answer_is_asked_about_again(void **state)
 	assert_string_equal(n.last_later.container, "cart");
 	assert_string_equal(n.last_later.pod, "shop/cart-0");
 	assert_true(n.last_later.allowed.no);
-	assert_int_equal(n.named, 2); /* these have gone on long ago */
+	assert_int_equal(n.named, 2); /* these were passed on long ago */
 	assert_int_equal(status_of(&n).answered_later, 1);
 	assert_int_equal(status_of(&n).unanswered, 3);
 	assert_string_equal(status_of(&n).error, "");
@@ -609,7 +611,7 @@ static void a_container_whose_answer_always_fails_does_not_hold_up_others(void *
 
 		pause = again_next(&a)->next_mono_ns - now;
 		assert_true(pause > last || pause == AGAIN_MAX_NS);
-		again_add(&a, "bad", now); /* another JVM of it changes nothing */
+		again_add(&a, "bad", now); /* another JVM of the container makes no difference */
 		again_fail(&a, "bad", now);
 	}
 	assert_int_equal(a.n, 1);
@@ -648,7 +650,7 @@ static void a_program_that_is_not_there_is_said(void **state)
 			 0);
 	assert_non_null(strstr(status_of(&n).error, "kindling-names cannot be started"));
 	assert_false(node_ask(&n, ID));
-	usleep(600000); /* until it is tried again */
+	usleep(600000); /* until the next try */
 	assert_true(node_ask(&n, ID));
 	node_wait(&n, 1);
 	assert_non_null(strstr(status_of(&n).error, "kindling-names cannot be started"));

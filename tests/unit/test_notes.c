@@ -1,4 +1,4 @@
-/* Notes of pods: what stands in the files, and what an owner allows by them. */
+/* Annotations of pods: the content of the files, and what an owner allows by them. */
 #include "tests/unit/fake_proc.h"
 #include <stdio.h>
 #include <stdlib.h>

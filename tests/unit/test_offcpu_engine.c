@@ -1,5 +1,5 @@
-/* Times off the CPU of children of this program, which measure them too. Needs a kernel that lets
- * us: else skipped with the sentence that a user would see. */
+/* Times off the CPU of children of this program, compared with what they measured themselves.
+ * Skipped where the kernel refuses BPF, with the sentence that a user would see. */
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -38,12 +38,12 @@ enum { SLEEPS, FUTEXES, POLLS, PIPES, SOCKETS, KINDS };
 static const enum offcpu_class class_of_kind[KINDS] = { OFFCPU_SLEEP, OFFCPU_FUTEX, OFFCPU_POLL,
 							OFFCPU_PIPE, OFFCPU_SOCKET };
 
-/* One wait as the thread itself saw it. */
+/* One wait as its thread measured it. */
 struct wait {
 	uint64_t begin_ns, end_ns;
 };
 
-/* What a child says, in memory that it shares with us. */
+/* Results of a child, in memory that it shares with us. */
 struct words {
 	uint64_t handler; /* 0 = not installed yet */
 	uint32_t go, done, generation;
@@ -57,7 +57,7 @@ struct words {
 	} cookies[COOKIES_MAX];
 };
 
-static bool direct; /* put off by restartable sequences, as before Linux 6.18 */
+static bool direct; /* signals are delayed by restartable sequences, as before Linux 6.18 */
 static struct words *shared;
 
 static void on_signal(int signo, siginfo_t *info, void *ucontext)
@@ -91,7 +91,7 @@ static void nap(uint64_t ns)
 		;
 }
 
-static int ends[2][2]; /* a pipe, and a pair of sockets: read here, written there */
+static int ends[2][2]; /* a pipe and a pair of sockets: one thread reads, another writes */
 
 static void *feed(void *unused)
 {
@@ -183,7 +183,7 @@ static void *wait_for_ever(void *arg)
 	return NULL;
 }
 
-/* A thread for each kind of wait, none of which ends. */
+/* A thread for each kind of wait; none of the waits ends. */
 static void stay_asleep(void)
 {
 	pthread_t thread;
@@ -217,7 +217,7 @@ static void compete(void)
 	spin((void *)(intptr_t)1);
 }
 
-/* Short sleeps, more of them than there are signals. */
+/* More short sleeps than there are signals. */
 static void sleep_often(void)
 {
 	for (;;)
@@ -240,8 +240,7 @@ static void *sleep_a_little(void *unused)
 	return NULL;
 }
 
-/* Four threads with short sleeps, again more of them than there are signals, and one with long
- * ones. */
+/* Four threads with more short sleeps than there are signals, and a thread with long sleeps. */
 static void sleep_mixed(void)
 {
 	pthread_t t;
@@ -291,7 +290,8 @@ static void *sleep_blocked(void *name)
 	return NULL;
 }
 
-/* A thread with the name of the agent's and one with another, both of which block all signals. */
+/* A thread with the name of the agent's thread and one with another name; both block all
+ * signals. */
 static void block_signals(void)
 {
 	sigset_t all;
@@ -529,8 +529,8 @@ static const struct offcpu_interval *interval_in(uint32_t tid, const struct wait
 	return longest;
 }
 
-/* The records of one thread against its own clock: every wait but the odd one that the kernel did
- * not tell of has one, inside of it, and as long as it. */
+/* Compares the records of one thread with its own clock: every wait, apart from the few that the
+ * kernel did not report, has a record that lies inside of it and is as long. */
 static void check_waits(int kind)
 {
 	unsigned found = 0, wrong = 0;
@@ -553,7 +553,7 @@ static void check_waits(int kind)
 	assert_in_range(found, WAITS - 2, WAITS);
 }
 
-/* How much longer the waits were for the thread than for the kernel, in the middle. */
+/* The median difference between a wait's length as its thread measured it and as the kernel did. */
 static uint64_t typical_difference(int kind)
 {
 	uint64_t ns[WAITS];
@@ -578,7 +578,7 @@ static void check_times(pid_t pid, int kind)
 
 	for (int i = 0; i < WAITS; i++)
 		waited_ns += shared->waits[kind][i].end_ns - shared->waits[kind][i].begin_ns;
-	/* what it did before it was measured is in its own clock alone */
+	/* the time before it was measured is only in its own clock */
 	assert_true(cpu_ns < 20 * (int64_t)NS_PER_MS && cpu_ns > -20 * (int64_t)NS_PER_MS);
 	assert_true(off_ns > waited_ns - waited_ns / 10);
 }
@@ -593,13 +593,13 @@ static bool cookie_came(uint32_t tid, uint64_t off_ns)
 	return false;
 }
 
-/* The last of a stay in the kernel, of which the agent hears. */
+/* Is this the last record of a stay in the kernel, the one that the agent gets? */
 static bool is_last_of_stay(unsigned at)
 {
 	for (unsigned i = at + 1; i < seen.n; i++)
 		if (seen.intervals[i].tid == seen.intervals[at].tid)
 			return seen.intervals[i].stay_ns != seen.intervals[at].stay_ns;
-	return false; /* its signal may be on the way */
+	return false; /* its signal may not have arrived yet */
 }
 
 static void check_signals(void)
@@ -640,7 +640,7 @@ static void waits_have_a_class_a_length_and_a_signal(void **state)
 			      (unsigned long long)ns / 1000);
 		check_waits(kind);
 		check_times(pid, kind);
-		assert_true(ns < 2 * NS_PER_MS); /* some 10 us where nothing else runs */
+		assert_true(ns < 2 * NS_PER_MS); /* about 10 us if nothing else runs */
 	}
 	assert_true(seen.stacks > seen.n / 2);
 	check_signals();
@@ -675,7 +675,7 @@ static void waiting_for_a_cpu_is_the_run_queue(void **state)
 		      (unsigned long long)(b.oncpu_ns / NS_PER_MS),
 		      (unsigned long long)(a.runqueue_ns / NS_PER_MS),
 		      (unsigned long long)(b.runqueue_ns / NS_PER_MS));
-	/* together they had no more than the one CPU */
+	/* together they cannot have had more than the one CPU */
 	assert_true(a.oncpu_ns + b.oncpu_ns <
 		    (a.to_ns - a.from_ns) + (a.to_ns - a.from_ns) / 20 + 20 * NS_PER_MS);
 	assert_true(a.runqueue_ns > (a.to_ns - a.from_ns) / 4);
@@ -683,7 +683,7 @@ static void waiting_for_a_cpu_is_the_run_queue(void **state)
 	engines_free();
 }
 
-/* Did a signal come for it, or for another time off the CPU in the same stay in the kernel? */
+/* Was there a signal for this record, or for another one of the same stay in the kernel? */
 static bool stay_came(const struct offcpu_interval *v)
 {
 	for (unsigned i = 0; i < seen.n; i++)
@@ -693,8 +693,8 @@ static bool stay_came(const struct offcpu_interval *v)
 	return false;
 }
 
-/* A cgroup whose processes have a fifth of a CPU, of either version; "" = this machine gives none.
- */
+/* A cgroup (of either version) whose processes may use a fifth of a CPU; "" = this machine
+ * allows none. */
 static void make_cgroup(char *ret_path, size_t size)
 {
 	static const struct {
@@ -736,7 +736,8 @@ static bool enter_cgroup(const char *path, pid_t pid)
 	return f && fprintf(f, "%d\n", (int)pid) > 0 && fclose(f) == 0;
 }
 
-/* Linux 6.18 says which threads wait for their quota; before, they are in the run queue. */
+/* From Linux 6.18 on the kernel shows which threads wait for their CPU quota; before, they count
+ * as in the run queue. */
 static void a_used_up_quota_is_told_from_the_run_queue(void **state)
 {
 	struct offcpu_state engine;
@@ -754,7 +755,8 @@ static void a_used_up_quota_is_told_from_the_run_queue(void **state)
 	}
 	engines_or_skip(SIGNALS_PER_S);
 	offcpu_engine_state(seen.engine, &engine);
-	if (engine.way != OFFCPU_BY_TASK_WORK) { /* as good as the kernel's version */
+	/* this function exists only in those versions of the kernel */
+	if (engine.way != OFFCPU_BY_TASK_WORK) {
 		engines_free();
 		rmdir(path);
 		return;
@@ -781,7 +783,7 @@ static void a_used_up_quota_is_told_from_the_run_queue(void **state)
 	rmdir(path);
 	print_message("%u waits for the quota, signals told of %u\n", throttled, came);
 	assert_true(throttled >= 10);
-	assert_true(came >= throttled - 3); /* one of each thread may be on the way */
+	assert_true(came >= throttled - 3); /* one signal of each thread may not have arrived yet */
 	engines_free();
 }
 
@@ -1168,7 +1170,7 @@ static void threads_that_end_leave_their_times(void **state)
 	engines_free();
 }
 
-/* The hard case of test_host_engine.c, with a thread that sleeps. */
+/* The hard case of test_host_engine.c (execve again and again), with a thread that sleeps. */
 static void a_process_that_execs_is_never_ended_by_a_signal(void **state)
 {
 	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S;
@@ -1189,7 +1191,7 @@ static void a_process_that_execs_is_never_ended_by_a_signal(void **state)
 		uint32_t now = __atomic_load_n(&shared->generation, __ATOMIC_SEQ_CST);
 
 		if (now != before && __atomic_load_n(&shared->handler, __ATOMIC_SEQ_CST)) {
-			/* as a daemon that hears of the new program at once */
+			/* like a daemon that learns of the exec at once */
 			host_engine_remove(seen.host, pid);
 			offcpu_engine_remove(seen.engine, pid);
 			measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
@@ -1207,12 +1209,14 @@ static void a_process_that_execs_is_never_ended_by_a_signal(void **state)
 	engines_free();
 }
 
-/* One life of that process: a handler and short sleeps for a while, then the next. */
+/* One life of that process: a handler and short sleeps for a while, then it calls execve. */
 static int live_again(void)
 {
 	uint64_t end_ns = clock_mono_ns() + 200 * NS_PER_MS;
 
-	nap(NS_PER_MS / 2); /* without a handler: what came over from before ends us here */
+	/* there is no handler yet: a signal left over from the life before would end the process
+	 * here */
+	nap(NS_PER_MS / 2);
 	shared->handler = 0;
 	if (++shared->generation >= GENERATIONS)
 		return 0;
@@ -1239,8 +1243,8 @@ static void targets_come_without_rights(void **state)
 
 		if (setgid(65534) < 0 || setuid(65534) < 0)
 			_exit(2);
-		/* the clocks need rights, and are the warden's in a daemon: their refusal is not
-		 * this test's */
+		/* the clocks need rights that the warden has in a daemon; if they are refused
+		 * here, the test goes on without them */
 		(void)host_engine_set(seen.host, pid, &t);
 		if (offcpu_engine_set(seen.engine, pid, OFFCPU_MIN_NS_LEAST) < 0)
 			_exit(3);

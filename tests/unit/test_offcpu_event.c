@@ -1,4 +1,5 @@
-/* Why a thread was off the CPU: from the kernel's class, the JVM's status and the frames. */
+/* Why a thread was off the CPU: derived from the kernel's class, the JVM's thread status and the
+ * frames. */
 #include "tests/unit/stacks.h"
 #include <sys/syscall.h>
 #include "daemon/profile/offcpu_event.h"
@@ -127,7 +128,7 @@ static void threads_of_the_jvm_are_known_by_name(void **state)
 			fail_msg("\"%s\" is idle", others[i]);
 }
 
-/* On 21, from Thread.run; on 25 there is one frame more here and there. */
+/* Stacks of JDK 21, from Thread.run on; JDK 25 has an additional frame in some of them. */
 #define PINNED "java/lang/VirtualThread.parkOnCarrierThread", "jdk/internal/misc/Unsafe.park"
 
 static enum offcpu_reason of_virtual(uint32_t tid, const char *const *frames)

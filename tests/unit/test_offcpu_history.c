@@ -1,4 +1,4 @@
-/* What the history keeps of times off the CPU. */
+/* Which times off the CPU the history keeps with their stacks. */
 #include "tests/unit/made_profile.h"
 #include <stdio.h>
 #include "daemon/profile/offcpu_history.h"
@@ -11,7 +11,7 @@ static uint32_t class_frame(struct profile *p, const char *text)
 	return profile_intern_frame(p, &f);
 }
 
-/* A time off the CPU at the @place-th method, for @reason. */
+/* A time off the CPU in method number @place, for @reason. */
 static void off(struct profile *p, uint32_t thread, unsigned place, const char *reason, bool idle,
 		uint64_t weight)
 {
@@ -46,7 +46,7 @@ static const char *leaf_of(const struct profile *p, const struct profile_row *r)
 	return p->strings[p->frames[p->nodes[r->node].frame].method];
 }
 
-/* The weight of the rows of @reason; @ret_deep: of how many the stack is whole. */
+/* The weight of the rows of @reason; *ret_deep: the number of rows with a whole stack. */
 static uint64_t time_of(const struct profile *p, const char *reason, unsigned *ret_rows,
 			unsigned *ret_deep)
 {
@@ -92,9 +92,9 @@ static void the_longest_stacks_stay_and_the_others_time_by_thread_and_reason(voi
 	assert_int_equal(n, 10);
 	assert_int_equal(deep, 10);
 	assert_int_equal(time_of(kept, "socket", &n, &deep), 1045);
-	assert_int_equal(n, 3); /* 109, 108, and the sum of the others */
+	assert_int_equal(n, 3); /* rows of 109, of 108, and the sum of the others */
 	assert_int_equal(deep, 2);
-	/* the CPU samples are as they were */
+	/* the CPU samples are unchanged */
 	assert_int_equal(kept->n_rows, 2 + 10 + 3);
 }
 

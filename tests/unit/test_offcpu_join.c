@@ -1,4 +1,5 @@
-/* Intervals off the CPU from three sources: each is passed on once, in whatever order they come. */
+/* Intervals off the CPU from three sources, joined: each is passed on once, in whatever order
+ * the sources report it. */
 #include <stdio.h>
 #include <string.h>
 #include "daemon/host/offcpu_join.h"
@@ -12,11 +13,11 @@
 static struct offcpu_join *join;
 static struct offcpu_event last;
 static char last_class[40], last_trace[40];
-static bool parks_to_sleep; /* as a virtual thread's stack tells */
+static bool parks_to_sleep; /* as the stack of a virtual thread shows it */
 static unsigned events;
 static uint64_t total_ns;
 
-/* A reason from the status alone: stacks are test_offcpu_event's. */
+/* The reason from the status alone; test_offcpu_event.c tests stacks. */
 static void explain(void *userdata, struct offcpu_event *e)
 {
 	static const enum offcpu_reason reasons[WIRE_OFFCPU_STATUS_COUNT] = {
@@ -95,7 +96,7 @@ static void agent(uint32_t tid, uint64_t at_ns, uint64_t duration_ns, uint8_t st
 	};
 
 	offcpu_join_agent(join, &o, at_ns);
-	memset(trace, 'x', sizeof(trace) - 1); /* the stream gives the id another meaning */
+	memset(trace, 'x', sizeof(trace) - 1); /* the stream gives the same id another meaning */
 }
 
 static void lock_wait(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, uint8_t flags)
@@ -209,7 +210,7 @@ static void a_record_without_a_signal_waits_for_no_sample(void **state)
 	kernel(7, 10 * S, 3 * MS, 0, false, OFFCPU_RUNQUEUE);
 	assert_int_equal(events, 1);
 	assert_int_equal(counts().no_java_stack, 1);
-	/* but a lock's record may say what a futex was for */
+	/* but a record of a lock may explain the futex */
 	kernel(7, 11 * S, 3 * MS, 0, false, OFFCPU_FUTEX);
 	assert_int_equal(events, 1);
 	lock_wait(7, 11 * S + 50000, 3 * MS + 60000, 0);
@@ -246,7 +247,7 @@ static void a_wait_for_a_lock_is_one_event_with_both_parts(void **state)
 	assert_int_equal(last.node, 3);
 	offcpu_join_flush(join);
 	assert_int_equal(events, 1);
-	/* without one it comes as it is */
+	/* without such a record the interval is passed on as it is */
 	kernel(7, 20 * S, 30 * MS, 1, true, OFFCPU_FUTEX);
 	agent(7, 20 * S, 30 * MS, WIRE_OFFCPU_WAIT);
 	offcpu_join_expire(join, 20 * S + 299 * MS);
@@ -285,7 +286,7 @@ static void a_park_to_sleep_is_a_sleep_and_one_event(void **state)
 	assert_int_equal(last.virtual_tid, VIRTUAL);
 	assert_int_equal(last.reason, OFFCPU_REASON_SLEEP);
 	assert_non_null(last.lock);
-	lock_wait(VIRTUAL, 11 * S, 30 * MS, 0); /* its carrier had no signal */
+	lock_wait(VIRTUAL, 11 * S, 30 * MS, 0); /* there was no signal for its carrier */
 	parks_to_sleep = false;
 	assert_int_equal(events, 2);
 	assert_int_equal(last.reason, OFFCPU_REASON_SLEEP);

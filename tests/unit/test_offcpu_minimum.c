@@ -1,4 +1,4 @@
-/* The minimum of times off the CPU that are signalled, second by second. */
+/* How the minimum of times off the CPU adapts, second by second. */
 #include "tests/unit/unit.h"
 #include <stdint.h>
 #include "daemon/bpf/offcpu_minimum.h"
@@ -17,7 +17,7 @@ static void begin(void)
 	signalled = over_budget = 0;
 }
 
-/* A second with so many times off the CPU; returns the minimum after it. */
+/* One second with this many times off the CPU; returns the minimum after it. */
 static uint64_t second(unsigned signals, unsigned over)
 {
 	signalled += signals;
@@ -31,7 +31,7 @@ static void a_burst_does_not_lengthen_it(void **state)
 {
 	(void)state;
 	begin();
-	/* an eighth of all, again and again */
+	/* an eighth of all, in several seconds */
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(second(350, 50), ASKED_NS);
 	assert_int_equal(second(7, 1), ASKED_NS);

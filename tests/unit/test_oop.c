@@ -1,4 +1,5 @@
-/* References as collectors leave them: made up tables of ZGC, headers of Shenandoah. */
+/* References in the form in which collectors leave them: made-up tables of ZGC, headers of
+ * Shenandoah. */
 #include "tests/unit/unit.h"
 #include <string.h>
 #include "agent/base/guard.h"
@@ -99,12 +100,13 @@ static void a_bad_colour_is_looked_up_in_the_generation_that_moved(void **state)
 	uint64_t from = page.start + 0x40;
 
 	(void)state;
-	begin_generational(1); /* of the young generation: the other phase than 0 and 2 */
+	begin_generational(1); /* of the young generation, in the phase other than 0 and 2 */
 	young[3] = (uint64_t)(uintptr_t)&page;
 	forward(from, 0x5550);
 	assert_int_equal(loaded(colour(from, 0)), BASE | 0x5550);
 	assert_int_equal(loaded(colour(from + 8, 0)), BASE | (from + 8)); /* not moved yet */
-	assert_int_equal(loaded(colour(from, 3)), BASE | from); /* only the old one has moved */
+	/* only the object of the old generation has moved */
+	assert_int_equal(loaded(colour(from, 3)), BASE | from);
 	old[3] = young[3];
 	young[3] = 0;
 	assert_int_equal(loaded(colour(from, 3)), BASE | 0x5550);
@@ -126,7 +128,8 @@ static void without_tables_a_bad_colour_is_unreadable(void **state)
 	assert_false(oop_is_good_sig((uint64_t)(uintptr_t)&field));
 }
 
-/* Objects that collide in the table, a table that is full of others, and one that is no table. */
+/* Objects that collide in the table, a table full of other objects, and memory that is not a
+ * table. */
 static void a_search_ends(void **state)
 {
 	(void)state;
@@ -146,7 +149,7 @@ static void a_search_ends(void **state)
 			 BASE | (uint64_t)GRANULES << 21);
 }
 
-/* marked0, marked1, remapped: good is one of them. */
+/* The colours marked0, marked1 and remapped: the good colour is one of them. */
 static void the_older_zgc_is_followed_but_for_what_was_remapped_before_marking(void **state)
 {
 	const uint64_t marked0 = BASE, marked1 = 2 * BASE, remapped = 4 * BASE;
@@ -160,7 +163,7 @@ static void the_older_zgc_is_followed_but_for_what_was_remapped_before_marking(v
 	good = remapped; /* objects are moving */
 	assert_int_equal(loaded(marked0 | from), remapped | 0x5550);
 	assert_int_equal(loaded(remapped | from), remapped | from);
-	good = marked1; /* marking: where they went in the last cycle */
+	good = marked1; /* during marking: the new addresses of the last cycle */
 	assert_int_equal(loaded(marked0 | from), marked1 | 0x5550);
 	assert_int_equal(loaded(remapped | from), marked1 | from);
 	assert_int_equal(loaded(marked1 | from), marked1 | from);

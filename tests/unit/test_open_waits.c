@@ -1,4 +1,4 @@
-/* Waits that go on: what was told as OPEN has an end, its own or CLOSED. */
+/* Open waits: every OPEN record is followed by the wait's own end record or by CLOSED. */
 #include "agent/events/open.h"
 #include "agent/events/waits.h"
 #include "tests/unit/fake_waits.h"
@@ -64,7 +64,7 @@ static void owner_that_waits_itself_has_a_stack(void **state)
 	assert_int_equal(fake.reported[0].n_owner_frames, 1);
 }
 
-/* Looks as they are asked for, for so long. */
+/* Scans whenever one is due, for this long. */
 static void look_for(uint64_t ns)
 {
 	uint64_t until_ns = fake.clock_ns + ns, next_ns;
@@ -111,12 +111,12 @@ static void owner_that_runs_is_left_to_its_samples(void **state)
 	fake_begin(64, 64, WIRE_WAIT_ENTER);
 	look_for(900 * NS_PER_MS);
 	assert_int_equal(fake.n_reported, 0);
-	look_for(2 * NS_PER_S); /* it is a long one by now */
+	look_for(2 * NS_PER_S); /* by now the wait counts as long */
 	assert_int_equal(fake.n_reported, 1);
 	assert_int_equal(fake.reported[0].n_owner_frames, 0);
 }
 
-/* The end of one below the threshold is not fake.reported. */
+/* The end of a wait below the threshold is not reported. */
 static void wait_below_the_threshold_is_not_told_early(void **state)
 {
 	(void)state;
@@ -148,11 +148,11 @@ static void owners_that_sleep_have_a_budget(void **state)
 	fake.blocked_on = (struct owner_monitor){ .address = 8, .owner = 12 };
 	assert_in_range(told_of_sleepers(60), 59, 60);
 	fake.tell_cost_ns =
-		NS_PER_MS; /* of each look: 5 of what was saved up, then one in 400 ms */
+		NS_PER_MS; /* per scan: first 5 from the saved budget, then one in 400 ms */
 	assert_in_range(told_of_sleepers(60), 2, 20);
 }
 
-/* A lock that is held for a moment only, by one after the other: there is nothing to tell. */
+/* Threads that hold a lock for a moment each, one after the other: there is nothing to report. */
 static void short_waits_are_looked_at_seldom(void **state)
 {
 	uint64_t end_ns, next_ns = 0;
@@ -237,7 +237,7 @@ static void wait_is_told_again_when_the_reader_has_forgotten_its_stack(void **st
 	assert_int_equal(fake.n_reported, 2);
 	open_waits_again();
 	assert_true(open_waits_are_due());
-	fake_end(128, 128, WIRE_WAIT_PARK); /* this one has its stack in its own record */
+	fake_end(128, 128, WIRE_WAIT_PARK); /* this wait has its stack in its own record */
 	for (int i = 0; i < 4; i++)
 		fake_round_trip();
 	assert_int_equal(fake.n_reported, 3);
@@ -253,7 +253,7 @@ static void wait_is_told_again_when_the_reader_has_forgotten_its_stack(void **st
 	assert_int_equal(fake.read.n, 2);
 }
 
-/* Neither a wait's end nor that it is to be told again makes it stay open for ever. */
+/* A wait's end, or its repeated report after a RESET, must not leave it open for ever. */
 static void wait_that_ends_unseen_before_it_is_told_again_is_closed(void **state)
 {
 	(void)state;
@@ -288,7 +288,7 @@ static void next_look_is_when_the_next_wait_becomes_long(void **state)
 	assert_int_equal(fake.n_reported, 2);
 	open_waits_sent();
 	assert_int_equal(open_waits_scan(fake.clock_ns), fake.clock_ns + 8 * NS_PER_S);
-	/* its end is on its way, or lost */
+	/* its end record is on its way, or lost */
 	fake_end(64, 64, WIRE_WAIT_PARK);
 	assert_int_equal(open_waits_scan(fake.clock_ns), fake.clock_ns + 250 * NS_PER_MS);
 	fake_drain();
@@ -309,7 +309,8 @@ static void wait_that_begins_long_before_the_next_look_wakes(void **state)
 	(void)open_waits_scan(fake.clock_ns);
 	assert_false(open_waits_are_due());
 	fake_end(64, 64, WIRE_WAIT_PARK);
-	fake_begin(64, 64, WIRE_WAIT_PARK); /* the look at the other is soon enough */
+	/* the scan that is due for the other wait is early enough */
+	fake_begin(64, 64, WIRE_WAIT_PARK);
 	assert_int_equal(fake.n_wakes, 1);
 }
 

@@ -59,10 +59,10 @@ static void arguments_of_the_application_do_not_count(void **state)
 	assert_false(o.xrs);
 	o = read_both(LIST("java\0-jar\0app.jar\0-XX:-EnableDynamicAgentLoading"), "", 0);
 	assert_int_equal(o.dynamic_loading, -1);
-	/* another launcher: nobody knows where its own words end */
+	/* with another launcher it is unknown where the launcher's own words end */
 	o = read_both(LIST("jsvc\0-user\0tomcat\0-XX:+DisableAttachMechanism"), "", 0);
 	assert_int_equal(o.disable_attach, 1);
-	/* a command line that was cut, or is empty, is read to its end and no further */
+	/* a command line that was cut, or is empty, is read up to its end and no further */
 	o = read_both(LIST("java\0-cp"), "", 0);
 	assert_int_equal(o.disable_attach, -1);
 	o = read_both("", 0, "", 0);

@@ -1,4 +1,5 @@
-/* Safepoints of a target: what a thread that stood still stood still for, and what nobody saw. */
+/* Safepoints of a target: how long a thread was stopped and why, and safepoints that were
+ * missed. */
 #include "tests/unit/unit.h"
 #include "daemon/timeline/pauses.h"
 
@@ -35,9 +36,9 @@ static void a_thread_that_stood_still_with_all_is_told_why(void **state)
 	assert_int_equal(pauses_during(&pauses, T0 + 10 * MS + 100, T0 + 15 * MS + 50000),
 			 PAUSES_SAFEPOINT);
 	assert_int_equal(pauses_during(&pauses, T0 + 20 * MS + 100, T0 + 51 * MS), PAUSES_GC);
-	/* through both, of which the collection was longer */
+	/* stopped by both, of which the collection was longer */
 	assert_int_equal(pauses_during(&pauses, T0 + 10 * MS, T0 + 50 * MS), PAUSES_GC);
-	/* a lock of the JVM's own, beside them or around a short one */
+	/* waiting for a lock of the JVM's own, outside of the safepoints or around a short one */
 	assert_int_equal(pauses_during(&pauses, T0 + 2 * MS, T0 + 9 * MS), PAUSES_NONE);
 	assert_int_equal(pauses_during(&pauses, T0 + 1 * MS, T0 + 16 * MS), PAUSES_NONE);
 }
@@ -50,7 +51,7 @@ static void unseen_pauses_leave_the_reason_open(void **state)
 	assert_true(add(44, T0 + 40 * MS, 5 * MS, WIRE_PAUSE_SAFEPOINT));
 	assert_int_equal(pauses_during(&pauses, T0 + 20 * MS, T0 + 30 * MS), PAUSES_UNKNOWN);
 	assert_int_equal(pauses_during(&pauses, T0 + 40 * MS, T0 + 45 * MS), PAUSES_SAFEPOINT);
-	/* however long they were, they and those that were seen are less than a half of it */
+	/* missed ones, however long, and seen ones together are less than half of it */
 	assert_int_equal(pauses_during(&pauses, T0 + 38 * MS, T0 + 70 * MS), PAUSES_NONE);
 	assert_int_equal(pauses_during(&pauses, T0 + 16 * MS, T0 + 70 * MS), PAUSES_UNKNOWN);
 	assert_int_equal(pauses_during(&pauses, T0 + 46 * MS, T0 + 47 * MS), PAUSES_NONE);

@@ -1,4 +1,5 @@
-/* Placement in a made-up root directory, with the caller's own ids; as root, with others' too. */
+/* Places the library in a made-up root directory, with the caller's own ids and, as root, with
+ * others. */
 #include "tests/unit/unit.h"
 #include <dirent.h>
 #include <errno.h>
@@ -111,7 +112,7 @@ static void placed_files_exist_and_are_removed(void **state)
 
 /* ---- devices ---- */
 
-static bool swap_fifos; /* each becomes a device as soon as it is made */
+static bool swap_fifos; /* each file is replaced by a device as soon as it is made */
 int __real_mkfifoat(int dfd, const char *name, mode_t mode);
 int __wrap_mkfifoat(int dfd, const char *name, mode_t mode);
 
@@ -179,7 +180,7 @@ static void a_device_in_the_place_of_a_fifo_is_never_opened(void **state)
 
 /* ---- a /tmp/kindling that others have taken ---- */
 
-/* Does /tmp hold a private directory? */
+/* Does /tmp contain a private directory? */
 static bool has_private_dir(void)
 {
 	char command[128];
@@ -188,8 +189,8 @@ static bool has_private_dir(void)
 	return system(command) == 0;
 }
 
-/* Attaches, and checks that everything is in a directory that only the target can enter, until all
- * of it is gone. */
+/* Attaches, and checks that everything is in a directory that only the target can enter, and
+ * that nothing is left afterwards. */
 static void place_in_private(void)
 {
 	struct placement p = PLACEMENT_NULL;
@@ -224,7 +225,7 @@ static void a_lock_on_the_directory_keeps_nobody_out(void **state)
 	close(dfd);
 }
 
-/* The names would be another user's to change. */
+/* Another user could change names in such a directory. */
 static void a_tmp_that_is_not_sticky_gets_no_private_directory(void **state)
 {
 	struct placement p = PLACEMENT_NULL;
@@ -236,7 +237,7 @@ static void a_tmp_that_is_not_sticky_gets_no_private_directory(void **state)
 	in.deadline_mono_ns = clock_mono_ns() + 3600 * NS_PER_S;
 	assert_int_equal(place_whole(&in, library_fd, true, 65536, &p), -EBUSY);
 	assert_non_null(strstr(f.what, "another process holds a lock on /tmp/kindling/"));
-	assert_true(inject_remaining_ms(&in) > 1800 * 1000); /* at once, more or less */
+	assert_true(inject_remaining_ms(&in) > 1800 * 1000); /* nearly at once */
 	assert_false(has_private_dir());
 	close(dfd);
 	place_remove(&in, &p);
@@ -372,7 +373,7 @@ static void a_stranger_who_comes_first_keeps_nobody_out(void **state)
 	in.uid = in.gid = 4242;
 	make_as(666, "/root/tmp/kindling", 0755);
 	place_in_private();
-	/* even if it is empty and has our names */
+	/* even if it is empty and has the name that we use */
 	make_as(666, VERSION_DIR, 0755);
 	place_in_private();
 	place_cleanup(&in);
@@ -457,7 +458,7 @@ a_private_directory_of_a_killed_attempt_is_taken_away_and_a_strangers_is_not(voi
 	assert_true(exists(fifo));
 	place_remove(&in, &q);
 	close_all(&q);
-	close_all(&p); /* killed: its lock and FIFOs are gone, its files are not */
+	close_all(&p); /* the attempt was killed: its lock and FIFOs are closed, its files remain */
 	p.dir_dfd = fd_close(p.dir_dfd);
 	p.lock_fd = fd_close(p.lock_fd);
 	assert_true(exists(fifo));
@@ -487,10 +488,10 @@ static void files_of_a_killed_attempt_are_removed(void **state)
 	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
 	assert_int_equal(place_whole(&other, library_fd, true, 4096, &q), 0);
 	close_all(&p);
-	p.dir_dfd = fd_close(p.dir_dfd); /* killed: its lock is gone, its files are not */
+	p.dir_dfd = fd_close(p.dir_dfd); /* killed: its lock is released, its files remain */
 	p.lock_fd = fd_close(p.lock_fd);
 	place_cleanup(&in);
-	assert_true(exists("/root/tmp/kindling")); /* the other one is still at work */
+	assert_true(exists("/root/tmp/kindling")); /* the other attempt is still at work */
 	place_remove(&other, &q);
 	assert_false(exists("/root/tmp/kindling"));
 	close_all(&q);
@@ -501,7 +502,7 @@ static void files_of_a_killed_attempt_are_removed(void **state)
 
 /* ---- the library on a file system of its own ------------------------------------------------- */
 
-/* /tmp of the made-up root becomes a tmpfs; false where this test may not mount */
+/* Mounts a tmpfs on /tmp of the made-up root; false if this test may not mount. */
 static bool mount_tmp(unsigned long flags, const char *options)
 {
 	int r;
@@ -579,7 +580,7 @@ static void a_mount_can_be_in_a_private_directory(void **state)
 /* ---- names that others made in the same directories ---- */
 
 static struct {
-	unsigned left; /* names that are found before those of the file system, in each directory */
+	unsigned left; /* names that come before those of the file system in each directory */
 	unsigned now;
 	struct dirent entry;
 } strangers;
@@ -604,7 +605,7 @@ struct dirent *__wrap_readdir(DIR *d)
 	return &strangers.entry;
 }
 
-/* A killed attempt: its lock and FIFOs are closed, its files are there. */
+/* An attempt that was killed: its lock and FIFOs are closed, its files remain. */
 static void place_and_die(struct placement *p)
 {
 	assert_int_equal(place_whole(&in, library_fd, true, 4096, p), 0);
@@ -650,8 +651,8 @@ static void an_attempt_takes_its_own_names_away_however_many_there_are(void **st
 	begin_ns = clock_mono_ns();
 	place_remove(&in, &p);
 	strangers.left = 0;
-	/* the four seconds of main.c after a deadline are enough, on a machine with other work too
-	 */
+	/* the four seconds that main.c allows after a deadline are enough, also on a busy
+	 * machine */
 	assert_true(clock_mono_ns() - begin_ns < 20 * NS_PER_S);
 	assert_false(exists("/root/tmp/kindling"));
 	close_all(&p);
@@ -681,13 +682,13 @@ static void a_cleanup_spares_an_attempt_that_runs(void **state)
 	p.events_fd = fd_close(p.events_fd); /* killed */
 	place_cleanup(&in);
 	assert_false(exists(fifo));
-	assert_true(exists(VERSION_DIR)); /* the lock is held: not the last */
+	assert_true(exists(VERSION_DIR)); /* the lock is held: it is not the last one */
 	place_remove(&in, &p);
 	assert_false(exists("/root/tmp/kindling"));
 	close_all(&p);
 }
 
-/* The injector's own root: as the target's it is the host's. */
+/* The injector's own root: the target's root is the host's. */
 static void nothing_is_laid_over_the_hosts_tmp(void **state)
 {
 	enum inject_strategy strategy = INJECT_NOT_PLACED;
@@ -731,7 +732,7 @@ static void a_full_tmp_is_passed_by(void **state)
 	unmount_tmp();
 }
 
-/* What place_plan() says is what place() does, and nothing is there after it. */
+/* place() does what place_plan() announces, and place_plan() itself leaves nothing behind. */
 static void a_look_tells_the_strategy_and_leaves_nothing(void **state)
 {
 	enum inject_strategy strategy = INJECT_NOT_PLACED;

@@ -1,5 +1,5 @@
-/* A made-up /proc/PID, root directory and cgroup tree: what lets an attach through and what does
- * not. */
+/* A made-up /proc/PID, root directory and cgroup tree: which checks refuse an attach, and which
+ * let it pass. */
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -168,7 +168,7 @@ static void no_signal_is_needed_where_the_socket_is_the_targets_own(void **state
 	assert_int_equal(preflight(&in), 0);
 }
 
-/* As the attach would refuse it, and doctor says so before. */
+/* doctor reports in advance what the attach would refuse. */
 static void a_socket_of_somebody_else_is_told(void **state)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -208,7 +208,7 @@ static bool in_tmp(const char *name)
 	return access(path, F_OK) == 0;
 }
 
-/* The pidfd is this very process's: a SIGQUIT would end the test. */
+/* The pidfd is this test's own process: a SIGQUIT would end the test. */
 static void a_jvm_is_asked_for_a_socket_only_where_it_has_none_and_can_be(void **state)
 {
 	char text[256];
@@ -253,7 +253,7 @@ static void other_runtimes_are_told_apart(void **state)
 
 static void one_pass_over_the_mappings_tells_all(void **state)
 {
-	/* more than one read of it: names lie across two */
+	/* longer than one read: a name may lie across two */
 	static const char other[] = "7e00-7e01 rw-p 0 08:01 9 /app/a-file-of-its-own\n",
 			  last[] = "7f00-7f01 r--p 0 08:01 9 /lib/server/libjvm.so\n"
 				   "7f01-7f02 r-xp 1000 08:01 9 /lib/server/libjvm.so\n"
@@ -294,7 +294,7 @@ static void the_owners_no_is_respected(void **state)
 	f = (struct fault){ 0 };
 	PUT("proc/environ", "");
 	PUT("proc/cmdline", "java\0-XX:-EnableDynamicAgentLoading\0Main\0");
-	assert_int_equal(preflight(&in), 0); /* a diagnostic command is no agent */
+	assert_int_equal(preflight(&in), 0); /* a diagnostic command is not an agent */
 	in.loads = true;
 	assert_int_equal(preflight(&in), -EPERM);
 }
@@ -326,7 +326,8 @@ static void threads_of_the_user_are_counted_against_its_limit(void **state)
 	assert_int_equal(preflight(&in), -EAGAIN);
 	assert_non_null(strstr(f.what, "RLIMIT_NPROC"));
 	f = (struct fault){ 0 };
-	PUT("loadavg", "0.00 0.01 0.05 1/20 4711\n"); /* not so many on the whole host */
+	/* this limit is not reached on the whole host */
+	PUT("loadavg", "0.00 0.01 0.05 1/20 4711\n");
 	assert_int_equal(preflight(&in), 0);
 	PUT("loadavg", "0.00 0.01 0.05 1/21 4711\n");
 	assert_int_equal(preflight(&in), -EAGAIN);
@@ -388,7 +389,7 @@ static void a_deleted_attach_socket_is_known_by_what_listens(void **state)
 					  "/tmp/.java_pid7.tmp\n",
 					  7),
 			 33489);
-	/* of another JVM, not listening, another name */
+	/* sockets of another JVM, one that does not listen, and one with another name */
 	assert_int_equal(jdk_socket_inode("00ff: 00000002 00000000 00010000 0001 01 33489 "
 					  "/tmp/.java_pid7.tmp\n",
 					  8),

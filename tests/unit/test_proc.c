@@ -73,7 +73,7 @@ static void id_0_of_a_user_namespace_is_found(void **state)
 	assert_int_equal(proc_map_root("", &id), -ENOENT);
 }
 
-/* This very process: nothing made up. */
+/* The test's own process: nothing is made up. */
 static void a_real_process_is_read(void **state)
 {
 	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -67,7 +67,7 @@ static void a_table_at_its_own_limit_can_be_read_back(void **state)
 		profile_add(p, t, profile_node(p, 0, profile_intern_frame(p, &f)), 1, 1);
 	}
 	assert_int_equal(weight_of(p), PROFILE_NODES_MAX + 5);
-	/* the root, the spare ones and the five; the root takes a node's place too */
+	/* the root, the spare ones and the five; the root takes up a node too */
 	assert_in_range(p->overflow, PROFILE_SPARE + 5, PROFILE_SPARE + 6);
 	assert_int_equal(profile_encode(p, &bytes, &len), 0);
 	assert_int_equal(profile_decode(bytes, len, &q), 0);
@@ -123,7 +123,7 @@ static void cpu_time_and_note_of_a_process_are_kept(void **state)
 	assert_int_equal(profile_new(&sum), 0);
 	assert_int_equal(profile_merge(sum, q, &only_8), 0);
 	assert_int_equal(profile_merge(sum, q, &only_8), 0);
-	assert_int_equal(sum->n_processes, 1); /* though it has neither rows nor losses */
+	assert_int_equal(sum->n_processes, 1); /* even without rows and losses */
 	assert_int_equal(profile_cpu_ns(sum), 60);
 	assert_string_equal(sum->strings[sum->processes[0].note], "counted by hand");
 	profile_free(sum);
@@ -177,8 +177,8 @@ static void events_survive_being_written(void **state)
 	profile_free(p);
 }
 
-/* As a release before wrote it: one process, one thread, one stack of CPU time. Its losses are of
- * another second than its row. */
+/* As an earlier release wrote it: one process, one thread, one stack with CPU time. Its losses
+ * are in another second than its row. */
 static void a_segment_without_events_is_cpu_time(void **state)
 {
 	static const uint8_t old[] = {

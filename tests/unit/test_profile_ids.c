@@ -1,4 +1,4 @@
-/* Trace ids of rows: kept where asked for, bounded, and never at the cost of a weight. */
+/* Trace ids of rows: kept if asked for, bounded, and never at the expense of a weight. */
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,8 @@ static void add_row(struct profile *p, uint32_t pid, const char *trace, const ch
 	profile_add_row(p, &row);
 }
 
-/* Two spans of one trace and no span, of one thread and stack; a span of another process. */
+/* One thread and one stack with two spans of a trace and with no span; a span of another
+ * process. */
 static struct profile *spans(void)
 {
 	struct profile *p;
@@ -170,7 +171,7 @@ static void a_profile_without_ids_is_what_earlier_daemons_read(void **state)
 	profile_free(p);
 }
 
-/* A stack is worth more than its ids. */
+/* If room is short, a stack takes precedence over its ids. */
 static void samples_without_room_for_ids_are_added_without_them(void **state)
 {
 	struct profile *p;

@@ -95,7 +95,7 @@ static void a_filter_by_event_takes_its_accounts_alone(void **state)
 	assert_int_equal(part->accounts.of[WIRE_EVENT_CPU].taken, 0);
 	assert_int_equal(part->interval[WIRE_EVENT_CPU], 0);
 	assert_int_equal(part->accounts.short_waits, 9);
-	/* what was delivered is in it, or said to be left out */
+	/* all delivered samples are in it, or are reported as left out */
 	assert_int_equal(part->idle_left_out[WIRE_EVENT_LOCK].samples, 1);
 	assert_int_equal(profile_samples(part) + 1, part->accounts.of[WIRE_EVENT_LOCK].delivered);
 	part = profile_free(part);

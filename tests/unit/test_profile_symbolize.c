@@ -20,7 +20,7 @@ static void native_frames_get_names(void **state)
 	id = profile_intern_frame(p, &f);
 	profile_symbolize(p, lookup, NULL);
 	assert_string_equal(p->strings[p->frames[id].method], "JavaThread::run()");
-	/* a later sample finds the frame that has its name now */
+	/* a later sample finds the frame with its new name */
 	assert_int_equal(profile_intern_frame(p, &p->frames[id]), id);
 	profile_free(p);
 }
@@ -34,7 +34,8 @@ static const char *lookup_of_process(void *userdata, const struct profile_proces
 	return !process ? NULL : process->pid == 0 ? "malloc" : "POISON";
 }
 
-/* Two processes' files at one path: each frame's name is of its own. */
+/* Two processes with different files at one path: each frame gets its name from its own
+ * process's file. */
 static void native_frames_get_names_of_their_own_process(void **state)
 {
 	struct profile_frame f = { .kind = WIRE_KIND_NATIVE, .line = -1, .offset = 16 };

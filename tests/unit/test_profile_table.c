@@ -74,13 +74,13 @@ static void overflow_is_named_and_keeps_its_weight(void **state)
 	assert_int_equal(weight_of(p), 500000);
 	assert_in_range(p->overflow, 1, 49999);
 	assert_int_equal(samples_of_full(p), p->overflow);
-	/* full or not, it can be read back, */
+	/* full or not, it can be decoded, */
 	assert_int_equal(profile_encode(p, &bytes, &len), 0);
 	assert_int_equal(profile_decode(bytes, len, &q), 0);
 	assert_int_equal(weight_of(q), 500000);
 	assert_int_equal(q->overflow, p->overflow);
 	free(bytes);
-	/* and merging counts nothing twice: not the full ones, not those of others */
+	/* and merging counts nothing twice, neither full profiles nor those of others */
 	assert_int_equal(profile_new(&sum), 0);
 	assert_int_equal(profile_merge(sum, q, NULL), 0);
 	assert_int_equal(profile_merge(sum, p, NULL), 0);
@@ -96,7 +96,7 @@ static void overflow_is_named_and_keeps_its_weight(void **state)
 	profile_free(p);
 }
 
-/* What @tenant adds: @n stacks of its own on a root that all have. Those that found no room. */
+/* Adds @n stacks of @tenant on a root that all tenants share; returns how many found no room. */
 static uint64_t add_stacks(struct profile *p, uint64_t tenant, uint32_t n)
 {
 	const struct profile_process q = { .pid = (uint32_t)tenant,
@@ -138,14 +138,14 @@ static void no_tenant_takes_the_room_of_another(void **state)
 	assert_int_equal(profile_new(&sum), 0);
 	profile_limit(p, 2 << 20, 5);
 	profile_limit(sum, 2 << 20, 5);
-	/* three that take what they get, before and after one that needs little */
+	/* three tenants that take all they get, before and after one that needs little */
 	assert_in_range(add_stacks(p, 100, 20000), 10000, 19999);
 	assert_in_range(add_stacks(p, 101, 20000), 10000, 19999);
 	assert_int_equal(add_stacks(p, 1, 300), 0);
 	assert_in_range(add_stacks(p, 102, 20000), 10000, 19999);
 	assert_int_equal(add_stacks(p, 1, 300), 0);
 	assert_true(p->index->bytes < 2 << 20);
-	/* and where profiles are added up, by rows in any order */
+	/* and the same where profiles are merged, with rows in any order */
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(profile_merge(sum, p, NULL), 0);
 	assert_int_equal(full_of(sum, 1), 0);
@@ -155,7 +155,8 @@ static void no_tenant_takes_the_room_of_another(void **state)
 	profile_free(p);
 }
 
-/* Two of a profile have a class in common, and the first to pay for its name cannot. */
+/* Two tenants of a profile have a class in common, and the first of them has no room left to pay
+ * for its name. */
 static void a_text_that_one_tenant_cannot_pay_is_paid_by_another(void **state)
 {
 	struct profile *sum, *p;

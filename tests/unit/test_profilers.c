@@ -1,4 +1,4 @@
-/* Profilers of others: found in maps and in options, by one table. */
+/* Other profilers: recognised in maps and in options, by one table. */
 #include "tests/unit/unit.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -93,7 +93,7 @@ static void words_for_the_application_are_no_agents(void **state)
 			    "");
 }
 
-/* maps of a JVM with thousands of threads is longer than one read */
+/* the maps of a JVM with thousands of threads are longer than one read */
 static void maps_are_read_to_their_end(void **state)
 {
 	static const char tail[] = "7f0-7f1 r-xp 00000000 08:01 9 /x/libjprofilerti.so\n";

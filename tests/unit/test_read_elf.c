@@ -3,7 +3,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* tests/fuzz/corpus/fuzz_symbols/shared.so: C functions f and i, a C++ one, one without a size. */
+/* tests/fuzz/corpus/fuzz_symbols/shared.so: the C functions f and i, a C++ function, and one
+ * without a size. */
 static void names_are_demangled_only_when_they_are_mangled(void **state)
 {
 	CLEANUP(fd_closep) int fd = open(ELF_FILE, O_RDONLY | O_CLOEXEC);
@@ -20,7 +21,7 @@ static void names_are_demangled_only_when_they_are_mangled(void **state)
 	assert_non_null(entry_of(&t, "i"));
 	assert_null(entry_of(&t, "int"));
 	assert_non_null(entry_of(&t, "shop::Cart::total(int, char const*)"));
-	bare = entry_of(&t, "bare"); /* ends with its section, does not name what follows */
+	bare = entry_of(&t, "bare"); /* it ends with its section and does not cover what follows */
 	assert_non_null(bare);
 	assert_string_equal(table_find(&t, bare->offset), "bare");
 	assert_true(bare->size > 0 && bare->size < 4096);
@@ -35,7 +36,7 @@ static void symbols_in_gnu_debugdata_are_read(void **state)
 	assert_int_equal(flags, 0);
 }
 
-/* The C library of this machine: the place that a new thread's root frame returns to. */
+/* The C library of this machine: the address to which the root frame of a new thread returns. */
 static void clone3_is_known_by_its_code(void **state)
 {
 	static const uint8_t call[] = { 0xff, 0xd2, 0x48, 0x89, 0xc7, 0xb8, 0x3c, 0 };
@@ -61,7 +62,7 @@ static void clone3_is_known_by_its_code(void **state)
 	assert_int_equal(read(fd, file, (size_t)st.st_size), st.st_size);
 	at = memmem(file, (size_t)st.st_size, call, sizeof(call));
 	if (!at)
-		skip(); /* an older one, without it */
+		skip(); /* an older library, which does not have it */
 	assert_int_equal(read_elf(fd, NULL, &bytes, &len), 0);
 	assert_int_equal(table_check(bytes, len, &t), 0);
 	assert_string_equal(table_find(&t, (uint64_t)(at - file) + 2), "clone3");

@@ -7,14 +7,14 @@
 
 static struct held_pipe held;
 
-/* Also of a test that has failed: what looks for leaks waits for every thread. */
+/* Runs also after a failed test: the leak checker waits for every thread. */
 static int end(void **state)
 {
 	held_pipe_end(&held);
 	return teardown(state);
 }
 
-/* Both tell what comes; between two rounds of the loop never more than a second passes. */
+/* Both receive what comes; between two rounds of the loop at most a second passes. */
 static uint64_t longest_ns, last_ns;
 
 static void watch_loop(void *userdata)
@@ -50,9 +50,9 @@ static void a_pipe_that_does_not_answer_costs_its_target_only(void **state)
 		skip();
 	UNTIL(t->state == TARGET_FAILED);
 	assert_non_null(strstr(t->fault.what, "its pipe does not answer"));
-	assert_int_equal(targets_stuck(table, &total), 0); /* it was told to end just now */
+	assert_int_equal(targets_stuck(table, &total), 0); /* it was just asked to end */
 	assert_int_equal(total, 1);
-	/* nothing ends the reader, and while it waits there is no other */
+	/* nothing ends the reader, and while it hangs no other is started */
 	UNTIL(targets_stuck(table, &total) == 1);
 	assert_int_equal(receiver_allowed(t), -EBUSY);
 	UNTIL(t->attempts == 2);
@@ -63,7 +63,7 @@ static void a_pipe_that_does_not_answer_costs_its_target_only(void **state)
 	assert_true(longest_ns < NS_PER_S);
 	held_pipe_end(&held);
 	UNTIL(targets_stuck(table, &total) == 0);
-	UNTIL(t->state == TARGET_STREAMING); /* the page of zeros is thrown away */
+	UNTIL(t->state == TARGET_STREAMING); /* the page of zeros is removed */
 	loop_timer_free(watch);
 	end_other();
 	close(control);
@@ -71,7 +71,8 @@ static void a_pipe_that_does_not_answer_costs_its_target_only(void **state)
 	remove_fifos();
 }
 
-/* One container has only so many that wait, and another is not concerned. */
+/* One container may have only so many receivers that hang, and another container is not
+ * affected. */
 static void readers_that_wait_are_counted_by_container(void **state)
 {
 	struct child *living = (void *)(uintptr_t)1;

@@ -54,7 +54,7 @@ static void a_build_is_the_size_and_date_of_its_library(void **state)
 	assert_int_equal(utimensat(pid_dfd, "root/jdk/lib/server/libjvm.so", times, 0), 0);
 	(void)read_jdk("/jdk/lib/server/libjvm.so");
 	assert_string_equal(jvm.libjvm_build, "3 bytes of 2025-04-15T12:00:00Z");
-	jvm.libjvm_deleted = true; /* another may be there by now */
+	jvm.libjvm_deleted = true; /* a new process may have the pid by now */
 	(void)read_jdk("/jdk/lib/server/libjvm.so");
 	assert_string_equal(jvm.libjvm_build, "");
 	jvm.libjvm_deleted = false;
@@ -103,7 +103,8 @@ static void mounts_on_the_way_decide_what_is_local(void **state)
 	assert_true(release_is_local(table, "/opt/libjvm.so"));
 	assert_true(release_is_local(table, "/opt/ab"));
 	assert_false(release_is_local(table, "/opt/a"));
-	assert_false(release_is_local(table, "/opt/a/b/c")); /* to get there NFS must answer */
+	/* the path leads through NFS, whose server must answer */
+	assert_false(release_is_local(table, "/opt/a/b/c"));
 	assert_false(release_is_local("", "/opt"));
 	assert_false(release_is_local("27 1 254:0 / / rw", "/opt")); /* cut */
 	assert_false(release_is_local(table, "/a b"));
@@ -127,7 +128,8 @@ static void only_file_systems_of_this_host_are_local(void **state)
 		assert_false(release_is_local(table, "/opt/jdk/release"));
 		assert_true(release_is_local(table, "/usr/jdk/release"));
 	}
-	/* what is mounted over it later does not make it local: it is on the way */
+	/* a local file system that is mounted over it later does not help: the path still leads
+	 * through it */
 	assert_false(release_is_local(ROOT_EXT4 "31 27 0:7 / /opt rw - nfs4 host:/x rw\n"
 						"32 31 0:8 / /opt rw - tmpfs none rw\n",
 				      "/opt/jdk/release"));

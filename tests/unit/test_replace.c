@@ -67,7 +67,8 @@ static void parts_become_one_file(void **state)
 	assert_false(is_there("temp"));
 	assert_int_equal(fstatat(dfd, "file", &st, 0), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
-	assert_int_equal(replace_with(&r, "3", 1), 0); /* no rest of what was longer */
+	/* nothing remains of the longer text before */
+	assert_int_equal(replace_with(&r, "3", 1), 0);
 	assert_content("file", "3");
 }
 

@@ -85,7 +85,7 @@ static void collapsed_is_root_first_with_the_weight_last(void **state)
 	free(out);
 }
 
-/* @o with the file; "" for what there is none of */
+/* Writes @o to a file and returns its content; "" if there is nothing to write. */
 static char *with_options(enum report_format format, struct report_options o)
 {
 	struct profile *p = example();
@@ -177,7 +177,7 @@ static void a_wrong_pattern_is_said_with_the_place(void **state)
 	assert_true(report_pattern_is_fine(longest, why, sizeof(why)));
 }
 
-/* Each of these names costs the matcher a tenth of a second and more, and some MiB. */
+/* Each of these patterns costs the matcher a tenth of a second or more, and some MiB. */
 static void a_pattern_that_takes_too_long_is_given_up(void **state)
 {
 	const struct report_options o = { .exclude = "(a|b)*a(a|b){100}c" };
@@ -302,7 +302,7 @@ static void pprof_is_gzip(void **state)
 	free(out);
 }
 
-/* Sums of `go tool pprof -raw`: lines "  samples  nanoseconds: location ..." */
+/* Sums of the output of `go tool pprof -raw`: lines "  samples  nanoseconds: location ..." */
 static bool go_sums(const char *path, uint64_t *ret_samples, uint64_t *ret_ns)
 {
 	char command[200], line[4096];
@@ -438,7 +438,7 @@ static void jfr_samples_are_shared_out_by_weight(void **state)
 	char *out;
 
 	(void)state;
-	/* three samples of 10 ms, and many that are next to nothing */
+	/* three samples of 10 ms, and many with almost no weight */
 	profile_add(p, 0, 0, 97, 97);
 	assert_int_equal(report_write(p, REPORT_JFR, NULL, &out, &len), 0);
 	s = jfr_walk(out, len);
@@ -483,7 +483,7 @@ static void samples_without_a_stack_are_in_the_text(void **state)
 	profile_free(p);
 }
 
-/* Of this thread: a busy machine takes longer. */
+/* CPU time of this thread, because a busy machine takes longer */
 static uint64_t cpu_ns(void)
 {
 	struct timespec t;

@@ -1,12 +1,12 @@
-/* What changed between two profiles: both numbers are right, whatever ids, threads and kinds of
- * frames are. */
+/* The difference between two profiles: both numbers of a method are right, whatever the ids,
+ * threads and kinds of its frames. */
 #include "tests/unit/unit.h"
 #include <cjson/cJSON.h>
 #include "daemon/report/diff.h"
 
 #define S 1000000000ull
 
-/* @methods: one a stack below "run", with its seconds. */
+/* @methods: for each a stack "run" > method, with its seconds. */
 static struct profile *profile_of(uint32_t pid, uint64_t begin_s, uint64_t seconds, uint8_t kind,
 				  const char *const *methods, const uint64_t *weights)
 {
@@ -100,7 +100,7 @@ static void json_has_both_numbers_and_methods_by_difference(void **state)
 
 static void by_total_both_are_as_much(void **state)
 {
-	/* by wish; and because a baseline without times has no length */
+	/* because the option asks for it; and because a baseline without times has no length */
 	char *outs[] = { diff(REPORT_JSON, REPORT_DIFF_TOTAL, 10),
 			 diff(REPORT_JSON, REPORT_DIFF_TIME, 0) };
 

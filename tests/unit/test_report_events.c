@@ -1,4 +1,4 @@
-/* Reports of waits, allocations and wall-clock samples; test_report.c has those of CPU time. */
+/* Reports of waits, allocations and wall-clock samples; test_report.c tests those of CPU time. */
 #include "tests/unit/unit.h"
 #include "tests/unit/jfr_packed.h"
 #include <errno.h>
@@ -194,7 +194,7 @@ static void samples_and_drops_are_those_that_were_asked_for(void **state)
 	"samples/count cpu/nanoseconds[dflt] contentions/count delay/nanoseconds " \
 	"alloc_objects/count alloc_space/bytes wall_samples/count wall/nanoseconds"
 
-/* Sums of the eight columns of `go tool pprof -raw`. */
+/* Sums of the eight value columns of `go tool pprof -raw`. */
 static bool go_sums(const char *path, uint64_t sums[8])
 {
 	char command[200], line[4096];

@@ -1,4 +1,4 @@
-/* speedscope and OTLP: what they add up to, and that every index leads somewhere. */
+/* speedscope and OTLP files: their sums are right, and every index in them is valid. */
 #include "tests/unit/unit.h"
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static uint32_t thread_of(struct profile *p, uint32_t pid, const char *process, 
 	return profile_thread(p, &t);
 }
 
-/* Two JVMs, three threads, CPU time and waits; one method compiled and interpreted. */
+/* Two JVMs, three threads, CPU time and waits; one method is both compiled and interpreted. */
 static struct profile *example(void)
 {
 	struct profile_row wait = {
@@ -87,7 +87,8 @@ static cJSON *speedscope(struct report_options o)
 	return json;
 }
 
-/* Its name, its weights, and that these are as many as stacks and their frames are there. */
+/* Checks a profile's name, the sum of its weights, that there are as many weights as stacks, and
+ * that the stacks' frames exist. */
 static double check_speedscope(const cJSON *json, int i, const char *name, const char *unit)
 {
 	const cJSON *profile = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "profiles"), i);
@@ -143,7 +144,7 @@ static void speedscope_frames_that_print_the_same_are_one(void **state)
 		1);
 
 	(void)state;
-	/* run, sum; two JVMs, which a merged file does not use; [no stack] */
+	/* run, sum; two JVMs, which a merged file does not separate; [no stack] */
 	assert_int_equal(cJSON_GetArraySize(frames), 5);
 	assert_int_equal(cJSON_GetArraySize(stack), 2);
 	cJSON_Delete(json);
@@ -235,7 +236,7 @@ static void otlp_has_a_resource_for_each_jvm_and_a_profile_for_each_event(void *
 	assert_int_equal(check_otlp_profile(d, of[0], "cpu", "6"), 90000000);
 	assert_int_equal(check_otlp_profile(d, of[1], "delay", "2"), 9000000);
 	assert_int_equal(of[0]->period, 15000000);
-	/* a method that ran in two ways is one sample of its thread */
+	/* a method that ran both interpreted and compiled is one sample of its thread */
 	assert_int_equal(of[0]->n_samples, 2);
 	assert_int_equal(of[0]->samples[0]->values[0], 40000000);
 	assert_string_equal(attribute(d, of[1]->samples[0]->attribute_indices,

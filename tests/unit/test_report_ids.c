@@ -1,4 +1,5 @@
-/* Trace ids in files: each format has them in its own way, or adds up what differs only in them. */
+/* Trace ids in files: a format writes them in its own way, or adds up samples that differ only
+ * in them. */
 #include "tests/unit/unit.h"
 #include <stdio.h>
 #include <string.h>
@@ -27,8 +28,8 @@ static void add_row(struct profile *p, const char *trace, const char *span, uint
 	profile_add_row(p, &row);
 }
 
-/* One stack: in two spans whose ids are OpenTelemetry's, in Zipkin's, SkyWalking's and an MDC's,
- * and in none. */
+/* One stack in two spans with OpenTelemetry's ids, in spans with ids of Zipkin, SkyWalking and
+ * an MDC, and without a span. */
 static struct profile *example(void)
 {
 	struct profile *p;
@@ -117,14 +118,14 @@ static void pprof_and_json_give_the_ids_back(void **state)
 	profile_free(p);
 }
 
-/* For Pyroscope: of trace_id older versions make a series for each, other texts it takes for 0. */
+/* For Pyroscope: older versions make a series of each trace_id, and take other texts for 0. */
 static void without_labels_pprof_has_span_ids_of_16_digits_alone(void **state)
 {
 	struct profile *p = example(), *q;
 
 	(void)state;
 	q = read_back(p, REPORT_PPROF, true);
-	assert_int_equal(q->n_spans, 0); /* a span id alone is nothing to our own reader */
+	assert_int_equal(q->n_spans, 0); /* our own reader ignores a span id without a trace id */
 	for (uint32_t i = 0; i < q->n_strings; i++)
 		assert_string_not_equal(q->strings[i], "a.7.16-0");
 	assert_int_equal(q->n_rows, 1);

@@ -1,5 +1,5 @@
-/* Files read back: nothing of them is lost on the way, and what is wrong in one is said with its
- * place. */
+/* Files that are read back: nothing is lost, and an error in a file is reported with its
+ * position. */
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <stdio.h>
@@ -127,7 +127,8 @@ static struct profile *read_back(enum report_format format, const char *bytes, s
 	return p;
 }
 
-/* Both as collapsed, with threads and kinds; and as what a json file says before its tables. */
+/* The profile as a collapsed file with threads and kinds, and the part of a json file before its
+ * tables. */
 static void assert_same(const struct profile *a, const struct profile *b, unsigned event)
 {
 	const struct report_options o = { .events = event, .idle = true };

@@ -1,4 +1,4 @@
-/* The header of every format says what its body adds up to, whatever was filtered out. */
+/* The sum in the header of every format equals that of its body, whatever was filtered out. */
 #include "tests/unit/unit.h"
 #include "tests/unit/jfr_packed.h"
 #include <cjson/cJSON.h>
@@ -31,7 +31,7 @@ static void add(struct profile *p, uint32_t thread, const char *method, struct p
 	row.thread = thread;
 	row.node = on_stack(p, method);
 	profile_add_row(p, &row);
-	/* as they are booked when they come */
+	/* in the way in which they are counted when they arrive */
 	for (int i = 0; i < 2; i++, l = &p->accounts.of[row.event]) {
 		l->taken += row.samples;
 		l->delivered += row.samples;
@@ -40,7 +40,7 @@ static void add(struct profile *p, uint32_t thread, const char *method, struct p
 	}
 }
 
-/* Of two threads CPU time at intervals that change, and waits, some of them idle. Samples were
+/* CPU time of two threads at intervals that change, and waits, some of them idle. Samples were
  * lost. */
 static struct profile *example(void)
 {
@@ -54,7 +54,8 @@ static struct profile *example(void)
 	assert_int_equal(profile_new(&p), 0);
 	p->begin_real_ns = 1000000000;
 	p->end_real_ns = 3000000000;
-	p->interval[WIRE_EVENT_CPU] = 114000000; /* once: nothing in the file is about that */
+	/* only once: nothing else in the file is about it */
+	p->interval[WIRE_EVENT_CPU] = 114000000;
 	p->interval[WIRE_EVENT_LOCK] = 1000000;
 	q.name = profile_string(p, "org.shop.Main");
 	q.note = profile_string(p, "shares of short runs may be off");
@@ -119,7 +120,7 @@ static struct sums rows_of_txt(const char *out)
 	     line[0] && sscanf(line, "%lf %*f%% %*f %*f%% %llu", &seconds, &n) == 2;
 	     line += strcspn(line, "\n") + 1) {
 		s.samples += n;
-		s.weight += (uint64_t)(seconds * 1000 + 0.5); /* ms is what it shows */
+		s.weight += (uint64_t)(seconds * 1000 + 0.5); /* the file shows ms */
 	}
 	return s;
 }
@@ -234,7 +235,7 @@ static void check_json(const struct profile *p, unsigned event, struct sums expe
 	free(out);
 }
 
-/* @rate: how the header goes on behind the sum; @absent: what it says of the rest. */
+/* @rate: the header's text after the sum; @absent: its text about missing data. */
 static void check(const struct profile *p, unsigned event, struct sums expected, const char *sum,
 		  const char *rate, const char *absent)
 {
@@ -275,7 +276,8 @@ static void check_pprof(const struct profile *p, struct sums expected, const cha
 	assert_int_equal(s.samples, expected.samples);
 	assert_int_equal(s.weight, expected.weight);
 	assert_int_equal(u->period, expected.weight / expected.samples);
-	assert_int_equal(u->n_comment, 2); /* the second is for who reads it back */
+	/* the second line is for programs that read the file back */
+	assert_int_equal(u->n_comment, 2);
 	assert_string_equal(u->string_table[u->default_sample_type], "cpu");
 	assert_string_equal(u->string_table[u->mapping[0]->filename], "org.shop.Main");
 	snprintf(text, sizeof(text),
@@ -325,7 +327,7 @@ static void every_header_is_what_its_body_adds_up_to(void **state)
 static void a_filter_by_thread_is_in_header_and_body_alike(void **state)
 {
 	static const struct sums one = { 73, 1042000001 };
-	/* coverage is of all its threads: the kernel tells the CPU time of them together */
+	/* coverage is of all its threads, because the kernel counts their CPU time together */
 	static const char rate[] = "73 samples, mean interval 14.3 ms, "
 				   "coverage 95.0 % of the 2.000 s used";
 	struct profile *p = part_of("worker-one");
@@ -355,7 +357,7 @@ static void a_view_with_nothing_in_it_says_so(void **state)
 	profile_free(p);
 }
 
-/* The number that the first sample's label @key has; -1 = it has no such label. */
+/* The number of the first sample's label @key; -1 = it has no such label. */
 static int64_t number_in_label(const Pprof__Profile *u, const char *key)
 {
 	for (size_t i = 0; i < u->sample[0]->n_label; i++)
@@ -474,7 +476,7 @@ static void pprof_opens_with_cpu_time_of_the_program_also_beside_waits(void **st
 		assert_in_range(u->location[i]->mapping_id, i + 1 == u->n_location ? 0 : 1, 2);
 	pprof__profile__free_unpacked(u, NULL);
 	free(out);
-	/* readers of JFR print class.method() */
+	/* programs that read JFR print class.method() */
 	out = written(p, REPORT_JFR, CPU, &len);
 	assert_non_null(memmem(out, len, "\3\11libjvm.so", 11));
 	assert_non_null(memmem(out, len, "\3\14Parker::park", 14));

@@ -41,10 +41,10 @@ static void steady_samples_wait_for_each_other(void **state)
 		batch_after(100, true);
 		assert_int_equal(rest_until_ns(), now + 100 * NS_PER_MS);
 	}
-	/* woken by something else meanwhile */
+	/* woken by another cause meanwhile */
 	batch_after(30, false);
 	assert_int_equal(rest_until_ns(), now + 70 * NS_PER_MS);
-	/* none came: the next one wakes */
+	/* no event came: the next one wakes the thread */
 	batch_after(70, false);
 	assert_int_equal(rest_until_ns(), 0);
 }

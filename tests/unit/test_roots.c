@@ -1,4 +1,4 @@
-/* Frames that threads of one name have in common. */
+/* Frames at the root that all threads of one name have in common. */
 #include "agent/output/roots.h"
 #include "proto/wire.h"
 #include "tests/unit/unit.h"
@@ -63,7 +63,7 @@ static void a_rare_root_or_a_stack_that_is_on_its_way_changes_nothing(void **sta
 	for (int i = 0; i < 20; i++)
 		seen("task", run, COUNT(run));
 	seen("task", foreign, COUNT(foreign)); /* as Thread.exit() */
-	seen("task", run + 3, 2); /* has not called anything yet */
+	seen("task", run + 3, 2); /* the thread has not called anything yet */
 	assert_int_equal(roots_of(1, "task", got), 4);
 	for (int i = 0; i < 25; i++)
 		seen("task", foreign, COUNT(foreign)); /* no longer rare */

@@ -1,4 +1,4 @@
-/* Filters as engines and units write them, run on the calls of the agent. */
+/* Filters as container engines and units write them, applied to the system calls of the agent. */
 #include "tests/unit/unit.h"
 #include <linux/audit.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static void arguments_and_arithmetic_count(void **state)
 	assert_int_equal(run(code, ARRAY_SIZE(code), SYS_prctl, 0x00e), SECCOMP_RET_ALLOW);
 }
 
-/* libseccomp sorts calls into a tree, and newer rules ask for bits of arguments. */
+/* libseccomp sorts calls into a tree, and newer rules check bits of arguments. */
 static void ranges_and_bits_are_compared(void **state)
 {
 	static const struct {

@@ -1,4 +1,5 @@
-/* The life of one target: it streams, ends, fails, is taken over. See fake_session.h. */
+/* The life of one target: it streams, ends, fails, is taken over by the next daemon. See
+ * fake_session.h. */
 #include "tests/unit/fake_session.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ static void the_same_process_is_taken_in_once_and_another_never(void **state)
 	(void)add("talk");
 	fill_in(&jvm);
 	assert_int_equal(targets_add(table, &jvm, 0, NULL), -EEXIST);
-	jvm.start_time++; /* the pid is another process's by now */
+	jvm.start_time++; /* the pid belongs to another process by now */
 	assert_int_equal(targets_add(table, &jvm, 0, NULL), -ESRCH);
 	assert_int_equal(count_targets(), 1);
 }
@@ -52,7 +53,7 @@ static void the_end_of_the_process_keeps_its_last_events(void **state)
 	(void)state;
 	t = add("talk");
 	UNTIL(t->state == TARGET_STREAMING);
-	end_process(); /* before HELLO and sample were read, most often */
+	end_process(); /* usually before HELLO and the sample were read */
 	UNTIL(t->state == TARGET_GONE);
 	assert_int_equal(samples, 1);
 	assert_true(t->gone_mono_ns > 0);
@@ -176,7 +177,7 @@ static void impossible_cpu_time_is_not_believed(void **state)
 	assert_int_equal(c.of[WIRE_EVENT_CPU].dropped[WIRE_DROP_IMPLAUSIBLE].n, 1);
 }
 
-/* Its receiver answers, and is not taken for one that waits; its pipe is full. */
+/* Its receiver answers, so it must not count as one that hangs; only its pipe is full. */
 static void a_target_over_its_budget_is_held_back(void **state)
 {
 	uint64_t begin_ns, held_ns, total;
@@ -199,7 +200,7 @@ static void a_target_over_its_budget_is_held_back(void **state)
 		why,
 		" s old; what was dropped since is not counted yet: it is what coverage lacks"));
 	assert_true(target_decode_ns(t) > held_ns); /* a sip now and then */
-	/* a thousandth of a CPU, and what was on its way */
+	/* a thousandth of a CPU, and what was already on its way */
 	assert_true(target_decode_ns(t) - held_ns < NS_PER_S / 2);
 	config.decode_cpu_permille = 0;
 	held_ns = target_decode_ns(t);
@@ -261,7 +262,8 @@ static void an_agent_that_is_there_already_is_taken_over(void **state)
 	n = read_control(control, buf, sizeof(buf));
 	assert_int_equal(wire_peek(buf, n, &frame), n);
 	assert_int_equal(wire_get_start(&frame, &start), 0);
-	assert_int_equal(start.secret.len, 0); /* who is there has to know it */
+	/* an agent that is there already must know the secret */
+	assert_int_equal(start.secret.len, 0);
 	hello(agent_fd, start.session);
 	UNTIL(samples == 1);
 	close(control);
@@ -269,7 +271,7 @@ static void an_agent_that_is_there_already_is_taken_over(void **state)
 	remove_fifos();
 }
 
-/* It holds two FIFOs of the right names. */
+/* It holds two FIFOs with the right names. */
 static void one_that_was_never_attached_to_is_no_agent(void **state)
 {
 	uint8_t buf[WIRE_FRAME_MAX];
@@ -285,8 +287,8 @@ static void one_that_was_never_attached_to_is_no_agent(void **state)
 	t = add_with_fifos(events_path, &control);
 	n = read_control(control, buf, sizeof(buf));
 	assert_int_equal(wire_peek(buf, n, &frame), n);
-	assert_int_equal(frame.type, WIRE_DETACH); /* should it be an agent after all */
-	UNTIL(t->state == TARGET_FAILED); /* it was attached to as any other */
+	assert_int_equal(frame.type, WIRE_DETACH); /* in case it is an agent after all */
+	UNTIL(t->state == TARGET_FAILED); /* the daemon attached to it like to any other JVM */
 	assert_string_equal(t->fault.what, "its owner forbids it");
 	assert_int_equal(samples, 0);
 	close(control);
@@ -323,7 +325,8 @@ static void one_that_does_not_know_the_secret_is_no_agent(void **state)
 	remove_fifos();
 }
 
-/* Left by a daemon of another version: it says so, is sent away, and the JVM is attached to. */
+/* An agent left by a daemon of another version: it reports that, is detached, and the JVM is
+ * attached to again. */
 static void one_that_speaks_another_protocol_is_replaced(void **state)
 {
 	struct wire_hello h = { .protocol = WIRE_PROTOCOL + 1, .ns_pid = 1 };
@@ -352,7 +355,8 @@ static void one_that_speaks_another_protocol_is_replaced(void **state)
 	n = read_control(control, buf, sizeof(buf));
 	assert_int_equal(wire_peek(buf, n, &frame), n);
 	assert_int_equal(frame.type, WIRE_DETACH);
-	UNTIL(strcmp(t->fault.what, "its owner forbids it") == 0); /* attached to as any other */
+	/* attached to like any other JVM */
+	UNTIL(strcmp(t->fault.what, "its owner forbids it") == 0);
 	assert_int_equal(samples, 0);
 	close(control);
 	close(agent_fd);
@@ -398,9 +402,10 @@ static void secrets_outlive_the_daemon_and_not_the_process(void **state)
 	assert_int_equal(s.n, 1);
 	assert_memory_equal(secrets_find(&s, jvm.pid, jvm.start_time), again, sizeof(again));
 	assert_true(secrets_is_former(&s, jvm.pid, jvm.start_time));
-	for (int i = 0; i < 10000; i++) /* the file does not grow for ever */
+	for (int i = 0; i < 10000; i++) /* the file does not grow without bound */
 		assert_int_equal(secrets_make(&s, jvm.pid, jvm.start_time, again), 0);
-	assert_false(secrets_is_former(&s, jvm.pid, jvm.start_time)); /* attached to by this one */
+	/* attached to by this daemon */
+	assert_false(secrets_is_former(&s, jvm.pid, jvm.start_time));
 	assert_int_equal(stat(path, &st), 0);
 	assert_true(st.st_size < 1 << 20);
 	secrets_forget(&s, jvm.pid, jvm.start_time);
@@ -449,7 +454,7 @@ static void the_injector_of_a_process_that_ended_is_not_killed(void **state)
 	assert_false(marked("cleanup"));
 }
 
-/* The kernel counts them, so an agent cannot claim them. */
+/* The kernel counts these events, so an agent must not be able to claim them. */
 static void signals_that_the_kernel_sent_earn_decoding(void **state)
 {
 	struct target *t;
@@ -477,7 +482,7 @@ static void one_that_ended_is_remembered_without_what_it_held(void **state)
 	UNTIL(samples == 1);
 	end_process();
 	UNTIL(t->state == TARGET_GONE);
-	assert_int_equal(freed, 0); /* its waits and samples can be asked for */
+	assert_int_equal(freed, 0); /* its waits and samples can be queried */
 	loop_timer_set(t->priv->timer, 0, 0); /* two minutes later */
 	UNTIL(freed == 1);
 	assert_null(targets_next(table, NULL));

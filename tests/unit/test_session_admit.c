@@ -1,4 +1,4 @@
-/* Who is taken in, when, and who no more. See fake_session.h. */
+/* Which JVMs are profiled, when, and which are not any more. See fake_session.h. */
 #include "tests/unit/fake_session.h"
 
 #include <errno.h>
@@ -81,7 +81,7 @@ static void an_owner_asks_where_it_is_opt_in_and_takes_it_back(void **state)
 	assert_int_equal(target_asked_events(t), 1u << WIRE_EVENT_CPU);
 	t->wanted_events = 1u << WIRE_EVENT_WALL | 1u << WIRE_EVENT_ALLOC; /* a recording's */
 	assert_int_equal(target_asked_events(t), 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_ALLOC);
-	/* times off the CPU need the engine of CPU samples */
+	/* times off the CPU need the host engine for CPU samples */
 	config.events = 1u << WIRE_EVENT_OFFCPU;
 	t->wanted_events = 0;
 	assert_int_equal(target_asked_events(t), 1u << WIRE_EVENT_CPU);
@@ -174,7 +174,7 @@ static void a_detached_jvm_stays_detached_over_a_restart(void **state)
 	t = add("talk");
 	UNTIL(t->state == TARGET_STREAMING);
 	assert_int_equal(target_detach_for(t, 7), 0);
-	assert_int_equal(target_attach(t, 7, &why), -EAGAIN); /* it is on its way out */
+	assert_int_equal(target_attach(t, 7, &why), -EAGAIN); /* it is being detached */
 	UNTIL(t->state == TARGET_DETACHED);
 	assert_int_equal(strncmp(t->fault.what, "detached by uid 7 at ", 21), 0);
 	table = targets_free(table);
@@ -299,7 +299,7 @@ static void a_daemon_that_stops_takes_nobody_in(void **state)
 	targets_stop(table);
 	end_process();
 	UNTIL(first->state == TARGET_GONE);
-	while (clock_mono_ns() < end) /* longer than a review takes to come */
+	while (clock_mono_ns() < end) /* longer than the time to the next review */
 		(void)loop_round(loop, 20 * NS_PER_MS);
 	assert_int_equal(second->state, TARGET_EXCLUDED);
 	assert_int_equal(target_attach(second, 0, &why), -ESHUTDOWN);
@@ -322,7 +322,7 @@ static void the_rate_makes_the_second_one_wait(void **state)
 	end_other();
 }
 
-/* After a restart all JVMs of the host are without an agent: they are attached to at once. */
+/* After a restart no JVM of the host has an agent: all are attached to at once. */
 static void a_jvm_that_has_an_agent_does_not_wait_for_a_turn(void **state)
 {
 	struct target *first, *second;

@@ -1,7 +1,7 @@
 /*
- * What has to be looked up at a process before it is attached to, and processes that keep whoever
- * looks waiting. Who looks is this program again, started by the room of looks: it looks, but not
- * while there is the mark held-PID. See fake_session.h.
+ * What has to be read from a process before an attach, and processes that make the reader hang. The
+ * reader is this program again, started in place of kindling-look; it does not answer for PID while
+ * the file held-PID exists. See fake_session.h.
  */
 #include "tests/unit/fake_session.h"
 
@@ -98,7 +98,7 @@ static void a_question_without_answer_fails_and_delays_nobody(void **state)
 			    "the process does not answer: a read of its memory has not ended");
 	assert_int_equal(table->injectors, 0);
 	let_go(t->jvm.pid);
-	UNTIL(t->state == TARGET_STREAMING); /* it is tried again, as after any failure */
+	UNTIL(t->state == TARGET_STREAMING); /* the read is tried again, as after any failure */
 	end_other();
 }
 
@@ -132,7 +132,7 @@ static void a_detach_while_it_is_looked_at_can_be_taken_back(void **state)
 	UNTIL(t->state == TARGET_STREAMING);
 }
 
-/* What is answered is about the rules that were in force when it was asked. */
+/* An answer refers to the rules that were in force when it was requested. */
 static void rules_that_change_meanwhile_are_asked_about_again(void **state)
 {
 	struct target *t;
@@ -183,7 +183,7 @@ static void a_process_that_ends_during_the_look_is_gone(void **state)
 	end_process();
 	UNTIL(t->state == TARGET_GONE);
 	let_go(t->jvm.pid);
-	run_ns(300 * NS_PER_MS); /* the answer comes, for nobody */
+	run_ns(300 * NS_PER_MS); /* the answer arrives, but its target is gone */
 	assert_int_equal(t->state, TARGET_GONE);
 	look_counts(look, &c);
 	assert_int_equal(c.given_up, 0);

@@ -1,4 +1,5 @@
-/* What a START asks of an agent, and what is kept of its answers. See fake_session.h. */
+/* What a START asks of an agent, and what the daemon remembers of the answers. See
+ * fake_session.h. */
 #include "tests/unit/fake_session.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ static struct wire_start read_start(int control)
 	return start;
 }
 
-/* The agent's word about its engine, in its @sequence-th frame. */
+/* The agent's report about its engine, in its frame number @sequence. */
 static void say_engine(uint64_t sequence, uint64_t signo, uint64_t interval_ns)
 {
 	struct wire_ledger l = { 0 };
@@ -57,8 +58,8 @@ static void a_start_leaves_the_signals_to_the_host_where_it_can(void **state)
 	assert_int_equal(t->host_interval_ns, 2 * NS_PER_MS);
 	hello(agent_fd, start.session);
 	UNTIL(samples == 1);
-	assert_string_equal(target_engine(t), ""); /* the made-up HELLO has none */
-	/* what no LEDGER has said yet is in no report's header */
+	assert_string_equal(target_engine(t), ""); /* the made-up HELLO does not have it */
+	/* values that no LEDGER has reported yet are not in a report's header */
 	snprintf(t->engine, sizeof(t->engine), "cpu-timer");
 	assert_string_equal(target_engine_note(t), "");
 	say_engine(4, SIGPROF, 2 * NS_PER_MS);
@@ -70,8 +71,10 @@ static void a_start_leaves_the_signals_to_the_host_where_it_can(void **state)
 	start = read_start(control);
 	assert_int_equal(start.flags, WIRE_START_IDLE_APART | WIRE_START_NO_BUDGET);
 	assert_int_equal(start.interval_ns, 10 * NS_PER_MS);
-	assert_int_equal(t->host_interval_ns, 0); /* whatever the agent says of the host now */
-	say_engine(5, 0, NS_PER_MS); /* timers, whatever it was asked for: the tick's */
+	/* even if the agent reports the host engine now */
+	assert_int_equal(t->host_interval_ns, 0);
+	/* timers: the interval is the tick's, whatever was asked for */
+	say_engine(5, 0, NS_PER_MS);
 	UNTIL(strcmp(target_engine(t), "host") != 0);
 	assert_string_equal(target_engine_note(t), TARGET_TIMERS_NOTE);
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
@@ -198,7 +201,7 @@ static void the_last_note_of_each_step_is_kept_until_it_is_taken_back(void **sta
 	assert_string_equal(t->notes[1].step, "alloc");
 	say_note(n++, "lock", "");
 	UNTIL(!t->notes[0].step[0]);
-	/* more steps than there is room for are no harm */
+	/* more steps than there is room for do no harm */
 	for (int i = 0; i < 2 * NOTES_MAX; i++) {
 		char step[8];
 

@@ -1,4 +1,5 @@
-/* What tenants share: places of attempts, places in the table. See fake_session.h. */
+/* What tenants share: the number of concurrent attempts, and slots in the table. See
+ * fake_session.h. */
 #include "tests/unit/fake_session.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@ static void on_displaced(void *userdata, struct target *t)
 	displaced_pid = t->jvm.pid;
 }
 
-/* One more process of a container: @ret may be NULL. As targets_add(). */
+/* Adds another process of a container: @ret may be NULL. Returns the same as targets_add(). */
 static int add_of(const char *container, const char *manner, struct target **ret)
 {
 	pid_t first = process;
@@ -76,8 +77,9 @@ static void one_whose_attaches_hang_has_half_of_the_places(void **state)
 	(void)state;
 	for (int i = 0; i < 6; i++)
 		assert_int_equal(add_of("evil", "hang", NULL), 0);
-	assert_int_equal(count("evil", TARGET_INJECTING), 2); /* of four: docs/security.md */
-	for (int i = 0; i < 3; i++) { /* the others have the other half */
+	/* of four attempts: docs/security.md */
+	assert_int_equal(count("evil", TARGET_INJECTING), 2);
+	for (int i = 0; i < 3; i++) { /* the others may use the other half */
 		assert_int_equal(add_of("good", "talk", &t), 0);
 		UNTIL(t->state == TARGET_STREAMING);
 	}
@@ -95,7 +97,8 @@ static void tenants_take_turns(void **state)
 		assert_int_equal(add_of("many", "talk", NULL), 0);
 	assert_int_equal(add_of("few", "talk", &t), 0);
 	UNTIL(t->state != TARGET_FOUND);
-	assert_true(count("many", TARGET_FOUND) > 0); /* it is not the last, as it came */
+	/* it is not the last one, although it came last */
+	assert_true(count("many", TARGET_FOUND) > 0);
 	config.attach_rate = 0;
 }
 
@@ -164,7 +167,7 @@ static void in_a_full_table_who_has_the_most_makes_room(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(add_of("good", "talk", NULL), 0);
 	assert_int_equal(displaced, 3);
-	assert_int_equal(displaced_pid, pids[3]); /* who came last went first */
+	assert_int_equal(displaced_pid, pids[3]); /* the last one to come was the first to go */
 	assert_int_equal(count_targets(), 6);
 	assert_int_equal(add_of("good", "talk", NULL), -ENOSPC); /* it has as many */
 	assert_int_equal(add_of("third", "talk", NULL), 0);
@@ -187,7 +190,7 @@ static void one_that_streams_is_detached_before_it_makes_room(void **state)
 	UNTIL(count("evil", TARGET_EXCLUDED) == 1);
 	assert_int_equal(count("evil", TARGET_STREAMING), 1);
 	assert_int_equal(displaced, 0);
-	/* discovery tells of it again */
+	/* discovery reports it again */
 	process = pids[2];
 	fill_in(&jvm);
 	process = first;

@@ -1,4 +1,4 @@
-/* Bodies that a server does not take: when they are given up, and as what they are counted. */
+/* Bodies that a server refuses: when they are given up, and under which cause they are counted. */
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +56,7 @@ static const struct sink_type test_type = {
 	.part = test_part,
 	.in_flight_max = 1,
 };
-/* in the place of those in sinks.c */
+/* instead of those in sinks.c */
 const struct sink_type *const sink_types[SINK_TYPE_COUNT] = { [SINK_FILES] = &test_type };
 
 /* ---- a sink ---------------------------------------------------------------------------------- */
@@ -105,19 +105,19 @@ static void put_body(void)
 	assert_int_equal(sink_put_now(sink, &in, "key", "text/plain", "body", 4, SAMPLES), 0);
 }
 
-/* Lets the sink send now, whatever it waits for. */
+/* Makes the sink send now, whatever it waits for. */
 static bool try_to_send(void)
 {
 	sent = NULL;
 	sink->next_try_mono_ns = 0;
-	sink_run(sink); /* may only find out that a body cannot be divided */
+	sink_run(sink); /* this round may only find out that a body cannot be divided */
 	sink->next_try_mono_ns = 0;
 	if (!sent)
 		sink_run(sink);
 	return sent;
 }
 
-/* What http.c reports after several resets of one body. */
+/* The error that http.c reports after several resets of one body. */
 static void answer_by_reset(void)
 {
 	sent->resets++;

@@ -1,4 +1,4 @@
-/* What a sink keeps on disk: bodies that are whole or not there, and accounts that outlast torn
+/* A sink's files on disk: a body is complete or absent, and the accounts survive incomplete
  * writes. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,7 +108,7 @@ static void a_torn_write_leaves_the_accounts_before_it(void **state)
 	fd = ledger_open(dfd, &l, &is_new);
 	assert_false(is_new);
 	assert_int_equal(l.delivered, 9);
-	/* it was written over the oldest: the second slot or the first */
+	/* it was written over the older of the two slots */
 	for (off_t at = 0; at <= 512; at += 512) {
 		struct ledger torn;
 		uint8_t byte, other;

@@ -236,7 +236,7 @@ static void damage_in_the_middle_costs_one_window_and_no_other(void **state)
 		flip(first + places[i]);
 		s = opened();
 		assert_int_equal(stored(s, t0, t0 + 100 * NS_PER_S), 101);
-		/* opened for writing: what is good behind the damage is not cut away */
+		/* opened for writing: good records behind the damage are not cut off */
 		assert_int_equal(append(s, t0 + 30 * NS_PER_S, 1000), 0);
 		assert_int_equal(stored(s, t0, t0 + 100 * NS_PER_S), 1101);
 		store_counts(s, &c);
@@ -307,7 +307,7 @@ static void a_segment_of_another_version_is_left_alone(void **state)
 	close(fd);
 }
 
-/* A window that does not compress: about 16 bytes a row. */
+/* A window that does not compress: about 16 bytes for each row. */
 static int append_large(struct store *s, uint64_t begin, int rows)
 {
 	struct profile *p = window(begin, 1);
@@ -341,7 +341,7 @@ static void the_size_stays_below_its_bound_within_one_hour(void **state)
 	assert_in_range(c.segments, 4, 12);
 	assert_true(c.bytes > max / 2);
 	store_free(s);
-	/* and is known again after a restart */
+	/* and the order is known again after a restart */
 	assert_int_equal(store_new(dir, 24 * 3600 * NS_PER_S, max, &s), 0);
 	{
 		struct store_counts again;
@@ -353,7 +353,7 @@ static void the_size_stays_below_its_bound_within_one_hour(void **state)
 	store_free(s);
 }
 
-/* A window of two tenants: one has a weight of 1 in it, the other @threads threads. */
+/* A window with two tenants: one with a weight of 1, the other with @threads threads. */
 static int append_of_two(struct store *s, uint64_t begin, uint32_t threads)
 {
 	const struct profile_process small = { .pid = 1, .tenant = 33 },
@@ -366,7 +366,7 @@ static int append_of_two(struct store *s, uint64_t begin, uint32_t threads)
 	profile_add(p, profile_thread(p, &t), 0, 1, 1);
 	t.process = profile_process(p, &large);
 	for (uint32_t i = 0; i < threads; i++) {
-		x = x * 1664525 + 1013904223; /* such that zstd finds nothing */
+		x = x * 1664525 + 1013904223; /* random, so that zstd cannot compress it */
 		t.tid = x;
 		profile_add(p, profile_thread(p, &t), 0, 1, x >> 8);
 	}
@@ -424,7 +424,7 @@ static void a_tenant_that_fills_its_windows_shortens_its_own_history(void **stat
 		assert_int_equal(append_of_two(s, t0 + i * 10 * NS_PER_S, 4000), 0);
 		store_counts(s, &c);
 		assert_true(c.bytes <= max);
-		/* what the small one does not need of its half is the large one's */
+		/* the large tenant may use what the small one leaves of its half */
 		assert_true(i < 75 || c.bytes > max * 3 / 4);
 		if (i % 10 == 9)
 			assert_the_newest_are_left(s, 2, t0 + i * 10 * NS_PER_S);
@@ -434,7 +434,7 @@ static void a_tenant_that_fills_its_windows_shortens_its_own_history(void **stat
 	assert_in_range(large, 4000 * 10, 4000 * 60);
 	assert_true(c.bytes > max / 2);
 	store_free(s);
-	/* and is known again after a restart */
+	/* and the shares are known again after a restart */
 	assert_int_equal(store_new(dir, 24 * 3600 * NS_PER_S, max, &s), 0);
 	store_counts(s, &again);
 	assert_int_equal(again.bytes, c.bytes);
@@ -446,7 +446,8 @@ static void a_tenant_that_fills_its_windows_shortens_its_own_history(void **stat
 	store_free(s);
 }
 
-/* @n records without windows in them behind those of segment @hour, like the one that @like is. */
+/* Appends @n records without windows to segment @hour, each like the one of which @like is a
+ * copy. */
 static void add_headers(uint64_t hour, struct header like, uint64_t tenant, unsigned n)
 {
 	struct header *all = calloc(n, sizeof(*all));
@@ -467,7 +468,7 @@ static void add_headers(uint64_t hour, struct header like, uint64_t tenant, unsi
 	free(all);
 }
 
-/* As 200 processes leave them in a day: tenant 22 has 115 MB, of which 45 may stay. */
+/* As 200 processes leave them in a day: tenant 22 has 115 MB, of which 45 MB may stay. */
 static void a_tenant_with_millions_of_windows_shortens_its_own_history(void **state)
 {
 	const uint64_t hours = 16, first = clock_real_ns() / HOUR_NS - hours, max = 45 << 20;
@@ -508,7 +509,7 @@ static void a_tenant_with_millions_of_windows_shortens_its_own_history(void **st
 	store_free(s);
 }
 
-/* A window of one tenant alone, with so many threads. */
+/* A window of a single tenant with @threads threads. */
 static void append_threads(struct store *s, uint64_t begin, uint64_t tenant, uint32_t threads)
 {
 	const struct profile_process q = { .pid = (uint32_t)tenant, .tenant = tenant };
@@ -526,7 +527,8 @@ static void append_threads(struct store *s, uint64_t begin, uint64_t tenant, uin
 	profile_free(p);
 }
 
-/* A query reads who filled windows first, and has room for who came later. */
+/* A query reads the windows of tenants with large ones first, and still has room for tenants
+ * that came later. */
 static void a_query_has_room_for_all_tenants(void **state)
 {
 	struct store *s = opened();
@@ -655,7 +657,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_query_has_room_for_all_tenants, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(other_files_are_not_touched, set_up, tear_down),
-		/* last: it goes into a mount namespace of its own */
+		/* last, because it enters a mount namespace of its own */
 		cmocka_unit_test_setup_teardown(
 			a_disk_that_is_really_full_drops_windows_until_there_is_room, set_up,
 			tear_down),

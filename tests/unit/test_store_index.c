@@ -15,7 +15,7 @@
 #define PROCESSES 3u
 
 static char dir[64];
-static uint64_t t0; /* an hour's begin, some hours ago */
+static uint64_t t0; /* the beginning of an hour, some hours ago */
 
 static int set_up(void **state)
 {
@@ -34,7 +34,7 @@ static int tear_down(void **state)
 	return system(command);
 }
 
-/* What process @k did in window @i: every question has another answer. */
+/* The content of window @i for process @k: every query has a different answer. */
 static uint64_t weight_of(uint32_t k, uint32_t i)
 {
 	return (k + 1) * 1000003ull + i * 17ull;
@@ -42,7 +42,7 @@ static uint64_t weight_of(uint32_t k, uint32_t i)
 
 static bool is_there(uint32_t k, uint32_t i)
 {
-	return k != 2 || i / 90 % 2 == 0; /* one that comes and goes */
+	return k != 2 || i / 90 % 2 == 0; /* a process that comes and goes */
 }
 
 static void fill_window(struct profile *p, uint32_t i, uint64_t begin)
@@ -95,7 +95,7 @@ static struct store *filled(void)
 	return s;
 }
 
-/* All processes, or one: by the accounts, by rows, by CPU time. */
+/* Queries for all processes or one: accounts, rows, CPU time. */
 static void ask(struct store *s, const uint32_t *k, uint32_t from, uint32_t to)
 {
 	const uint32_t pid = k ? 100 + *k : 0;
@@ -166,7 +166,7 @@ static void answers_are_the_same_with_sums_with_indexes_and_by_scans(void **stat
 	ask_everything(s);
 	assert_int_equal(count_files(".idx"), 0);
 	store_upkeep(s);
-	/* the last one is still written */
+	/* the last window is still being written */
 	assert_int_equal(count_files(".idx"), HOURS * SLOTS - 1);
 	assert_int_equal(count_files(".sum"), HOURS - 1);
 	ask_everything(s);
@@ -179,7 +179,7 @@ static void answers_are_the_same_with_sums_with_indexes_and_by_scans(void **stat
 	store_free(s);
 }
 
-/* Nobody reads windows where there are sums: of these nothing is left but the length. */
+/* Where there are sums, windows are not read: only the length of these remains. */
 static void hours_and_ten_minutes_are_read_from_sums(void **state)
 {
 	const uint32_t k = 0;
@@ -213,7 +213,7 @@ static void a_late_window_counts_and_its_segment_is_indexed_anew(void **state)
 
 	(void)state;
 	store_upkeep(s);
-	append(s, 3); /* the same once more, into a segment that was closed */
+	append(s, 3); /* the same again, into a segment that was closed */
 	ask(s, &k, 4, WINDOWS);
 	for (int round = 0; round < 2; round++) {
 		const uint32_t pid = 101;
@@ -295,7 +295,7 @@ static void no_damage_to_an_index_changes_an_answer(void **state)
 	cut(index, 0);
 	cut(sums, 100);
 	ask_everything(s);
-	/* and it is made anew */
+	/* and the index is made anew */
 	store_free(s);
 	s = opened();
 	store_upkeep(s);
@@ -313,7 +313,7 @@ static void copy_file(const char *from, const char *to)
 	assert_int_equal(system(command), 0);
 }
 
-/* As if both segments were of the same length, which happens. */
+/* As if both segments had the same length, which happens. */
 static void make_cover(const char *name, uint64_t bytes)
 {
 	struct index_header h;
@@ -346,7 +346,7 @@ static void the_index_of_another_segment_or_of_a_longer_one_is_not_believed(void
 	ask(s, &k, 0, 61);
 	ask(s, &k, 30, 55);
 	store_upkeep(s);
-	/* the segment lost its end since: the last windows are of all processes */
+	/* the segment has lost its end since: its last windows contain all processes */
 	store_file_name(STORE_SEGMENT, segment + SLOT_PARTS, name);
 	cut(name, size_of(name) - 1);
 	ask(s, &k, 60, 119);
@@ -366,7 +366,7 @@ static int collect(void *userdata, const struct profile *window)
 	return 0;
 }
 
-/* Another program reads what this one is writing. */
+/* Another process reads the files that this one is writing. */
 static void a_reader_gets_windows_one_by_one_and_each_once(void **state)
 {
 	struct store *s = opened(), *reader;
@@ -381,7 +381,7 @@ static void a_reader_gets_windows_one_by_one_and_each_once(void **state)
 			continue;
 		if (i % 3 == 0)
 			store_upkeep(s);
-		/* the newest one is left for later */
+		/* the newest segment is left for later */
 		assert_int_equal(store_each_window(reader, 100, 7, cursor, t0 + i * WINDOW_NS,
 						   collect, last),
 				 0);
@@ -393,7 +393,7 @@ static void a_reader_gets_windows_one_by_one_and_each_once(void **state)
 	store_free(s);
 }
 
-/* Asks a reader that has asked before, and one that has not. */
+/* Queries a reader that has made queries before, and a new one. */
 static void ask_both(struct store *old)
 {
 	struct store_process *a, *b;
@@ -420,7 +420,7 @@ static void ask_both(struct store *old)
 	store_free(new);
 }
 
-/* Cuts bytes off the segment's end, as after a failed write. */
+/* Cuts bytes off the segment's end, as a failed write does. */
 static void cut_segment(off_t bytes)
 {
 	char name[STORE_NAME_SIZE], path[128];
@@ -451,7 +451,7 @@ static void a_reader_that_keeps_an_index_finds_what_a_new_one_finds(void **state
 		cut_segment(i == 2 ? 1 : 200);
 		ask_both(reader);
 		s = opened();
-		append(s, 20 + (uint32_t)i); /* about as long as what was cut away */
+		append(s, 20 + (uint32_t)i); /* about as long as the part that was cut off */
 		ask_both(reader);
 	}
 	store_free(reader);
@@ -483,7 +483,7 @@ static void the_processes_are_listed_with_what_there_is_of_them(void **state)
 		store_processes_free(list, n);
 		store_upkeep(s);
 	}
-	/* in the second quarter of an hour there are two */
+	/* there are two in the second quarter of an hour */
 	assert_int_equal(store_processes(s, t0 + 1200 * NS_PER_S, t0 + 1500 * NS_PER_S, &list, &n),
 			 0);
 	assert_int_equal(n, 2);

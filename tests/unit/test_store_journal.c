@@ -33,7 +33,7 @@ static struct store *opened(void)
 	return s;
 }
 
-/* Two JVMs, who pay for themselves; so much weight in second @second, one of them in it. */
+/* Two JVMs, each a tenant of its own; @weight in second @second for one of them. */
 static struct profile *slice(uint64_t second, uint64_t weight)
 {
 	struct profile *p;
@@ -114,7 +114,7 @@ static void the_seconds_of_an_open_window_are_there_after_a_death(void **state)
 	(void)state;
 	journal(s, 0, 10);
 	journal(s, 1, 20);
-	journal(s, 1, 25); /* it changed: the last version counts */
+	journal(s, 1, 25); /* the window changed: its last version counts */
 	journal(s, 2, 40);
 	assert_int_equal(weight_of(s, 1), 0);
 	store_free(s);
@@ -146,7 +146,7 @@ static void a_window_that_was_closed_has_no_journal(void **state)
 	store_free(s);
 }
 
-/* Killed between the two: the window is in the store, and its journal still there. */
+/* Killed between the two steps: the window is in the store, and its journal still exists. */
 static void a_window_is_not_taken_twice(void **state)
 {
 	struct store *s = opened();

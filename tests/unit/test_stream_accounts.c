@@ -25,7 +25,7 @@ static void the_accounts_hold_before_and_after_every_ledger(void **state)
 	stream_free(s);
 }
 
-/* So many samples that the agent had no room for, by what they are booked as. */
+/* This many samples that the agent dropped, each under its cause. */
 static void assert_full(const struct stream *s, uint64_t quota, uint64_t ring, uint64_t pipe)
 {
 	const struct stream_accounts *b;
@@ -135,7 +135,7 @@ static void a_counter_that_goes_backwards_ends_the_stream(void **state)
 	assert_int_equal(put_ledger(s, 5, 0, 5, &f), 0);
 	assert_int_equal(put_ledger(s, 4, 0, 4, &f), -EBADMSG);
 	s = stream_free(s);
-	/* two were lost; that they come after all cannot be */
+	/* two frames were lost; they cannot arrive later */
 	s = greeted_stream();
 	memset(&f, 0, sizeof(f));
 	assert_int_equal(put_ledger(s, 2, 2, 0, &f), 0);
@@ -160,7 +160,7 @@ static void no_weight_makes_the_accounts_overflow(void **state)
 	s = stream_free(s);
 	s = greeted_stream();
 	memset(&f, 0, sizeof(f));
-	/* sums that agree only modulo 2^64 */
+	/* sums that are equal only modulo 2^64 */
 	l.accounts[WIRE_EVENT_CPU].drop[0].n = UINT64_MAX;
 	l.accounts[WIRE_EVENT_CPU].drop[1].n = 1;
 	wire_begin(&w, buf, WIRE_LEDGER);

@@ -54,7 +54,7 @@ static void no_more_cpu_time_is_believed_than_the_process_used(void **state)
 	assert_int_equal(put_weight(s, WIRE_CPU, 1ull << 60), 0);
 	assert_int_equal(samples, 0);
 	assert_int_equal(put_weight(s, WIRE_CPU, SECONDS(4)), 0);
-	assert_int_equal(samples, 1); /* clocks may be that far apart */
+	assert_int_equal(samples, 1); /* two clocks may differ that much */
 	assert_int_equal(put_weight(s, WIRE_CPU, SECONDS(4)), 0);
 	assert_int_equal(samples, 1);
 	possible.cpu_ns = possible.cpu_total_ns = SECONDS(8);
@@ -127,7 +127,7 @@ static void accounts_beyond_all_reason_end_the_stream(void **state)
 	stream_free(s);
 }
 
-/* A frame of them is one reading of the clock. */
+/* One frame of them counts as one reading of the clock. */
 static void clocks_are_read_once_for_what_is_fed_together(void **state)
 {
 	struct stream *s = doubting_stream();

@@ -42,7 +42,7 @@ static void undefined_ids_are_refused(void **state)
 	s = greeted_stream();
 	memset(&f, 0, sizeof(f));
 	assert_int_equal(put_string(s, 1, "x", &f), 0);
-	/* frames of the kernel are the daemon's to add: no agent knows any */
+	/* only the daemon adds kernel frames: an agent cannot know any */
 	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_KERNEL, 1, -1, 0 }, &f),
 			 -EBADMSG);
 	s = stream_free(s);
@@ -103,7 +103,7 @@ static void names_of_threads_have_a_memory_bound_and_the_last_one_is_known(void 
 	uint32_t known = 0;
 
 	(void)state;
-	memset(name, 0xff, WIRE_STRING_MAX); /* three bytes each when clean */
+	memset(name, 0xff, WIRE_STRING_MAX); /* invalid bytes, which become three bytes each */
 	name[WIRE_STRING_MAX] = '\0';
 	for (uint32_t tid = 1; tid <= 4000; tid++) {
 		assert_int_equal(put_thread(s, tid << 17, name, &f), 0);
@@ -115,7 +115,7 @@ static void names_of_threads_have_a_memory_bound_and_the_last_one_is_known(void 
 	assert_int_equal(put_thread(s, 1, "a", &f), 0);
 	assert_int_equal(put_thread(s, 1, "renamed", &f), 0);
 	assert_string_equal(stream_thread_name(s, 1), "renamed");
-	/* samples of its last moments come after the word of its end */
+	/* samples of a thread's last moments arrive after the report of its end */
 	assert_int_equal(put_thread_flags(s, 1, WIRE_THREAD_ENDED, "", &f), 0);
 	assert_string_equal(stream_thread_name(s, 1), "renamed");
 	assert_int_equal(put_thread(s, 1, "the next of that tid", &f), 0);
@@ -165,7 +165,7 @@ static void strange_names_end_no_stream(void **state)
 	uint32_t parent;
 
 	(void)state;
-	/* the JVM's own encoding: NUL as C0 80, U+1F600 as two surrogates of three bytes each */
+	/* modified UTF-8 of the JVM: NUL as C0 80, U+1F600 as two surrogates of three bytes each */
 	assert_int_equal(put_string(s, 1, "a/\xc0\x80$\xed\xa0\xbd\xed\xb8\x80", &f), 0);
 	assert_int_equal(put_string(s, 2, "<init>\n", &f), 0);
 	assert_int_equal(put_string(s, 3, "(La/b;)V", &f), 0);

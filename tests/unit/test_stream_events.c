@@ -1,4 +1,4 @@
-/* Waits, allocations, wall-clock samples and notes: what test_stream.c does not have. */
+/* Waits, allocations, wall-clock samples and notes, which test_stream.c leaves out. */
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <stdio.h>
@@ -309,7 +309,7 @@ static void lost_waits_are_known_with_their_time(void **state)
 	assert_int_equal(c.of[WIRE_EVENT_LOCK].dropped[WIRE_DROP_RING_FULL].weight, 4000000);
 	assert_int_equal(c.of[WIRE_EVENT_LOCK].lost, 0);
 	assert_int_equal(c.ledger.counter[WIRE_COUNTER_SHORT_WAITS], 10);
-	/* and their accounts must hold like those of samples */
+	/* and their accounts must balance like those of samples */
 	l.accounts[WIRE_EVENT_LOCK].taken_weight++;
 	assert_int_equal(PUT(s, WIRE_LEDGER, wire_put_ledger, &l, &f), -EBADMSG);
 	assert_non_null(strstr(f.what, "lock"));

@@ -1,4 +1,4 @@
-/* The JVM's list of stubs, found among the variables of something that is laid out as libjvm. */
+/* The JVM's list of stubs, found among the variables of a made-up libjvm. */
 #include "agent/hotspot/code_cache.h"
 #include "agent/hotspot/libjvm.h"
 #include "agent/hotspot/stub_names.h"
@@ -14,7 +14,8 @@ struct desc {
 	uint64_t begin, end;
 };
 
-/* What would be libjvm: texts, then variables. The lists are elsewhere, as malloc's memory is. */
+/* The made-up libjvm: texts, then variables. The lists are elsewhere, as malloc's memory would
+ * be. */
 static struct {
 	char group[16], names[STUBS][16];
 	uint64_t variables[64];
@@ -55,12 +56,12 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* The whole life of a process: what was found stays found. */
+/* One test for the whole life of a process, because a list that was found is kept. */
 static void stubs_are_named_by_the_list_and_anew_when_it_grows(void **state)
 {
 	(void)state;
-	/* an integer, a pair of them, a pointer into the middle, one to something else, to nothing
-	 */
+	/* an integer, a pair of them, a pointer into the middle of the list, one to other data,
+	 * a null pointer */
 	image.variables[3] = 5000;
 	image.variables[4] = 3ull << 32 | 5;
 	image.variables[9] = (uint64_t)(uintptr_t)&list[STUBS / 2];

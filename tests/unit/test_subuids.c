@@ -1,4 +1,4 @@
-/* Which user a delegated uid belongs to, and that such uids are one tenant. */
+/* To which user a delegated uid belongs, and that all such uids are one tenant. */
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <stdio.h>
@@ -61,7 +61,8 @@ static void a_delegated_uid_belongs_to_its_user(void **state)
 	assert_int_equal(subuids_owner(165536), 1001);
 	assert_int_equal(subuids_owner(231072), 1002);
 	assert_int_equal(subuids_owner(400009), 1000);
-	assert_int_equal(subuids_owner(565535), 500000); /* a user that only others know */
+	/* a user that only a directory service knows */
+	assert_int_equal(subuids_owner(565535), 500000);
 	for (size_t i = 0; i < 9; i++) {
 		static const uint32_t own[] = { 0,	1000,	99999,	296608,	   400010,
 						399999, 565536, 499999, UINT32_MAX };
@@ -90,7 +91,7 @@ static void lines_that_are_wrong_are_ignored(void **state)
 		     "ann:4294967295:2\nann:1:4294967295\nann:99999999999:1\nann:1:2:3\n# ann:1:2\n"
 		     "ann:100000:65536",
 		     USERS),
-		2); /* "# ann" is a name that nobody has */
+		2); /* "# ann" is not the name of any user */
 	assert_int_equal(subuids_owner(100000), 1000);
 	assert_int_equal(subuids_owner(7), 7);
 }

@@ -61,7 +61,7 @@ static void a_mapped_file_gets_names_by_a_child(void **state)
 	assert_true(mapping_of((const void *)(uintptr_t)a_function_to_be_found, &begin, &end,
 			       &offset, path));
 	assert_int_equal(loop_new(&loop), 0);
-	for (int round = 0; round < 2; round++) { /* the second finds the table on disk */
+	for (int round = 0; round < 2; round++) { /* the second process finds the table on disk */
 		start(loop, dir, &s);
 		symbols_want(s, &self, begin, end, path, NULL, 0);
 		while (!name && clock_mono_ns() < deadline) {
@@ -149,7 +149,7 @@ static void one_target_s_mappings_are_its_own_trouble(void **state)
 		name = symbols_lookup(s, getpid(), 2, path, offset);
 	}
 	assert_non_null(name);
-	symbols_end(s, getpid(), 2); /* its last window is still to be named */
+	symbols_end(s, getpid(), 2); /* the frames of its last window have no names yet */
 	assert_non_null(symbols_lookup(s, getpid(), 2, path, offset));
 	symbols_free(s);
 	loop_free(loop);
@@ -157,7 +157,7 @@ static void one_target_s_mappings_are_its_own_trouble(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-/* Maps @name of the two libraries with one build-id, both @bytes long. */
+/* Maps @name of the two libraries that have one build-id and are both @bytes long. */
 static uint64_t map_library(const char *dir, const char *name, size_t bytes, char *path,
 			    size_t size)
 {
@@ -192,8 +192,8 @@ static uint64_t offset_of(const char *path, const char *function)
 
 #define LIBRARY_BYTES (64u << 10)
 
-/* A tenant's file that claims another one's build-id, size and path names nothing but itself, also
- * after a restart; equal tables of two tenants are one file. */
+/* A tenant's file that claims the build-id, size and path of another tenant's gives names only
+ * to its own frames, also after a restart; equal tables of two tenants are one file. */
 static void a_build_id_is_not_believed(void **state)
 {
 	static const uint8_t id[] = { 0xab, 0xcd, 0xef, 0x01, 0x23, 0x45, 0x67, 0x89 };
@@ -247,8 +247,8 @@ static void a_build_id_is_not_believed(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-/* Tables take no more than the directory may have, in memory either: one that is removed to make
- * room for others is unmapped. */
+/* Tables take no more memory than the directory may have: a table that is removed to make room
+ * for others is unmapped. */
 static void a_table_that_is_pruned_is_unmapped(void **state)
 {
 	static const uint8_t id[] = { 0xab, 0xcd, 0xef, 0x01, 0x23, 0x45, 0x67, 0x89 };
@@ -296,8 +296,9 @@ static void a_table_that_is_pruned_is_unmapped(void **state)
 /* ---- a child that cannot be killed ---- */
 
 static struct {
-	bool on; /* a kill has no effect, as in a process that waits for a device, and
-		  * children have less time */
+	/* a kill has no effect, as on a process that waits for a device, and the deadline of
+	 * children is shorter */
+	bool on;
 	pid_t pid; /* of the last one */
 } stuck;
 void __real_warden_kill(pid_t pid);
@@ -377,7 +378,7 @@ static void a_child_that_cannot_be_killed_is_not_waited_for(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-/* Root runs it, and the environment may be that of whoever started the daemon. */
+/* Root runs the program, and the environment may be that of the user who started the daemon. */
 static void the_environment_names_no_program(void **state)
 {
 	char dir[] = "/tmp/kindling-symbols-XXXXXX", command[64];

@@ -32,7 +32,7 @@ static void close_room(struct room *r)
 	assert_int_equal(system(command), 0);
 }
 
-/* Rounds without an answer, until so many are asked for or it has been tried for @ms. */
+/* Runs the loop without answering, until @n requests are made or @ms have passed. */
 static void wait_asked(struct room *r, unsigned n, unsigned ms)
 {
 	uint64_t deadline = clock_mono_ns() + ms * NS_PER_MS;
@@ -55,7 +55,8 @@ static int open_fds(void)
 	return n;
 }
 
-/* One question a tenant: who has a thousand that are not answered keeps nobody else's. */
+/* One request at a time for each tenant: a tenant with a thousand unanswered ones delays nobody
+ * else's. */
 static void a_slow_tenant_delays_only_itself(void **state)
 {
 	const struct symbols_process hostile = { getpid(), 1, "uid-1" },
@@ -72,7 +73,8 @@ static void a_slow_tenant_delays_only_itself(void **state)
 		snprintf(path, sizeof(path), "/lib/%d.so", i);
 		want(&r, &hostile, path);
 	}
-	assert_int_equal(n_asked, 0); /* one frame of them: the loop goes on first */
+	/* the requests of one frame: the loop runs before the next one */
+	assert_int_equal(n_asked, 0);
 	wait_asked(&r, 2, 100);
 	assert_int_equal(n_asked, 1);
 	assert_string_equal(asked[0].tenant, "uid-1");
@@ -91,7 +93,8 @@ static void a_slow_tenant_delays_only_itself(void **state)
 	assert_int_equal(n_cancelled, 1);
 }
 
-/* As many tenants as there are places do not answer: others' turn comes when they were given up. */
+/* As many tenants as there are places do not answer: others get their turn when those are given
+ * up. */
 static void places_that_are_taken_are_free_after_an_answer(void **state)
 {
 	struct symbols_counts counts;
@@ -113,14 +116,14 @@ static void places_that_are_taken_are_free_after_an_answer(void **state)
 	forget(0);
 	wait_asked(&r, OPENINGS_MAX, 60000);
 	assert_int_equal(n_asked, OPENINGS_MAX);
-	for (unsigned i = 0; i < n_asked; i++) /* the one that had not had a turn */
+	for (unsigned i = 0; i < n_asked; i++) /* the tenant that had not had a turn */
 		assert_string_equal(asked[i].path, "/slow");
 	symbols_counts(r.s, &counts);
 	assert_int_equal(counts.failed, 1);
 	close_room(&r);
 }
 
-/* A process keeps its tenant, also when none of its files could be opened. */
+/* A process keeps its tenant even if none of its files could be opened. */
 static void a_process_without_files_keeps_its_tenant(void **state)
 {
 	const struct symbols_process p = { getpid(), 1, "uid-1" };
@@ -132,7 +135,7 @@ static void a_process_without_files_keeps_its_tenant(void **state)
 	wait_asked(&r, 1, 60000);
 	symbols_opened(r.s, asked[0].ticket, -ENOENT, -1, -1, NULL, 0);
 	forget(0);
-	while (r.s->seconds < 2) /* tenants that nothing needs are freed once a second */
+	while (r.s->seconds < 2) /* unused tenants are freed once a second */
 		assert_int_equal(loop_round(r.loop, 50 * NS_PER_MS), 0);
 	want(&r, &p, "/b");
 	wait_asked(&r, 1, 60000);
@@ -142,8 +145,8 @@ static void a_process_without_files_keeps_its_tenant(void **state)
 	close_room(&r);
 }
 
-/* A path that takes long costs its tenant twenty times as long; how long its question waited in
- * the queue of others does not count. */
+/* A path that takes long costs its tenant a pause twenty times as long; the time that its
+ * request waited in the queue behind others does not count. */
 static void after_a_slow_answer_a_tenant_rests(void **state)
 {
 	const struct symbols_process slow = { getpid(), 1, "uid-1" };
@@ -233,7 +236,7 @@ static void files_that_were_not_opened_are_wanted_again(void **state)
 	close_room(&r);
 }
 
-/* What is mapped elsewhere by the time of the answer is asked for as it is mapped now. */
+/* If another file is mapped there when the answer comes, the new mapping is requested. */
 static void a_new_mapping_is_asked_for_anew(void **state)
 {
 	const struct symbols_process p = { getpid(), 1, "uid-1" };

@@ -15,7 +15,8 @@ static void a_table_is_checked_before_it_is_used(void **state)
 	assert_int_equal(table_check(&bytes, sizeof(bytes), &t), 0);
 	assert_null(table_find(&t, 9));
 	assert_string_equal(table_find(&t, 14), "abc");
-	assert_string_equal(table_find(&t, 15), "abc"); /* behind a call that never returns */
+	/* the code after a call that never returns */
+	assert_string_equal(table_find(&t, 15), "abc");
 	assert_null(table_find(&t, 16));
 	assert_string_equal(table_find(&t, 28), "def");
 	assert_null(table_find(&t, 30));

@@ -35,7 +35,8 @@ static void the_longest_unused_table_goes_first(void **state)
 	dfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	make_file(dfd, "a_new.sym", 65536, 3000);
 	make_file(dfd, "a_old.sym", 65536, 1000);
-	make_file(dfd, "0123abcd-77.sym", 65536, 4000); /* by its build-id: believed no longer */
+	/* a table under a build-id alone, which is not trusted any more */
+	make_file(dfd, "0123abcd-77.sym", 65536, 4000);
 	make_file(dfd, "other", 65536, 10); /* not ours */
 	make_file(dfd, ".half.sym.tmp", 10, 10);
 	tables_dir_prune(dfd, 1 << 20, &use, &bytes, &n);
@@ -74,7 +75,7 @@ static void the_tenant_with_most_tables_loses_some(void **state)
 	make_file(dfd, "few_1.sym", 65536, 20);
 	for (int i = 1; i <= 40; i++) {
 		snprintf(name, sizeof(name), "many_%d.sym", i);
-		make_file(dfd, name, 10, 1000 + i); /* counted as more than they are */
+		make_file(dfd, name, 10, 1000 + i); /* counted with more bytes than they have */
 	}
 	tables_dir_prune(dfd, 400 << 10, &use, &bytes, &n);
 	assert_true(bytes <= 400 << 10);

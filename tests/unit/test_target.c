@@ -31,7 +31,7 @@ static void attempts_back_off_and_end_where_only_the_owner_can_help(void **state
 	assert_int_equal(target_backoff_ns(1, &never), 0);
 }
 
-/* Four targets, by the names that they have; the table links them. */
+/* Four targets that the table links, called by these names. */
 static struct target four[4];
 
 static struct targets *table_of(const char *const names[4], const enum target_state states[4])
@@ -94,14 +94,14 @@ static void the_cost_of_an_agent_is_that_of_the_last_minute(void **state)
 
 	(void)state;
 	assert_true(recent_cpus(&r, NS_PER_S, 5 * ms) < 0);
-	recent_add(&r, 100 * NS_PER_S, 500 * ms); /* half a second to begin with */
+	recent_add(&r, 100 * NS_PER_S, 500 * ms); /* half a second at first */
 	assert_true(recent_cpus(&r, 100 * NS_PER_S, 500 * ms) < 0); /* too early */
 	for (s = 101; s <= 300; s++) /* then 1 ms a second */
 		recent_add(&r, s * NS_PER_S, (400 + s) * ms);
 	assert_float_equal(recent_cpus(&r, 300 * NS_PER_S, 700 * ms), 0.001, 1e-6);
-	/* a quiet agent tells nothing, and costs nothing: three minutes later with 2 ms more */
+	/* a quiet agent sends nothing and costs nothing: three minutes later, with 2 ms more */
 	assert_float_equal(recent_cpus(&r, 480 * NS_PER_S, 702 * ms), 2.0 / 180000, 1e-6);
-	/* of what it cost long ago nothing is left */
+	/* old costs no longer count */
 	for (; s <= 400; s++)
 		recent_add(&r, s * NS_PER_S, 800 * ms);
 	assert_float_equal(recent_cpus(&r, 400 * NS_PER_S, 800 * ms), 0, 1e-9);

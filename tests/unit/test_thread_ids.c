@@ -1,4 +1,4 @@
-/* Numbers of a container's threads, out of a made-up /proc/PID/task. */
+/* Thread numbers inside a container, read from a made-up /proc/PID/task. */
 #include "daemon/host/thread_ids.h"
 
 #include <stdlib.h>
@@ -111,7 +111,7 @@ static void looks_are_bounded_and_go_on(void **state)
 	for (uint32_t i = 0; i < THREAD_IDS_LOOKS + 100; i++)
 		assert_int_equal(thread_ids_host(ids, 1 + i), 10000 + i);
 	thread(9999, 5000);
-	thread_ids_reported(ids, 5000, 1, now); /* so soon after the last look: not now */
+	thread_ids_reported(ids, 5000, 1, now); /* too soon after the last pass */
 	assert_int_equal(thread_ids_host(ids, 5000), THREAD_ID_FOREIGN | 5000);
 }
 

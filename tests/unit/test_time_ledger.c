@@ -1,4 +1,4 @@
-/* Where a thread's time went: the parts are the wall-clock time, whatever comes in. */
+/* Where a thread's time went: the parts always add up to the wall-clock time. */
 #include "tests/unit/unit.h"
 #include "daemon/timeline/time_ledger.h"
 
@@ -31,7 +31,7 @@ static uint64_t sum_of(const struct time_row *r)
 	return sum;
 }
 
-/* The row of a thread; fails if its parts are not its time. */
+/* The row of a thread; fails if its parts do not add up to its time. */
 static struct time_row row_of(uint32_t tid, uint64_t now_ns, uint64_t last_ns,
 			      const struct time_reason *open)
 {
@@ -49,8 +49,8 @@ static struct time_row row_of(uint32_t tid, uint64_t now_ns, uint64_t last_ns,
 	return row;
 }
 
-/* A second after the other: @cpu of it on the CPU, @queue in the run queue, the rest off for
- * @reason. */
+/* One second after the other: in each, @cpu on the CPU, @queue in the run queue, the rest off
+ * the CPU for @reason. */
 static void live(struct time_totals *t, unsigned seconds, uint64_t cpu_ns, uint64_t queue_ns,
 		 unsigned reason)
 {
@@ -98,12 +98,12 @@ static void a_reason_takes_the_place_of_what_it_explains(void **state)
 	r = row_of(11, t.to_ns, 60 * S, NULL);
 	assert_in_range(r.off_ns[PARK], 10 * S - 10000, 10 * S + 10000);
 	assert_in_range(r.off_ns[OTHER], 10 * S - 10000, 10 * S + 10000);
-	/* it explains no more than there is, also when it is told twice */
+	/* it explains no more time than there is, also if it is reported twice */
 	time_ledger_reason(ledger, &why);
 	time_ledger_reason(ledger, &why);
 	r = row_of(11, t.to_ns, 60 * S, NULL);
 	assert_int_equal(r.off_ns[PARK] + r.off_ns[OTHER], 20 * S);
-	/* and nothing of another reason of the kernel's */
+	/* and no time for which the kernel has another reason */
 	why.from = POLL;
 	why.reason = SOCKET;
 	time_ledger_reason(ledger, &why);
@@ -123,7 +123,7 @@ static void a_wait_counts_once_however_it_is_told_of(void **state)
 
 	(void)state;
 	live(&t, 20, 0, 0, OTHER);
-	time_ledger_reason(ledger, &why); /* as an event off the CPU */
+	time_ledger_reason(ledger, &why); /* reported as an event off the CPU */
 	why.is_wait = true;
 	time_ledger_reason(ledger, &why); /* the same as a wait */
 	r = row_of(11, t.to_ns, 60 * S, NULL);
@@ -170,7 +170,7 @@ static void unmeasured_time_is_unseen(void **state)
 	/* measuring began anew 3 s later */
 	t = (struct time_totals){ .tid = 11, .from_ns = t.to_ns + 3 * S, .to_ns = t.to_ns + 3 * S };
 	live(&t, 5, S, 0, OTHER);
-	/* and totals that lack a part of their time */
+	/* and totals in which a part of the time is missing */
 	t.to_ns += S;
 	time_ledger_totals(ledger, &t);
 	r = row_of(11, t.to_ns, 60 * S, NULL);
@@ -201,7 +201,7 @@ static void time_that_was_counted_too_early_moves(void **state)
 	assert_int_equal(r.off_ns[OTHER], 0);
 	r = row_of(1, t.to_ns, 120 * S, NULL);
 	assert_int_equal(r.off_ns[POLL], 20 * S + 600 * MS);
-	/* it seems to run, until it is known that it slept */
+	/* it seems to run, until a record shows that it slept */
 	live(&t, 5, S, 0, OTHER);
 	t.cpu_ns -= 4900 * MS;
 	t.off_ns[PARK] += 4900 * MS;
@@ -304,7 +304,7 @@ static void open_times_are_listed(void **state)
 	assert_int_equal(off[0].reason, POLL);
 	assert_int_equal(off[0].syscall_nr, 232);
 	free(off);
-	/* totals that have stopped coming say nothing of the present */
+	/* totals that are no longer updated say nothing about the present */
 	free(off_at(t0 + S + TIME_LEDGER_STALE_NS, &n));
 	assert_int_equal(n, 1);
 	free(off_at(t0 + S + TIME_LEDGER_STALE_NS + 1, &n));

@@ -1,4 +1,5 @@
-/* The last minutes of a target: what is in an answer, what is not, and what is said about that. */
+/* The last minutes of a target: what an answer contains, what it leaves out, and what it reports
+ * about that. */
 #include "tests/unit/unit.h"
 #include "daemon/timeline/timeline.h"
 #include "tests/unit/fed_stream.h"
@@ -160,7 +161,8 @@ static void events_outside_the_question_are_counted(void **state)
 	timeline_answer_free(&a);
 }
 
-/* The trace's thread, the owner of a lock for which it waited, and nobody else. */
+/* The answer has the trace's thread, the owner of a lock for which it waited, and no other
+ * thread. */
 static void around_a_trace_is_all_that_its_threads_did(void **state)
 {
 	const struct timeline_question q = {
@@ -252,7 +254,7 @@ static void one_target_takes_half_of_the_room_and_what_it_says_beyond_is_counted
 	assert_int_equal(kept + a.no_room[TIMELINE_CPU].events, n);
 	assert_int_equal(a.sums[TIMELINE_CPU].ns + a.no_room[TIMELINE_CPU].ns, n * 10 * MS);
 	timeline_answer_free(&a);
-	/* the next chunk takes the place of that one: there is no room for two of this size */
+	/* the next chunk replaces that one: there is no room for two of this size */
 	for (uint64_t i = 0; i < kept; i++)
 		sample(line, 11, "a", t0 + 2 * TIMELINE_CHUNK_NS + i);
 	a = ask(t0, t0 + 100 * S, NULL);
@@ -283,7 +285,7 @@ static void the_tenant_that_has_most_gives(void **state)
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-/* Node 1 of the stream is a frame of this name, and node 2 is called by it. */
+/* Node 1 of the stream is a frame of this name; node 2 is called by it. */
 static void define_stack(struct stream *s, const char *name)
 {
 	struct fault f = { 0 };

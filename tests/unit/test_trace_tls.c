@@ -1,6 +1,6 @@
-/* Contexts that libraries publish in thread-local storage: records good and bad, and libraries that
- * come and go while threads publish. The libraries are tests/harness/publishes.c, built for each
- * way to reach such a variable. */
+/* Trace contexts that libraries publish in thread-local storage: valid and invalid records, and
+ * libraries that are loaded and unloaded while threads publish. The libraries are
+ * tests/harness/publishes.c, built for each way to access such a variable. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -43,7 +43,8 @@ static void look(void)
 	(void)trace_tls_tick(now_ns);
 }
 
-/* What handlers read in the calling thread: 0 = nothing, -1 = it is not the ids of one number. */
+/* The number whose ids a handler reads in the calling thread; 0 = it reads nothing, -1 = the two
+ * ids belong to different numbers. */
 static int64_t published(void)
 {
 	static const sigset_t nothing_blocked;
@@ -87,14 +88,14 @@ static void read_record(enum trace_tls_form form, const uint8_t *record, const u
 
 static void otep_record_is_read(void **state)
 {
-	uint8_t raw[34], *record = raw + 2; /* an address that is a multiple of 2 is enough */
+	uint8_t raw[34], *record = raw + 2; /* an address that is a multiple of 2 is sufficient */
 
 	(void)state;
 	for (uint32_t i = 0; i < sizeof(raw); i++)
 		raw[i] = (uint8_t)(0xf5 + i);
 	record[24] = 1;
 	read_record(TRACE_TLS_OTEP, record, record, record + 16);
-	memset(record, 0, 15); /* one byte other than 0 is an id */
+	memset(record, 0, 15); /* one byte other than 0 makes an id valid */
 	read_record(TRACE_TLS_OTEP, record, record, record + 16);
 	record[15] = 0;
 	read_record(TRACE_TLS_OTEP, record, NULL, NULL);
@@ -180,11 +181,11 @@ static void *load(const char *path, publish_fn **publish)
 	return handle;
 }
 
-/* A thread that does what it is told, one step at a time. */
+/* A thread that carries out one step at a time. */
 struct worker {
 	pthread_t thread;
 	pthread_barrier_t turn;
-	publish_fn *publish; /* in the next step; NULL = only read */
+	publish_fn *publish; /* to publish in the next step; NULL = only read */
 	int64_t number, seen;
 	bool ends;
 };
@@ -254,7 +255,8 @@ static void each_thread_has_its_own_ids(void **state)
 		assert_int_equal(step(&late, publish, 0), 0);
 		assert_int_equal(step(&early, NULL, 0), 39ll << 30);
 		dlclose(handle);
-		assert_int_equal(step(&early, NULL, 0), 0); /* at once, before the next look */
+		/* at once, before the next scan of libraries */
+		assert_int_equal(step(&early, NULL, 0), 0);
 		look();
 		assert_int_equal(trace_tls_sig.n, 0);
 		assert_false(trace_sig.on & TRACE_ON_TLS);
@@ -263,8 +265,8 @@ static void each_thread_has_its_own_ids(void **state)
 	}
 }
 
-/* A thread that did not touch the new library may still have the storage of the old one, with a
- * record that looks valid. */
+/* A thread that has not accessed the new library may still have the storage of the old one, with
+ * a record that looks valid. */
 static void reloaded_library_has_no_old_ids(void **state)
 {
 	(void)state;

@@ -1,8 +1,8 @@
 /*
- * No system call notices the host engine: those of tests/harness/undisturbed.c run in a child with
- * and without signals for its times off the CPU and for its CPU time. None may return EINTR, or
- * less than was asked for, where it does not without signals. Needs a kernel that lets us: else
- * skipped with the sentence that a user would see.
+ * No system call notices the host engine: the calls of tests/harness/undisturbed.c run in a child
+ * with and without signals for its times off the CPU and for its CPU time. A call that does not
+ * return EINTR, or less than was asked for, without signals must not do so with them. Skipped where
+ * the kernel refuses BPF, with the sentence that a user would see.
  */
 #include "tests/unit/unit.h"
 #include <signal.h>
@@ -54,7 +54,7 @@ static pid_t child(void)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(120); /* a call that never returns ends the child, and fails the test */
+	alarm(120); /* the alarm ends the child if a call never returns, and the test fails */
 	sigaction(SIGPROF, &action, NULL);
 	undisturbed_open();
 	__atomic_store_n(&shared->handler, (uint64_t)(uintptr_t)on_signal, __ATOMIC_SEQ_CST);
@@ -107,7 +107,7 @@ static void run(struct engines *e, bool off, uint64_t cpu_ns)
 		host_engine_remove(e->host, pid);
 }
 
-/* What went otherwise than asked for, and is none of @without's. */
+/* Calls with a result other than expected, except those in @without. */
 static unsigned disturbed(const struct words *without, const char *what)
 {
 	unsigned n = 0;
@@ -143,7 +143,7 @@ static void check(bool direct, bool off, uint64_t cpu_ns, const char *what)
 	print_message("%s: %u calls disturbed, %u signals for times off the CPU, %u for CPU time\n",
 		      what, n, shared->off_signals, shared->cpu_signals);
 	assert_int_equal(n, 0);
-	/* the calls that wait do it once each, all but fsync and the bulk ones */
+	/* each waiting call waits once; fsync and the bulk calls do not wait */
 	assert_true(!off || shared->off_signals > 30 * UNDISTURBED_RUNS);
 	free(without);
 	offcpu_engine_free(e.off);

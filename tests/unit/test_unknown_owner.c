@@ -1,6 +1,7 @@
 /*
- * Owners that the JVM does not know when a wait begins, with stand-ins for the JVM: monitors are
- * numbers, their objects ten times as much, and two tables say who has locked what.
+ * Owners that the JVM does not know when a wait begins, with a stand-in for the JVM: monitors are
+ * numbers, the address of a monitor's object is ten times its number, and two tables hold which
+ * thread has locked which object.
  */
 #include "agent/base/agent.h"
 #include "agent/events/unknown_owner.h"
@@ -20,13 +21,13 @@ struct vm_layout vm_sig;
 /* ---- stand-ins ---- */
 
 static uint64_t clock_ns, cpu_ns, look_costs_ns;
-static uint64_t known_monitor; /* of this one the JVM knows the owner by now */
+static uint64_t known_monitor; /* the monitor whose owner the JVM knows by now */
 static uint64_t running_has; /* the object that thread 7 has locked */
 static uint64_t frozen_have[FROZEN];
 static bool jvm_tells, in_sets;
 static uint32_t looks, cheap_looks, wakes;
-static uint64_t moves; /* how far with each look at who has what */
-static uint64_t moved; /* how far all objects were moved by the collector */
+static uint64_t moves; /* CPU time that each search takes */
+static uint64_t moved; /* distance by which the collector has moved all objects */
 
 uint64_t mono_ns(void)
 {
@@ -141,7 +142,7 @@ static int setup(void **state)
 	vm_sig.version = 25;
 	if (unknown_owner_source.begin(&start, &note) < 0)
 		return -1;
-	(void)tick(); /* the first look of all */
+	(void)tick(); /* the very first search */
 	looks = cheap_looks = 0;
 	return 0;
 }
@@ -195,7 +196,7 @@ static void owner_in_a_set_is_found_without_java_code(void **state)
 	(void)state;
 	in_sets = true;
 	moved = 3;
-	for (uint32_t i = 0; i < FROZEN; i++) { /* the last one began lately */
+	for (uint32_t i = 0; i < FROZEN; i++) { /* the last wait has just begun */
 		frozen_have[i] = 50;
 		(void)tick();
 		assert_int_equal(unknown_owner_end(mark), 101 + i);
@@ -233,7 +234,7 @@ static void owner_that_let_go_is_not_found_any_more(void **state)
 	uint32_t mark = unknown_owner_seek(5);
 
 	(void)state;
-	known_monitor = 5; /* and who has it now is another one */
+	known_monitor = 5; /* and another thread has the lock now */
 	running_has = 50;
 	assert_int_equal(tick(), UINT64_MAX);
 	known_monitor = 0;
@@ -268,7 +269,8 @@ static void a_later_waiter_has_the_answer_at_once(void **state)
 	(void)tick();
 	assert_int_equal(unknown_owner_seek(5), 7);
 	assert_int_equal(unknown_owner_end(mark), 7);
-	mark = unknown_owner_seek(5); /* nobody waits any more: it may be another owner's */
+	/* no thread waits any more: the lock may have another owner */
+	mark = unknown_owner_seek(5);
 	assert_int_equal(unknown_owner_answer(mark), 0);
 	assert_int_equal(unknown_owner_end(mark), 0);
 }
@@ -315,10 +317,10 @@ static void looks_at_all_keep_to_their_share(void **state)
 	look_costs_ns = 4 * NS_PER_MS;
 	for (int i = 0; i < 4000; i++)
 		(void)tick();
-	/* half of what was saved up, then one part of 400 */
+	/* half of the saved budget, then one part of 400 */
 	assert_in_range(looks * look_costs_ns, 20 * NS_PER_MS,
 			(clock_ns - begin_ns) / 400 + 15 * NS_PER_MS);
-	assert_int_equal(cheap_looks, 4000); /* what those cost is not theirs to pay */
+	assert_int_equal(cheap_looks, 4000); /* they do not use this budget */
 }
 
 static void jvm_that_does_not_tell_costs_no_looks(void **state)

@@ -54,8 +54,8 @@ static void values_are_those_in_memory(void **state)
 	*(bool *)dlsym(library, "disable_attach") = true;
 }
 
-/* Tables that lie: no loop without end, no address of them is touched by us. */
-/* As another attempt would: nothing is kept. */
+/* Tables with wrong contents: no endless loop, and none of their addresses is accessed. */
+/* As in another attempt: nothing is cached. */
 static int read_anew(struct vmflag *flag)
 {
 	vmmemory_close(&in);
@@ -150,7 +150,7 @@ static void a_text_across_two_pages_is_read_and_one_that_ends_nowhere_is_not(voi
 	assert_false(vmmemory_is(m, at, "JVMFlagses"));
 	assert_true(vmmemory_read(m, at, copy, sizeof(copy)));
 	assert_string_equal(copy, "JVMFlags");
-	text[0] = 'X'; /* its page is kept, a value is read each time */
+	text[0] = 'X'; /* its page is cached, but a value is read each time */
 	assert_true(vmmemory_is(m, at, "JVMFlags"));
 	assert_true(vmmemory_read_now(m, at, copy, 1));
 	assert_int_equal(copy[0], 'X');

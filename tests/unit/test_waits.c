@@ -1,6 +1,6 @@
 /*
- * Waits from their begin to their end, through the ring. What is held: every wait is counted once,
- * in one slot, whatever is full.
+ * Waits from begin to end, through the ring: every wait is counted once, in one slot, whichever
+ * table is full.
  */
 #include <pthread.h>
 #include <string.h>
@@ -23,7 +23,8 @@ static void long_wait_comes_with_all_that_is_known_of_it(void **state)
 	assert_int_equal(fake.read.last.weight, 5 * MIN + 1);
 	assert_int_equal(fake.read.last.wait, WIRE_WAIT_ENTER);
 	assert_int_equal(fake.named,
-			 fake.read.last.tid); /* before: it may be gone when the event is read */
+			 /* copied now, because it may be gone when the event is read */
+			 fake.read.last.tid);
 	assert_int_equal(fake.read.last.class_handle, CLASS);
 	assert_int_equal(fake.read.last.identity, 9);
 	assert_int_equal(fake.read.last.owner_tid, 3);
@@ -49,7 +50,7 @@ static void owner_that_is_found_meanwhile_is_in_the_place_of_its_mark(void **sta
 	assert_true(fake.ended_marks > 0);
 	fake.ended_marks = 0;
 	wait_begin(64, 64, WIRE_WAIT_ENTER, 0, &lock);
-	fake_end(64, 64, WIRE_WAIT_ENTER); /* too short to be fake.reported: given back as well */
+	fake_end(64, 64, WIRE_WAIT_ENTER); /* too short to be reported: its slot is released too */
 	assert_true(fake.ended_marks > 0);
 	fake.found_owner = 0;
 	wait_begin(64, 64, WIRE_WAIT_ENTER, 0, &lock);
@@ -88,7 +89,7 @@ static void virtual_thread_s_wait_ends_on_another_carrier(void **state)
 {
 	(void)state;
 	fake_begin(64, 31, WIRE_WAIT_WAIT);
-	fake_begin(64, 32, WIRE_WAIT_WAIT); /* the next one on the same carrier */
+	fake_begin(64, 32, WIRE_WAIT_WAIT); /* the next wait on the same carrier */
 	fake.clock_ns += 5 * MIN;
 	fake_end(128, 31, WIRE_WAIT_WAIT);
 	fake_end(192, 32, WIRE_WAIT_WAIT);

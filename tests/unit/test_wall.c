@@ -1,7 +1,7 @@
 /*
- * Wall-clock samples of threads of this process: who sleeps is woken once, who runs each time, and
- * what is told of each adds up to the time. The agent's thread, the names and the writer are played
- * here.
+ * Wall-clock samples of threads of this process: a sleeping thread is woken once, a running one at
+ * each poll, and the weights of each add up to the time. The test plays the agent's thread, the
+ * names and the writer.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -47,7 +47,7 @@ static uint32_t current_epoch(void)
 	return epoch;
 }
 
-/* What was told of one thread. */
+/* The samples of one thread. */
 static struct declared {
 	uint64_t ns, signals, again, silent_ns;
 } told[4];
@@ -84,7 +84,7 @@ bool producer_push(const struct ring_sample *head, const struct walk_frame *fram
 	return true;
 }
 
-/* As the writer does: the sample's stack gets a number. */
+/* Does what the writer does: gives the sample's stack a number. */
 static void drain(void)
 {
 	const struct ring_sample *s;
@@ -321,7 +321,7 @@ static void a_signal_of_others_is_not_taken_for_ours(void **state)
 	info.si_value.sival_ptr = wall.threads + WALL_THREADS_MAX;
 	assert_false(wall_on_signal_sig(&info, NULL));
 	info.si_value.sival_ptr = wall.threads;
-	assert_true(wall_on_signal_sig(&info, NULL)); /* late: nobody waits for it */
+	assert_true(wall_on_signal_sig(&info, NULL)); /* it comes late: nothing waits for it */
 	info.si_code = SI_TIMER;
 	assert_false(wall_on_signal_sig(&info, NULL));
 	end();
@@ -346,7 +346,7 @@ static void the_kernels_line_says_where_a_thread_is_blocked(void **state)
 	assert_false(wall_line_is_at("", 0, 0, &argument));
 #if defined(__x86_64__)
 	assert_true(wall_line_is_at(line, 0x7f85f14, 0x7ffd10,
-				    &argument)); /* it begins the call anew */
+				    &argument)); /* it makes the same call again */
 #endif
 }
 

@@ -1,4 +1,4 @@
-/* The warden starts what it was given and nothing else; the data process has no rights. */
+/* The warden starts only the programs that it was given; the data process has no rights. */
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static const struct warden_settings settings = {
 pid_t __real_wait4(pid_t pid, int *status, int options, struct rusage *used);
 pid_t __wrap_wait4(pid_t pid, int *status, int options, struct rusage *used);
 
-static bool never_released; /* whoever waits for a child in the warden waits for ever */
+static bool never_released; /* a wait for this child never returns in the warden */
 
 pid_t __wrap_wait4(pid_t pid, int *status, int options, struct rusage *used)
 {
@@ -38,7 +38,7 @@ pid_t __wrap_wait4(pid_t pid, int *status, int options, struct rusage *used)
 	return __real_wait4(pid, status, options, used);
 }
 
-/* Runs @data as a data process under a warden; the status with which the warden ends. */
+/* Runs @data as the data process under a warden; returns the warden's exit status. */
 static int run(const struct warden_settings *s, int (*data)(void))
 {
 	pid_t warden = fork();
@@ -54,7 +54,7 @@ static int run(const struct warden_settings *s, int (*data)(void))
 	return WEXITSTATUS(status);
 }
 
-/* What a data process expects; its exit status is the line. */
+/* Checks a condition in the data process; if it fails, the exit status is the line's number. */
 #define EXPECT(what)                                                               \
 	do {                                                                       \
 		if (!(what)) {                                                     \
@@ -130,14 +130,15 @@ static void children_are_killed_and_waited_for(void **state)
 	assert_int_equal(run(&settings, kills_its_children), 0);
 }
 
-/* The kernel takes its time with each of these, and whoever asks is answered. */
+/* The kernel takes long to release each of these children, and requests are answered meanwhile. */
 static int is_answered(void)
 {
 	char *argv[] = { "/bin/echo", NULL };
 	int status = -1, pidfds[2];
 	pid_t pids[2];
 
-	alarm(60); /* before, the warden waited for ever, and this process for its answer */
+	/* without that thread the warden, and with it this process, would wait for ever */
+	alarm(60);
 	for (int i = 0; i < 2; i++) {
 		EXPECT(warden_start(WARDEN_SYMBOLS, argv, NULL, 0, &pids[i], &pidfds[i]) == 0);
 		EXPECT(ended(pidfds[i]));
@@ -200,9 +201,9 @@ static int is_bounded(void)
 	EXPECT(pipe2(in, O_CLOEXEC) == 0);
 	EXPECT(look_until_refused(in[0], pids, pidfds, 3) == 0);
 	EXPECT(warden_refused() == 1);
-	/* those of other programs have bounds of their own */
+	/* the limits of other programs are separate */
 	EXPECT(start(WARDEN_SYMBOLS, other, NULL, 0) == 0);
-	/* one that has ended counts until it was waited for */
+	/* a child that has ended counts until it was waited for */
 	warden_kill(pids[1]);
 	EXPECT(ended(pidfds[1]));
 	EXPECT(look_until_refused(in[0], &pid, pidfds, 0) == 0);
@@ -299,7 +300,7 @@ static int library_is_taken(void)
 		     NULL, 0) == 0;
 }
 
-/* After a reload the settings may name another one. */
+/* After a reload the settings may name another program. */
 static void a_library_that_was_not_given_is_roots(void **state)
 {
 	int fd;
@@ -324,7 +325,7 @@ static void a_library_that_was_not_given_is_roots(void **state)
 
 static int runtime_fd;
 
-/* The data process has neither the connection nor a word in the question. */
+/* The data process gets neither the connection nor an influence on the request. */
 static int asks_for_names(void)
 {
 	static const char id[] = "0123456789abcdef", other[] = "/tmp/nowhere";
@@ -357,7 +358,7 @@ static void the_runtime_is_asked_what_the_warden_knows(void **state)
 	int kept = dup(STDIN_FILENO), ends[2];
 
 	(void)state;
-	/* cat ends at the end of its standard input, and takes its end of the questions with it */
+	/* cat ends at the end of its standard input, and closes its end of the request socket */
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
 	snprintf(s.cri, sizeof(s.cri), "/tmp/test_warden.%d.sock", (int)getpid());
@@ -378,7 +379,8 @@ static void the_runtime_is_asked_what_the_warden_knows(void **state)
 
 #define TOO_MANY (WARDEN_FDS_MAX + 1)
 
-/* A buffer for five has room for a sixth at its end: control messages come in eights. */
+/* A buffer for five descriptors has room for a sixth at its end, because control messages are
+ * padded to eight bytes. */
 static void more_descriptors_than_allowed_do_not_arrive(void **state)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * TOO_MANY)] = { 0 };
@@ -430,7 +432,7 @@ static int tells(void)
 	char big[3 * WARDEN_STATUS_MAX];
 
 	EXPECT(warden_report(WARDEN_TELL_WATCHDOG, NULL) == 0);
-	/* another word for the service manager, and a byte of no character */
+	/* an unknown message for the service manager, and a byte that is not a character */
 	EXPECT(warden_report(WARDEN_TELL_READY, "12 streaming\nMAINPID=1\xff") == 0);
 	memset(big, 'x', sizeof(big) - 1);
 	big[sizeof(big) - 1] = '\0';
@@ -512,7 +514,7 @@ static void signals_are_passed_on(void **state)
 		_exit(sigwait(&set, &signo) == 0 && signo == SIGTERM ? 5 : 6);
 	}
 	assert_int_equal(read(ready[0], &c, 1), 1);
-	/* the warden may not be there yet: its signals are blocked a moment later */
+	/* the signal may come before the warden is ready: it is blocked a moment later */
 	usleep(100000);
 	kill(warden, SIGTERM);
 	assert_int_equal(waitpid(warden, &status, 0), warden);
@@ -543,7 +545,7 @@ static void the_data_process_ends_with_its_warden(void **state)
 	assert_int_equal(read(held[0], &c, 1), 1);
 	kill(warden, SIGKILL);
 	assert_int_equal(waitpid(warden, &status, 0), warden);
-	assert_int_equal(read(held[0], &c, 1), 0); /* nobody has the other end any more */
+	assert_int_equal(read(held[0], &c, 1), 0); /* nobody has the other end open any more */
 	close(held[0]);
 }
 
@@ -579,7 +581,7 @@ static int has_no_rights(void)
 	EXPECT(stat("file", &st) == 0 && st.st_uid == r.uid);
 	EXPECT(lstat("link", &st) == 0 && st.st_uid == 0);
 	EXPECT(stat("two", &st) == 0 && st.st_uid == 0);
-	/* what a child of its does, a copy of itself, works */
+	/* a copy of the data process, made by fork, still works */
 	EXPECT(fork() >= 0);
 	return 0;
 }

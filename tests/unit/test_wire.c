@@ -131,7 +131,7 @@ static void a_context_takes_bytes_only_where_there_is_one(void **state)
 	wire_read(&r, &f);
 	assert_int_equal(wire_next_sample(&r, &out), 1);
 	assert_true(out.weight_ns == WIRE_WEIGHT_MAX);
-	/* the bit is set, and the context is 0 */
+	/* the bit is set, but the context is 0 */
 	wire_begin(&w, buf, WIRE_CPU);
 	memcpy(buf + w.len, none, sizeof(none));
 	w.len += sizeof(none);
@@ -367,7 +367,8 @@ static void methods_and_threads_come_back(void **state)
 	assert_int_equal(wire_next_thread(&r, &t_out), 0);
 }
 
-/* Fill a frame of @type until it is full; what is in it afterwards must be what was said to fit. */
+/* Fills a frame of @type until it is full; afterwards it must contain exactly the records that
+ * were accepted. */
 #define FILL(type, put, next, record)                       \
 	do {                                                \
 		__typeof__(record) out_;                    \

@@ -42,7 +42,7 @@ static void a_typing_error_resembles_and_another_name_does_not(void **state)
 	assert_int_equal(word_resembles(&shop, "471"), 3);
 	assert_int_equal(word_resembles(&shop, "shop-8e00"), 5);
 	assert_int_equal(word_resembles(&shop, "com.acme.Billing"), 0);
-	assert_int_equal(word_resembles(&shop, "sh"), 0); /* too little to be meant */
+	assert_int_equal(word_resembles(&shop, "sh"), 0); /* too little for a match */
 	assert_int_equal(word_resembles(&shop, ""), 0);
 }
 

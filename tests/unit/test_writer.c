@@ -1,7 +1,7 @@
 /*
  * The writer, its dictionary and the ledger over a real pipe: whatever the pipe refuses, every
- * ledger is exact, and no frame names what was not defined in its epoch. The walker is a stand-in
- * here.
+ * ledger is exact, and no frame refers to an id that was not defined in its epoch. The walker is a
+ * stand-in here.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ struct engine engine;
 
 /* ---- stand-ins ---------------------------------------------------------------------------- */
 
-static uint64_t walker_holds; /* a large one leaves the dictionary its minimum */
+static uint64_t walker_holds; /* a large frame leaves the dictionary its minimum */
 
 uint64_t mono_ns(void)
 {
@@ -316,7 +316,7 @@ static void read_contexts(struct wire_reader *r)
 			 (int)c.trace_id.len, c.trace_id.p, (int)c.span_id.len, c.span_id.p);
 }
 
-/* One in three samples is of a trace; its ids say when. */
+/* One sample in three belongs to a trace; its ids contain the time. */
 static bool context_of(uint64_t mono_ns, char *text, size_t room)
 {
 	snprintf(text, room, "t%llu s%llu", (unsigned long long)mono_ns,
@@ -476,7 +476,8 @@ static int teardown(void **state)
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-/* More contexts than there are ids, and the same ones again: each sample arrives with its own. */
+/* More contexts than there are ids, and later the same contexts again: each sample arrives with
+ * its own context. */
 static void ids_of_contexts_are_given_out_again(void **state)
 {
 	(void)state;
@@ -580,7 +581,7 @@ static void name_that_comes_through_the_ring_is_in_no_accounts(void **state)
 	assert_int_equal(named.tid, 7);
 	assert_int_equal(named.java_id, 31);
 	assert_string_equal(named.name, "a thread's name of more than on");
-	push_name(); /* and is lost with the reader */
+	push_name(); /* and is lost together with the reader */
 	writer_discard();
 	begin();
 	assert_int_equal(writer_ledger(), WRITER_OK);
@@ -617,7 +618,7 @@ static void reader_that_is_slow_costs_samples_but_never_the_accounts(void **stat
 static void full_dictionary_begins_a_new_epoch(void **state)
 {
 	(void)state;
-	walker_holds = 1u << 30; /* no room but the minimum */
+	walker_holds = 1u << 30; /* no room beyond the minimum */
 	told_again = 0;
 	begin();
 	for (uint64_t i = 0; i < 20000; i++) {
@@ -686,7 +687,9 @@ static void number_that_became_another_file_is_not_written_to(void **state)
 	(void)state;
 	assert_int_equal(pipe2(other, O_NONBLOCK), 0);
 	assert_true(dup2(other[1], in.fd[1]) >=
-		    0); /* the application closed ours and got its number */
+		    /* the application closed our descriptor and got the same number for a file
+		     * of its own */
+		    0);
 	take(1, 3, NULL);
 	assert_int_equal(writer_ledger(), WRITER_GONE);
 	assert_int_equal(read(other[0], &byte, 1), -1);

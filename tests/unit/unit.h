@@ -1,4 +1,4 @@
-/* What every unit test includes. */
+/* Every unit test includes this. */
 #pragma once
 
 #include <setjmp.h>
