@@ -347,7 +347,7 @@ void threads_refresh(bool force)
 	begin_ns = thread_cpu_ns(0);
 	threads_name_all();
 	/* the JVM's own threads, and those that other libraries have made */
-	if (events_on(WIRE_EVENT_OFFCPU))
+	if (__atomic_load_n(&engine.offcpu, __ATOMIC_RELAXED))
 		tasks_each(threads_on_task, NULL);
 	pause_ns = (thread_cpu_ns(0) - begin_ns) * PASS_SHARE;
 	next_ns = mono_ns() + (pause_ns < PASS_PAUSE_MAX_NS ? pause_ns : PASS_PAUSE_MAX_NS);
