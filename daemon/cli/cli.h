@@ -117,8 +117,9 @@ int read_profile(const char *path, const char *format, struct report_reading *r,
 extern volatile int cli_interrupted; /* Ctrl-C was pressed */
 void cli_catch_interrupt(void); /* on Ctrl-C sets cli_interrupted; a change of the terminal's size
 				   only ends a pause */
-/* Writes a file completely or not at all, by a temporary file and rename; "-" is stdout. CLI_OK,
- * or CLI_FAILED after printing the error. */
+/* Writes a file completely or not at all, by a temporary file and rename; "-" is stdout. A device, a
+ * named pipe and whatever is in /dev are written to, not replaced. CLI_OK, or CLI_FAILED after
+ * printing the error. */
 int write_file(const char *path, const char *bytes, size_t len);
 /* The name of the format by its name or the file's suffix; NULL after printing the known ones. */
 const char *format_of(const char *format, const char *path);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
 #include "daemon/ground/mem.h"
@@ -38,19 +39,41 @@ void cli_catch_interrupt(void)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-int write_file(const char *path, const char *bytes, size_t len)
+/* /dev/null, /dev/stdout and named pipes are written to: root may replace them, and must not. */
+static bool output_is_no_file(const char *path)
+{
+	struct stat st;
+
+	return strncmp(path, "/dev/", 5) == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode));
+}
+
+static int output_write_to(const char *path, const char *bytes, size_t len)
+{
+	CLEANUP(fd_closep) int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+
+	return fd < 0 ? -errno : replace_write_all(fd, bytes, len);
+}
+
+static int output_replace(const char *path, const char *bytes, size_t len)
 {
 	CLEANUP(freep) char *temp = NULL;
 	struct replace file = { .dfd = AT_FDCWD, .name = path, .mode = 0666, .exclusive = true };
+
+	if (asprintf(&temp, "%s.%d.tmp", path, (int)getpid()) < 0)
+		return -ENOMEM;
+	file.temp = temp;
+	return replace_with(&file, bytes, len);
+}
+
+int write_file(const char *path, const char *bytes, size_t len)
+{
 	int r;
 
 	if (strcmp(path, "-") == 0)
 		return fwrite(bytes, 1, len, stdout) == len && fflush(stdout) == 0 ? CLI_OK
 										   : CLI_FAILED;
-	if (asprintf(&temp, "%s.%d.tmp", path, (int)getpid()) < 0)
-		return CLI_FAILED;
-	file.temp = temp;
-	r = replace_with(&file, bytes, len);
+	r = output_is_no_file(path) ? output_write_to(path, bytes, len)
+				    : output_replace(path, bytes, len);
 	if (r < 0)
 		fprintf(stderr, "kindling: %s: %s\n", path, strerror(-r));
 	return r < 0 ? CLI_FAILED : CLI_OK;

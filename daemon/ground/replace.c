@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "daemon/ground/mem.h"
 
-static int replace_write_all(int fd, const void *bytes, size_t len)
+int replace_write_all(int fd, const void *bytes, size_t len)
 {
 	const uint8_t *at = bytes;
 

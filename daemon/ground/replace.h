@@ -33,3 +33,5 @@ int replace_by(const struct replace *r, int fd, const struct iovec *parts, unsig
 /* Replaces the file @path (shorter than PATH_MAX - 4) by way of "@path.tmp". Nobody else may be
  * able to write in its directory. 0 or -errno. */
 int replace_path(const char *path, mode_t mode, bool sync, const void *bytes, size_t len);
+/* Writes all of @bytes to @fd, borrowed, without replacing anything. 0 or -errno. */
+int replace_write_all(int fd, const void *bytes, size_t len);

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tarfile
@@ -206,6 +207,25 @@ class Formats(unittest.TestCase):
         self.assertIn("choose one with --type", self.convert(self.path("both.pb.gz"), self.path("b.json"), code=2).stderr)
         self.convert(self.path("both.pb.gz"), self.path("b.json"), "--type", "cpu")
         self.assertEqual(json.loads(self.read("b.json"))["view"], self.json["view"])
+
+    def test_devices_and_pipes_are_written_to_and_not_replaced(self):
+        null, pipe, link = self.path("null"), self.path("pipe"), self.path("link")
+        os.mknod(null, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        os.mkfifo(pipe)
+        os.symlink("/dev/null", link)
+        self.convert(self.path("x.json"), null, "--format", "collapsed")
+        self.convert(self.path("x.json"), link, "--format", "collapsed")
+        self.assertTrue(stat.S_ISCHR(os.lstat(null).st_mode))
+        self.assertTrue(stat.S_ISLNK(os.lstat(link).st_mode))
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as cat:
+            self.convert(self.path("x.json"), pipe, "--format", "collapsed")
+            written = cat.stdout.read()
+        # the shell's own way: /dev/stdout is a link to what the shell has opened
+        done = subprocess.run([BUILD + "/bin/kindling", "convert", self.path("x.json"), "/dev/stdout", "--format", "collapsed"],
+                              stdout=subprocess.PIPE, text=True)
+        self.convert(self.path("x.json"), self.path("p.collapsed"))
+        self.assertEqual((written, done.stdout), (self.read("p.collapsed"), self.read("p.collapsed")))
+        self.assertTrue(stat.S_ISLNK(os.lstat("/dev/stdout").st_mode))
 
     def test_conversions_that_cannot_work_say_why(self):
         refused = self.convert(self.path("x.json"), self.path("y.flame"), code=2).stderr
