@@ -211,6 +211,20 @@ static bool place_lock(struct placement *p)
 	       a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
+/* The FIFOs are created as the target. A directory that root has made by hand, with root's umask, is
+ * like one that somebody else has taken. */
+static int place_check_writable(struct inject *in, struct placement *p)
+{
+	int r = may_write(in, p->dir_dfd);
+
+	if (r == 0)
+		return 0;
+	p->dir_dfd = fd_close(p->dir_dfd);
+	p->lock_fd = fd_close(p->lock_fd);
+	return fault_set(in->fault, -r, FAULT_PLACEMENT,
+			 "cannot create FIFOs in %s in the JVM's container: ", p->dir);
+}
+
 static int place_open_shared(struct inject *in, struct placement *p)
 {
 	struct stat st;
@@ -236,7 +250,7 @@ static int place_open_shared(struct inject *in, struct placement *p)
 				in->ns_root_uid = in->uid;
 				in->ns_root_gid = in->gid;
 			}
-			return 0;
+			return place_check_writable(in, p);
 		}
 		if (r < 0 && r != -ENOENT)
 			return r;

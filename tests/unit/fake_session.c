@@ -555,10 +555,14 @@ int make_fifos(void)
 
 	snprintf(events_path, sizeof(events_path), "%s/events-test-%d", home, getpid());
 	snprintf(control_path, sizeof(control_path), "%s/control-test-%d", home, getpid());
-	/* other tests that use the folder remove it when they are done */
+	/* other tests that use the folders remove them when they are done; their injectors may write
+	 * there as other users */
 	for (int i = 0; i < 100; i++) {
+		mode_t old = umask(0);
+
 		(void)mkdir("/tmp/kindling", 01777);
 		(void)mkdir(home, 01777);
+		(void)umask(old);
 		if (mkfifo(control_path, 0600) == 0 && mkfifo(events_path, 0600) == 0)
 			return 0;
 		remove_fifos();

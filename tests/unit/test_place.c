@@ -385,6 +385,9 @@ static void a_stranger_who_comes_first_keeps_nobody_out(void **state)
 	place_in_private();
 	place_cleanup(&in);
 	assert_int_equal(rmdir(in_dir(VERSION_DIR)), 0);
+	/* one that root has made, in which the JVM's user cannot write */
+	make_as(0, VERSION_DIR, 01755);
+	place_in_private();
 }
 
 static void a_private_directory_has_its_former_name_if_that_is_free(void **state)
