@@ -533,7 +533,7 @@ static __always_inline void report_interval(struct task_struct *task, struct off
 	}
 	if (!is_open)
 		flags = OFFCPU_UNREACHABLE;
-	else if (t->needs_no_stack && t->class == OFFCPU_FUTEX)
+	else if (t->bare_stacks >= OFFCPU_BARE_STACKS_ENOUGH && t->class == OFFCPU_FUTEX)
 		flags = OFFCPU_UNNEEDED;
 	else if (!is_within_budget(g, is_long, now))
 		flags = OFFCPU_OVER_BUDGET;

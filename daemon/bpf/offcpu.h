@@ -72,9 +72,11 @@ struct offcpu_thread {
 	__u64 stay_ns; /* see struct offcpu_record */
 	__u64 short_count; /* times off the CPU that were too short for a record */
 	__u64 off_ns[OFFCPU_RUNQUEUE]; /* by class, run queue not included */
-	__u32 needs_no_stack; /* written by the daemon; see offcpu_engine_needs_no_stack() */
+	__u32 bare_stacks; /* counted by the daemon; see offcpu_engine_bare_stack() */
 	__u32 unused;
 };
+
+#define OFFCPU_BARE_STACKS_ENOUGH 3
 
 enum offcpu_kind {
 	OFFCPU_INTERVAL, /* struct offcpu_record */

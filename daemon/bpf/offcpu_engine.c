@@ -200,9 +200,9 @@ void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid)
 		offcpu_detach(&e->programs);
 }
 
-void offcpu_engine_needs_no_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_tid)
+void offcpu_engine_bare_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_tid)
 {
-	offcpu_threads_need_no_stack(&e->programs, pid, host_tid);
+	offcpu_threads_bare_stack(&e->programs, pid, host_tid);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */

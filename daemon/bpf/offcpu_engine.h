@@ -75,7 +75,7 @@ struct offcpu_counts {
 	uint64_t signalled, signalled_ns;
 	uint64_t over_budget, over_budget_ns; /* without a signal, to save CPU time */
 	uint64_t unreachable, unreachable_ns; /* without a signal: blocked, another handler, ... */
-	uint64_t unneeded, unneeded_ns; /* without a signal: offcpu_engine_needs_no_stack() */
+	uint64_t unneeded, unneeded_ns; /* without a signal: offcpu_engine_bare_stack() */
 	uint64_t lost, lost_ns; /* without a record */
 	uint64_t
 		crowded; /* threads without room, or not reached in time: their times are unknown */
@@ -120,9 +120,10 @@ uint64_t offcpu_engine_affordable(uint64_t price_ns);
  */
 int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t min_ns);
 void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid);
-/* From now on the waits of this thread in futexes have records, but no signals. @host_tid: its
- * number in the first pid namespace. */
-void offcpu_engine_needs_no_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_tid);
+/* A wait of this thread in a futex had a stack without a Java frame. From the third of them on its
+ * waits in futexes have records, but no signals; one is not enough, because a Java thread that starts
+ * has such a wait too. @host_tid: its number in the first pid namespace. */
+void offcpu_engine_bare_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_tid);
 /* Readable when a quarter of the ring is full; call offcpu_engine_drain() then, and a few times a
  * second. */
 int offcpu_engine_fd(const struct offcpu_engine *e);

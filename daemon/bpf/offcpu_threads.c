@@ -60,7 +60,7 @@ static struct offcpu_thread *offcpu_claim(struct offcpu_programs *p, uint32_t ti
 	return NULL;
 }
 
-void offcpu_threads_need_no_stack(struct offcpu_programs *p, pid_t pid, uint32_t tid)
+void offcpu_threads_bare_stack(struct offcpu_programs *p, pid_t pid, uint32_t tid)
 {
 	uint32_t at = tid * OFFCPU_HASH >> OFFCPU_HASH_SHIFT;
 
@@ -68,7 +68,7 @@ void offcpu_threads_need_no_stack(struct offcpu_programs *p, pid_t pid, uint32_t
 		struct offcpu_thread *t = &p->threads[(at + i) & (OFFCPU_THREADS - 1)];
 
 		if (t->tid == tid && t->pid == (uint32_t)pid)
-			t->needs_no_stack = 1;
+			t->bare_stacks++;
 	}
 }
 

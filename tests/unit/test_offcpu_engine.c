@@ -1046,9 +1046,13 @@ static void a_thread_that_needs_no_stack_has_records_and_no_signals(void **state
 		spared = __atomic_load_n(&shared->tids[FUTEXES], __ATOMIC_SEQ_CST);
 	}
 	measure(pid, shared->handler, NS_PER_MS);
-	offcpu_engine_needs_no_stack(seen.engine, pid, spared);
+	for (int i = 0; i < OFFCPU_BARE_STACKS_ENOUGH; i++)
+		offcpu_engine_bare_stack(seen.engine, pid, spared);
+	/* a thread that starts has one: not enough */
+	offcpu_engine_bare_stack(seen.engine, pid, shared->tids[SLEEPS]);
 	/* of another process: nothing */
-	offcpu_engine_needs_no_stack(seen.engine, getpid(), shared->tids[SLEEPS]);
+	for (int i = 0; i < OFFCPU_BARE_STACKS_ENOUGH; i++)
+		offcpu_engine_bare_stack(seen.engine, getpid(), shared->tids[SLEEPS]);
 	__atomic_store_n(&shared->go, 1, __ATOMIC_SEQ_CST);
 	while (c.unneeded < WAITS / 2 && clock_mono_ns() < deadline) {
 		usleep(20000);
