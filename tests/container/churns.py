@@ -55,10 +55,10 @@ class Churns(unittest.TestCase):
         tail.end()
         print("  %-9s longest gap %.2f s, slowest answer %.2f s, %.1f %% of a core, %.0f MiB; who only wakes up waits "
               "%.2f s" % (manner, gap, questions.slowest, 100 * cpu / seconds, memory.most / 2 ** 20, late), flush=True)
-        # GAP_MAX, and on a machine that does other work as long as everybody waits there: each on the way from the
-        # agent to us may have to wait as long as a process that only wakes up
+        # On a machine that does other work everybody waits: each process on the way from the agent to this test may wait
+        # as long as one that only wakes up.
         self.assertLess(gap, GAP_MAX + Wakes.HOPS * late)
-        self.assertLess(questions.slowest, GAP_MAX + Wakes.HOPS * late)
+        self.assertLess(questions.slowest, 1 + Wakes.HOPS * late)
         self.assertLess(cpu, OF_A_CORE * seconds)
         self.assertLess(memory.most, PSS_MAX)
 
