@@ -51,8 +51,11 @@ struct slot {
 	 * uses it */
 	int64_t missing_ns;
 	uint32_t scan; /* the last scan that found the thread */
-	uint32_t named; /* 1 = a sample has carried its name; only the thread itself uses it */
+	/* samples that have carried its name; only the thread itself uses it */
+	uint32_t name_reads;
 };
+
+#define NAME_READS_MAX 8u /* of a thread without Java frames */
 
 #define ENDED_MAX 256u /* recently ended threads, which may still be in /proc; power of two */
 struct ended {

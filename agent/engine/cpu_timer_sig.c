@@ -120,13 +120,18 @@ static void cpu_timer_forward_sig(int signo, siginfo_t *info, void *ucontext)
 	 * is ignored */
 }
 
-/* The thread reads its own name now: it may have ended when the writer reads the sample. */
-static void slot_name_sig(struct slot *slot, char *name)
+/* The thread reads its own name now: it may have ended when the writer reads the sample. A thread
+ * that starts has the name of the one that made it, and may wait with it, until HotSpot gives it its
+ * own: a Java thread has its own before its first Java frame, of others some samples carry it. */
+static void slot_name_sig(struct slot *slot, const struct walk *w, char *name)
 {
 	name[0] = '\0';
-	if (!slot->named)
-		syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
-	slot->named = 1;
+	if (slot->name_reads >= NAME_READS_MAX)
+		return;
+	syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
+	slot->name_reads++;
+	if (w->n && wire_kind_is_method(w->frames[w->n - 1].kind))
+		slot->name_reads = NAME_READS_MAX;
 }
 
 /* Pushes a second sample of the same stack, thread and moment as @head. */
@@ -145,7 +150,7 @@ static void engine_push_second_sig(struct ring_sample *also, const struct ring_s
 static void engine_push_sig(struct ring_sample *head, struct ring_sample *also, struct slot *slot,
 			    void *ucontext)
 {
-	bool is_new = slot && !slot->named; /* the writer should resolve its name before it ends */
+	bool is_new = slot && !slot->name_reads; /* the writer should resolve its name before it ends */
 	struct scratch *s = scratch_claim_sig();
 	char context[RING_CONTEXT_BYTES];
 	struct walk walk;
@@ -164,7 +169,7 @@ static void engine_push_sig(struct ring_sample *head, struct ring_sample *also, 
 	if (walk.virtual_id)
 		__builtin_memcpy(head->name, walk.virtual_name, sizeof(head->name));
 	else if (slot)
-		slot_name_sig(slot, head->name);
+		slot_name_sig(slot, &walk, head->name);
 	if (guard_begin_sig(&((ucontext_t *)ucontext)->uc_sigmask))
 		trace_into_sig(0, head, context);
 	if (head->event == WIRE_EVENT_OFFCPU)

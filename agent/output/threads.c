@@ -20,6 +20,7 @@
 
 #define TABLE_MAX	  16384u /* threads; power of two */
 #define PROBE_MAX	  64u
+#define COMM_READS_MAX	  3u
 #define PASS_SHARE	  500 /* passes for new threads may take 1/500 of the time */
 #define PASS_PAUSE_MAX_NS NS_PER_S
 /* a slot that may be reused, but does not end a search */
@@ -30,6 +31,7 @@ struct known {
 	uint8_t java; /* 1 = the name sent is the full Java name */
 	uint8_t ended; /* 1 = the thread was gone at the last sweep */
 	uint8_t whole; /* 1 = a virtual thread's name was sent uncut */
+	uint8_t comm_reads; /* by passes over all threads, after the first one */
 	uint16_t pass; /* the last pass over Java threads that found it */
 	uint64_t name_hash; /* hash of the name that was sent */
 	uint64_t comm_hash; /* hash of the kernel's name */
@@ -327,14 +329,23 @@ void threads_name_all(void)
 	jni_names_pass(threads_java_name, NULL);
 }
 
-/* Runs a pass for new threads at once if passes are cheap, later if they are not. */
+/* A thread that starts has the name of the one that made it: passes read it again. */
 static void threads_on_task(uint32_t tid, void *context)
 {
+	struct known *k = threads_known(tid);
+	char comm[32];
+
 	(void)context;
-	if (!threads_known(tid))
+	if (!k) {
 		threads_seen(tid, "");
+	} else if (!k->java && k->comm_reads < COMM_READS_MAX) {
+		k->comm_reads++;
+		if (threads_read_comm(tid, comm, sizeof(comm)))
+			threads_seen(tid, comm);
+	}
 }
 
+/* Runs a pass for new threads at once if passes are cheap, later if they are not. */
 void threads_refresh(bool force)
 {
 	static uint64_t next_ns;

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -333,6 +334,35 @@ static void threads_shorter_than_an_interval_are_right_in_sum(void **state)
 	assert_near(accounted_ns, cpu_ns, cpu_ns / 5);
 }
 
+static void renamed_life(void)
+{
+	syscall(SYS_prctl, PR_SET_NAME, "the-maker", 0, 0, 0);
+	signal_from_kernel();
+	syscall(SYS_prctl, PR_SET_NAME, "its-own", 0, 0, 0);
+	signal_from_kernel();
+}
+
+/* A thread's first sample may be from before HotSpot gives it a name of its own. */
+static void a_thread_that_is_named_late_is_reported_with_that_name(void **state)
+{
+	const struct ring_sample *s;
+	char names[2][COMM_BYTES];
+	struct life l;
+	size_t n = 0;
+
+	(void)state;
+	start(true, MS);
+	l = run(renamed_life);
+	while ((s = ring_peek(&agent.ring, UINT64_MAX))) {
+		if (s->tid == l.tid && s->frames[0].kind == WIRE_KIND_NATIVE && n < 2)
+			memcpy(names[n++], s->name, COMM_BYTES);
+		ring_pop(&agent.ring);
+	}
+	assert_int_equal(n, 2);
+	assert_string_equal(names[0], "the-maker");
+	assert_string_equal(names[1], "its-own");
+}
+
 static void silent_life(void)
 {
 	burn(20 * MS);
@@ -623,6 +653,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_signal_weighs_the_ticks_that_it_stands_for, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(threads_shorter_than_an_interval_are_right_in_sum,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_thread_that_is_named_late_is_reported_with_that_name,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(time_that_no_sample_covers_has_no_stack, setup,
 						teardown),
