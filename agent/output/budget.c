@@ -30,7 +30,7 @@ static struct {
 	uint64_t begin_ns; /* costs count from STARTING_NS after this time */
 	/* cost of one sample when the interval first had to grow; 0 = it did not */
 	uint64_t usual_sample_ns;
-	char note[192]; /* for the reader, as a NOTE */
+	char note[224]; /* for the reader, as a NOTE */
 	bool noted, note_due;
 } interval;
 
@@ -129,18 +129,20 @@ static void budget_report(void)
 	interval.noted = interval.note[0] != '\0';
 }
 
-/* @use: the share of the process's CPU time that the interval of START would take. */
-static void budget_report_interval(const struct wire_start *start, double use)
+/* @use: the share of the process's CPU time that the interval of START would take; @by_floor: more
+ * than max_cpu is allowed. */
+static void budget_report_interval(const struct wire_start *start, double use, bool by_floor)
 {
 	interval.note[0] = '\0';
 	if (engine.interval_ns != budget_interval(start))
 		snprintf(
 			interval.note, sizeof(interval.note),
 			"a sample every %.4g ms of CPU time instead of every %.4g ms, which would take "
-			"%.2g %% of the application's CPU time: max_cpu is %.2g %%",
+			"%.2g %% of the application's CPU time: max_cpu is %.2g %%%s",
 			(double)engine.interval_ns / NS_PER_MS,
 			(double)budget_interval(start) / NS_PER_MS, 100 * use,
-			(double)budget_permille(start) / 10);
+			(double)budget_permille(start) / 10,
+			by_floor ? ", but 1 ms a second is always allowed" : "");
 	interval.note_due = interval.note[0] || interval.noted;
 	budget_report();
 }
@@ -172,7 +174,7 @@ void budget_begin(const struct wire_start *start)
 	now = budget_clocks();
 	interval.begin_ns = now.at_ns;
 	interval.usual_sample_ns = 0;
-	budget_report_interval(start, 0);
+	budget_report_interval(start, 0, false);
 	budget_begin_again(&now);
 	budget_waits_begin(&now);
 }
@@ -279,7 +281,8 @@ static bool budget_keep_interval(const struct wire_start *start, const struct cl
 	if (next == budget_interval(start))
 		interval.usual_sample_ns = 0;
 	engine_set_interval(next);
-	budget_report_interval(start, use);
+	budget_report_interval(start, use,
+			       c.allowed_ns > c.process_ns * budget_permille(start) / 1000);
 	budget_begin_again(now);
 	return true;
 }

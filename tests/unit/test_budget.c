@@ -62,6 +62,7 @@ static int begin(void **state)
 {
 	(void)state;
 	memset(&agent.counters, 0, sizeof(agent.counters));
+	process_share_ms = 1000;
 	engine.interval_ns = start.interval_ns;
 	engine.running = true;
 	events.lock_min_ns = events_lock_min_ns(&start);
@@ -132,6 +133,16 @@ static void samples_that_cost_too_much_come_as_rarely_as_they_must(void **state)
 	assert_string_equal(interval_note,
 			    "a sample every 25 ms of CPU time instead of every 10 ms, which would "
 			    "take 2.5 % of the application's CPU time: max_cpu is 1 %");
+}
+
+static void a_process_with_little_cpu_time_may_be_charged_more_than_max_cpu(void **state)
+{
+	(void)state;
+	process_share_ms = 50;
+	samples(60, 500, 0); /* 2.5 ms a second at 10 ms */
+	assert_in_range(engine.interval_ns, 20 * NS_PER_MS, 26 * NS_PER_MS);
+	assert_non_null(strstr(interval_note, "would take 5 % of the application's CPU time: max_cpu "
+					      "is 1 %, but 1 ms a second is always allowed"));
 }
 
 static void the_cost_of_the_start_does_not_count(void **state)
@@ -332,6 +343,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(within_the_budget_nothing_changes, begin),
 		cmocka_unit_test_setup(samples_that_cost_too_much_come_as_rarely_as_they_must,
+				       begin),
+		cmocka_unit_test_setup(a_process_with_little_cpu_time_may_be_charged_more_than_max_cpu,
 				       begin),
 		cmocka_unit_test_setup(the_cost_of_the_start_does_not_count, begin),
 		cmocka_unit_test_setup(costs_that_no_interval_changes_make_it_no_longer, begin),
