@@ -44,6 +44,10 @@
 #define LONG_MINIMUMS 16
 #define LONG_PART     4 /* a quarter */
 
+#define STACKS_KEPT	32 /* per CPU; power of two */
+#define STACK_USES_MAX	255 /* then the stack is taken again */
+#define FUTEX_CMD_MASK	0x7f /* include/uapi/linux/futex.h */
+
 #define COST_EVERY 64 /* one run in COST_EVERY is timed */
 #define RUN_NS_MAX 20000 /* cap of a timed run: in longer ones a hypervisor took the CPU */
 
@@ -84,6 +88,21 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, OFFCPU_RING_BYTES);
 } records SEC(".maps");
+
+/* a kernel stack that equal waits share */
+struct kept_stack {
+	__u32 key; /* 0 = empty */
+	__u32 uses;
+	__s64 bytes;
+	__u64 ips[OFFCPU_STACK_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, STACKS_KEPT);
+	__type(key, __u32);
+	__type(value, struct kept_stack);
+} kept_stacks SEC(".maps");
 
 /* by number of the system call: OFFCPU_CALL_FD, or a class + 1; 0 = OFFCPU_OTHER */
 const volatile __u8 class_of_call[OFFCPU_CALLS];
@@ -202,6 +221,15 @@ static __u64 first_argument(struct pt_regs *regs)
 	return regs->orig_x0;
 #else
 	return regs->di;
+#endif
+}
+
+static __u64 second_argument(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_arm64)
+	return regs->regs[1];
+#else
+	return regs->si;
 #endif
 }
 
@@ -470,6 +498,53 @@ static __u64 wake_flag(void)
 										   : RB_NO_WAKEUP;
 }
 
+/*
+ * What decides the kernel stack of a thread that waits in a futex, a sleep or a poll: the system call
+ * and what it is asked to do. 0 = another wait: two of the same call may have different stacks.
+ */
+static __always_inline __u32 stack_key(struct task_struct *task, struct offcpu_thread *t)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u32 nr = (__u32)(t->syscall_nr + 1), what = 0;
+
+	if (t->state != 'S' || t->syscall_nr < 0)
+		return 0;
+	if (t->class == OFFCPU_FUTEX)
+		what = second_argument(regs) & FUTEX_CMD_MASK;
+	else if (t->class == OFFCPU_SLEEP)
+		what = first_argument(regs) & 0xff; /* a clock */
+	else if (t->class != OFFCPU_POLL)
+		return 0;
+	return nr | what << 16;
+}
+
+/*
+ * Puts the kernel's stack of @task, which gets the CPU now, into @r; returns its bytes. Unwinding it
+ * costs more than 10 us, because the kernel's tables for that are in no cache, and is most of what a
+ * record costs: equal waits share a stack.
+ */
+static __always_inline long kernel_stack(struct task_struct *task, struct offcpu_thread *t,
+					 struct offcpu_record *r)
+{
+	__u32 key = stack_key(task, t), at = key * OFFCPU_HASH >> 27 & (STACKS_KEPT - 1);
+	struct kept_stack *k = key ? bpf_map_lookup_elem(&kept_stacks, &at) : 0;
+	long bytes;
+
+	if (k && k->key == key && k->uses < STACK_USES_MAX) {
+		k->uses++;
+		__builtin_memcpy(r->ips, k->ips, sizeof(r->ips));
+		return k->bytes;
+	}
+	bytes = bpf_get_task_stack(task, r->ips, sizeof(r->ips), 0);
+	if (k && bytes > 0) {
+		k->key = key;
+		k->uses = 0;
+		k->bytes = bytes;
+		__builtin_memcpy(k->ips, r->ips, sizeof(k->ips));
+	}
+	return bytes;
+}
+
 static void record(struct task_struct *task, struct offcpu_thread *t, struct offcpu_target *g,
 		   __u64 off_ns, __u64 queue_ns, __u64 now, __u8 flags)
 {
@@ -494,7 +569,7 @@ static void record(struct task_struct *task, struct offcpu_thread *t, struct off
 	r->class = t->class;
 	r->state = t->state;
 	r->flags = flags | (BPF_CORE_READ_BITFIELD(task, in_iowait) ? OFFCPU_IOWAIT : 0);
-	bytes = bpf_get_task_stack(task, r->ips, sizeof(r->ips), 0);
+	bytes = kernel_stack(task, t, r);
 	if (bytes < 0 || bytes > (long)sizeof(r->ips))
 		bytes = 0;
 	if (bpf_ringbuf_output(&records, r, sizeof(*r) - sizeof(r->ips) + (__u64)bytes,

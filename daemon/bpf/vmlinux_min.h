@@ -76,9 +76,11 @@ struct sighand_struct {
 /* the registers of user mode, saved when the thread entered the kernel */
 struct pt_regs {
 #if defined(__TARGET_ARCH_arm64)
+	__u64 regs[31];
 	__u64 orig_x0;
 	__s32 syscallno;
 #else
+	unsigned long si;
 	unsigned long di;
 	unsigned long orig_ax;
 #endif

@@ -417,19 +417,31 @@ struct seen {
 	struct host_engine *host;
 	struct offcpu_engine *engine;
 	struct offcpu_interval intervals[RECORDS_MAX];
+	uint64_t stack_hashes[RECORDS_MAX];
 	unsigned n, stacks;
 	unsigned ended, ended_wrong;
 };
 
 static struct seen seen;
 
+static uint64_t hash_of_stack(const uint64_t *ips, unsigned n)
+{
+	uint64_t hash = n;
+
+	for (unsigned i = 0; i < n; i++)
+		hash = (hash ^ ips[i]) * 0x9e3779b97f4a7c15ull;
+	return hash;
+}
+
 static void on_interval(void *userdata, const struct offcpu_interval *i, const uint64_t *ips,
 			unsigned n)
 {
 	struct seen *s = userdata;
 
-	if (s->n < RECORDS_MAX)
+	if (s->n < RECORDS_MAX) {
+		s->stack_hashes[s->n] = hash_of_stack(ips, n);
 		s->intervals[s->n++] = *i;
+	}
 	s->stacks += n > 0 && ips[0] >> 63;
 }
 
@@ -617,6 +629,28 @@ static void check_signals(void)
 	assert_true(came >= sent - sent / 50);
 }
 
+/* Waits of one kind in the same system call have one kernel stack; those of other system calls have
+ * others, which the BPF program must not mix up when it keeps stacks. */
+static void check_stacks(void)
+{
+	unsigned equal = 0, mixed = 0;
+
+	for (unsigned i = 0; i < seen.n; i++)
+		for (unsigned k = i + 1; k < seen.n; k++) {
+			const struct offcpu_interval *a = &seen.intervals[i], *b = &seen.intervals[k];
+			bool same = seen.stack_hashes[i] == seen.stack_hashes[k];
+
+			if (a->state != 'S' || b->state != 'S')
+				continue;
+			if (a->syscall_nr != b->syscall_nr)
+				mixed += same;
+			else if (a->class == OFFCPU_SLEEP && same)
+				equal++;
+		}
+	assert_int_equal(mixed, 0);
+	assert_true(equal > WAITS);
+}
+
 static void waits_have_a_class_a_length_and_a_signal(void **state)
 {
 	pid_t pid = child(WAITING);
@@ -643,6 +677,7 @@ static void waits_have_a_class_a_length_and_a_signal(void **state)
 		assert_true(ns < 2 * NS_PER_MS); /* about 10 us if nothing else runs */
 	}
 	assert_true(seen.stacks > seen.n / 2);
+	check_stacks();
 	check_signals();
 	end(pid);
 	engines_free();
