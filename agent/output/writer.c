@@ -81,9 +81,9 @@ uint64_t writer_bytes(void)
 	       writer_contexts_bytes() + sizeof(writer);
 }
 
-static enum writer_result writer_write_frame(struct wire_writer *w)
+/* Writes @frames complete frames, of WIRE_FRAME_MAX bytes at most together. */
+static enum writer_result writer_write(const uint8_t *bytes, uint32_t len, uint32_t frames)
 {
-	uint32_t len = wire_end(w, writer.sequence + 1);
 	uint64_t device, inode;
 	long n;
 
@@ -94,10 +94,10 @@ static enum writer_result writer_write_frame(struct wire_writer *w)
 		return WRITER_GONE;
 	}
 	do
-		n = write(writer.fd, w->buf, len);
+		n = write(writer.fd, bytes, len);
 	while (n < 0 && errno == EINTR);
 	if (n == (long)len) {
-		writer.sequence++;
+		writer.sequence += frames;
 		writer.full_since_ns = 0;
 		ledger.pipe_bytes += len;
 		return WRITER_OK;
@@ -109,6 +109,13 @@ static enum writer_result writer_write_frame(struct wire_writer *w)
 	}
 	writer.gone = true;
 	return WRITER_GONE;
+}
+
+static enum writer_result writer_write_frame(struct wire_writer *w)
+{
+	uint32_t len = wire_end(w, writer.sequence + 1);
+
+	return writer_write(w->buf, len, 1);
 }
 
 static enum writer_result writer_write_reset(void)
@@ -190,24 +197,59 @@ static void writer_frame_written(enum pending frame)
 		open_waits_sent();
 }
 
+/* Pending frames that are written together: each write may wake the receiver and the daemon, and
+ * most frames are short. */
+struct group {
+	uint8_t bytes[WIRE_FRAME_MAX];
+	uint32_t len, frames;
+	int first, end; /* its frames lie in [first, end) */
+};
+
+/* Gathers the frames from @first on, as many as a write takes whole. false = none is left. */
+static bool writer_gather(struct group *g, int first)
+{
+	g->len = g->frames = 0;
+	while (first < PENDING_COUNT && writer.frames[first].records == 0)
+		first++;
+	g->first = first;
+	for (g->end = first; g->end < PENDING_COUNT; g->end++) {
+		struct wire_writer *w = &writer.frames[g->end];
+
+		if (w->records == 0)
+			continue;
+		if (g->len + w->len > sizeof(g->bytes))
+			break;
+		(void)wire_end(w, writer.sequence + ++g->frames);
+		memcpy(g->bytes + g->len, w->buf, w->len);
+		g->len += w->len;
+	}
+	return g->frames > 0;
+}
+
+static void writer_group_written(const struct group *g)
+{
+	for (int i = g->first; i < g->end; i++)
+		if (writer.frames[i].records) {
+			/* so that it is not counted again if a later frame is refused */
+			writer.frames[i].records = 0;
+			writer_frame_written(i);
+		}
+}
+
 enum writer_result writer_flush(void)
 {
 	enum writer_result r = WRITER_OK;
+	struct group g = { .end = 0 };
 
 	/* definitions of a stack that was given up halfway: their ids are void */
 	for (int i = 0; writer.torn && i <= PENDING_CONTEXT; i++)
 		wire_begin(&writer.frames[i], writer.bytes[i], pending_type[i]);
-	for (int i = 0; i < PENDING_COUNT && r == WRITER_OK; i++) {
-		if (writer.frames[i].records == 0)
-			continue;
-		r = writer_write_frame(&writer.frames[i]);
-		if (r == WRITER_OK) {
-			/* so that it is not counted again if a later frame is refused */
-			writer.frames[i].records = 0;
-			writer_frame_written(i);
-		} else if (i < PENDING_THREAD) {
+	while (r == WRITER_OK && writer_gather(&g, g.end)) {
+		r = writer_write(g.bytes, g.len, g.frames);
+		if (r == WRITER_OK)
+			writer_group_written(&g);
+		else if (g.first < PENDING_THREAD)
 			writer.torn = true;
-		}
 	}
 	if (r == WRITER_FULL)
 		writer_drop_pending(WIRE_DROP_PIPE_FULL);

@@ -558,6 +558,32 @@ static void every_sample_taken_is_decoded(void **state)
 	assert_int_equal(in.resets, 0);
 }
 
+/* A reader that waits is woken by each write: once for a batch, though it has frames of several
+ * types. A pipe in packet mode keeps the bytes of two writes apart. */
+static void frames_of_a_batch_are_written_at_once(void **state)
+{
+	uint8_t packet[2 * WIRE_FRAME_MAX];
+	struct wire_frame frame;
+	ssize_t len;
+	int frames = 0;
+
+	(void)state;
+	assert_true(fcntl(in.fd[1], F_SETFL, O_NONBLOCK | O_DIRECT) == 0);
+	take(1, 3, NULL);
+	take(2, 5, NULL);
+	assert_int_equal(writer_drain(UINT64_MAX), WRITER_OK);
+	assert_int_equal(writer_flush(), WRITER_OK);
+	len = read(in.fd[0], packet, sizeof(packet));
+	assert_in_range(len, WIRE_HDR_SIZE, WIRE_FRAME_MAX);
+	assert_int_equal(read(in.fd[0], packet + len, sizeof(packet) - (size_t)len), -1);
+	for (int at = 0, n; at < len; at += n, frames++) {
+		n = wire_peek(packet + at, (size_t)(len - at), &frame);
+		assert_true(n > 0);
+		assert_int_equal(frame.sequence, frames + 1);
+	}
+	assert_true(frames >= 4); /* strings, methods, nodes, samples */
+}
+
 static void push_name(void)
 {
 	static const union {
@@ -715,6 +741,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_sample_taken_is_decoded, setup, teardown),
+		cmocka_unit_test_setup_teardown(frames_of_a_batch_are_written_at_once, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(ids_of_contexts_are_given_out_again, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(
