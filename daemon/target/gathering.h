@@ -1,7 +1,7 @@
 /*
- * How long a receiver waits between two reads of its pipe. Each message wakes the daemon: so when
- * many JVMs are busy, receivers wait and gather; when few are, or when a client follows the JVM's
- * events, events are passed on at once. docs/decisions/0008.
+ * How long a receiver waits between two reads of its pipe. Each message wakes the daemon: so
+ * receivers wait and gather, longer when many JVMs are busy. When a client follows the JVM's
+ * events, they are passed on at once. docs/decisions/0008.
  */
 #pragma once
 
@@ -18,8 +18,8 @@ struct target_gathering {
 	uint32_t sent_ms; /* last sent to its receiver; 0 at first */
 };
 
-/* How long all receivers gather from now on, ms. @now_ms: how long they do now; @busy: number of
- * busy targets. */
+/* How long all receivers gather from now on, ms. @now_ms: how long they do now, 0 at first; @busy:
+ * number of busy targets. */
 uint32_t gathering_choose(uint32_t now_ms, unsigned busy);
 
 void gathering_begin(struct target *t); /* a receiver was started */
