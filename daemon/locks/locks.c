@@ -31,6 +31,7 @@ static void clear_slice(struct locks *l, struct slice *s)
 	if (!s->table)
 		return;
 	l->folded += s->table->folded;
+	l->tables_bytes -= lock_table_bytes(s->table);
 	lock_table_clear(s->table);
 	free(s->table);
 	s->table = NULL;
@@ -51,14 +52,22 @@ struct locks *locks_free(struct locks *l)
 	return NULL;
 }
 
+static void shrink_slice(struct locks *l, struct slice *s)
+{
+	if (!s->table)
+		return;
+	l->tables_bytes -= lock_table_bytes(s->table);
+	lock_table_shrink(s->table);
+	l->tables_bytes += lock_table_bytes(s->table);
+}
+
 void locks_session(struct locks *l)
 {
 	memset(&l->virtuals, 0, sizeof(l->virtuals));
 	memset(&l->counted, 0, sizeof(l->counted));
 	locks_reset(l);
 	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
-		if (l->slices[i].table)
-			lock_table_shrink(l->slices[i].table);
+		shrink_slice(l, &l->slices[i]);
 	opens_clear(&l->opens);
 	threads_end_all(&l->threads);
 }
@@ -72,13 +81,10 @@ void locks_reset(struct locks *l)
 size_t locks_bytes(const struct locks *l)
 {
 	size_t bytes = sizeof(*l) + l->classes.bytes + l->sites.names.bytes + l->threads.bytes +
-		       opens_bytes(&l->opens);
+		       opens_bytes(&l->opens) + l->tables_bytes;
 
 	bytes += l->known ? KNOWN_CLASSES * sizeof(*l->known) : 0;
 	bytes += l->sites.cache ? SITES_CACHE * sizeof(*l->sites.cache) : 0;
-	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
-		if (l->slices[i].table)
-			bytes += lock_table_bytes(l->slices[i].table);
 	return bytes;
 }
 
@@ -112,8 +118,10 @@ static struct lock_table *table_at(struct locks *l, uint64_t ns)
 
 	if (!s->table) {
 		s->table = calloc(1, sizeof(*s->table));
-		if (s->table)
+		if (s->table) {
 			s->table->seed = l->seed;
+			l->tables_bytes += lock_table_bytes(s->table);
+		}
 	}
 	if (s->table)
 		lock_table_turn(s->table, l->epoch);
@@ -199,6 +207,16 @@ static void seen_idle(struct locks_counts *to, const struct stream_lock *w)
 	to->idle_ns += w->duration_ns;
 }
 
+static struct lock_row *row_in(struct locks *l, struct lock_table *table,
+			       const struct lock_key *key)
+{
+	size_t before = lock_table_bytes(table);
+	struct lock_row *row = lock_table_row(table, key, LOCKS_ROWS_MAX);
+
+	l->tables_bytes += lock_table_bytes(table) - before;
+	return row;
+}
+
 static void add_ended(struct locks *l, const struct stream *s, const struct stream_lock *w,
 		      bool idle, uint64_t now_ns)
 {
@@ -215,7 +233,7 @@ static void add_ended(struct locks *l, const struct stream *s, const struct stre
 		seen_idle(&slice_at(l, end_ns)->seen, w);
 	table = table_at(l, end_ns);
 	if (table) {
-		row = lock_table_row(table, &key, LOCKS_ROWS_MAX);
+		row = row_in(l, table, &key);
 		row->waits += w->waits;
 		row->total_ns += duration_ns;
 		if (!(w->flags & WIRE_LOCK_SUM) && duration_ns > row->longest_ns)

@@ -238,6 +238,7 @@ struct locks {
 	struct known_class *known; /* KNOWN_CLASSES entries; NULL = not allocated yet */
 	struct locks_counts counted; /* as last reported, since the session began */
 	struct slice slices[LOCKS_SLICES];
+	size_t tables_bytes; /* of the tables of all slices; asked for ten times a second */
 	struct threads threads;
 	struct opens opens;
 	struct virtuals virtuals;

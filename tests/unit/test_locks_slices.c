@@ -1,5 +1,6 @@
 #include "tests/unit/made_waits.h"
 #include <stdio.h>
+#include "daemon/locks/locks_priv.h"
 
 static struct locks_rows ask_classes(uint64_t now, uint64_t last, bool idle)
 {
@@ -154,6 +155,31 @@ static void names_of_classes_are_bounded(void **state)
 	assert_true(locks_bytes(locks) < 4u << 20);
 }
 
+static size_t added_up(void)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
+		if (locks->slices[i].table)
+			bytes += lock_table_bytes(locks->slices[i].table);
+	return bytes;
+}
+
+/* Tables grow, fold, shrink with a session and expire. */
+static void bytes_of_tables_are_those_of_each_added_up(void **state)
+{
+	(void)state;
+	for (uint32_t i = 1; i <= 30000; i++) {
+		add(entered(1 + i % 50, i % 3 ? "One" : "Two", i, t0 + i * (S / 20), MS));
+		if (i % 700 == 0)
+			assert_int_equal(locks->tables_bytes, added_up());
+		if (i % 5000 == 0)
+			locks_session(locks);
+	}
+	assert_true(locks->tables_bytes > 0);
+	assert_int_equal(locks->tables_bytes, added_up());
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 int main(void)
 {
@@ -163,6 +189,7 @@ int main(void)
 		TEST(classes_keep_their_waits_when_locks_churn),
 		TEST(classes_without_room_are_the_other_locks),
 		TEST(names_of_classes_are_bounded),
+		TEST(bytes_of_tables_are_those_of_each_added_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
