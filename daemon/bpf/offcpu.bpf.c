@@ -697,7 +697,9 @@ static __always_inline void switch_in(struct task_struct *task, __u64 now, int b
 		t = thread_new(task);
 	if (!t)
 		return;
-	met = t->state != 0 && t->now == OFFCPU_NOW_OFF;
+	/* a thread that slept already when its process became a target, too: its time off the CPU
+	 * counts since then */
+	met = t->now == OFFCPU_NOW_OFF;
 	off_ns = now - t->since_ns;
 	if (!t->state)
 		set_class_late(task, t);

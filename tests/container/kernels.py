@@ -1,7 +1,9 @@
 """kindling under other kernels: each boots in QEMU with this machine's own root (tests/harness/vm.py), and in it a
-daemon profiles a JVM on the host and one in a container. kernels.py [LINE...]   e.g. 5.10 6.8; without: all.
+daemon profiles a JVM on the host and one in a container.
+    kernels.py [--only CHECK,...] [LINE...]      e.g. 5.10 6.8; without a line: all
 Prints a table as in docs/compatibility.md. QEMU without KVM is slower by a factor of ten and more, so shares are
 checked loosely and times not at all. Needs root, qemu-system-x86 and busybox-static."""
+import argparse
 import json
 import os
 import re
@@ -43,11 +45,16 @@ def pod_capabilities():
 
 
 class Inside:
-    def __init__(self, line):
-        self.line, self.found = key(line), {}
+    def __init__(self, line, only):
+        self.line, self.only, self.found = key(line), only, {}
+
+    def wanted(self, name):
+        return not self.only or name in self.only
 
     def check(self, name, what):
-        """Runs one check and prints a line with its result, or with the reason of its failure."""
+        """Runs one check and prints a line with its result, or with the reason of its failure. False if it failed."""
+        if not self.wanted(name):
+            return True
         begin = time.monotonic()
         try:
             answer = what()
@@ -166,18 +173,19 @@ class Inside:
             status = daemon.stop()
             self.found["end"] = "exit status %d" % status if status == 0 else "FAILED: %d" % status
         self.check("off-CPU", self.off_cpu)
-        with Daemon("targets: {}\n") as daemon:
-            if not self.check("container", lambda: self.contained(daemon)):
-                print(daemon.read_log()[-6000:])
+        if self.wanted("container"):
+            with Daemon("targets: {}\n") as daemon:
+                if not self.check("container", lambda: self.contained(daemon)):
+                    print(daemon.read_log()[-6000:])
         self.check("rights", self.rights)
         self.check("AppArmor", self.confined)
 
 
-def inside(line):
+def inside(line, only):
     with open("/proc/sys/kernel/yama/ptrace_scope", "w") as f:
         f.write("1")
     subprocess.run([java_home("17") + "/bin/java", "-version"], capture_output=True)  # so that files read from it are cached
-    judge = Inside(line)
+    judge = Inside(line, only)
     judge.run()
     print("RESULT " + json.dumps({"kernel": os.uname().release, **judge.found}), flush=True)
 
@@ -185,9 +193,10 @@ def inside(line):
 # ---- outside --------------------------------------------------------------------------------------------
 
 
-def boot(line):
+def boot(line, only):
     """{check: result} under one kernel"""
-    words = "KINDLING_BUILD=%s %s %s --inside %s" % (os.path.abspath(BUILD), sys.executable, os.path.abspath(__file__), line)
+    words = "KINDLING_BUILD=%s %s %s --inside %s %s" % (
+        os.path.abspath(BUILD), sys.executable, os.path.abspath(__file__), line, ",".join(only))
     for threads in ("multi", "single"):
         out, console = vm.run(line, words, os.getcwd(), MACHINE_S, threads)
         print(re.sub(r"(?m)^RESULT .*\n", "", out), flush=True)
@@ -200,12 +209,16 @@ def boot(line):
 def main():
     if os.geteuid() != 0:
         skip("needs root")
+    options = argparse.ArgumentParser()
+    options.add_argument("--only", default="", help="checks, by the names in the table: engines,off-CPU")
+    options.add_argument("lines", nargs="*")
+    a = options.parse_args()
     classes()
     failed = False
     rows = []
-    for line in sys.argv[1:] or vm.KERNELS:
+    for line in a.lines or vm.KERNELS:
         begin = time.monotonic()
-        found = boot(line)
+        found = boot(line, a.only.split(","))
         rows.append("| %s | %s |" % (found.pop("kernel"), "; ".join("%s: %s" % pair for pair in found.items())))
         failed |= any(str(answer).startswith("FAILED") for answer in found.values())
         print("%s: %.0f s" % (line, time.monotonic() - begin), flush=True)
@@ -215,6 +228,6 @@ def main():
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--inside"]:
-        inside(sys.argv[2])
+        inside(sys.argv[2], set(filter(None, sys.argv[3:4] and sys.argv[3].split(","))))
     else:
         main()

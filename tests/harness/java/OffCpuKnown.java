@@ -154,6 +154,7 @@ public class OffCpuKnown {
         Thread waits = new Thread(() -> {
             try {
                 begin.await();
+                System.out.println("FOREVER " + System.nanoTime());
                 a.getInputStream().read(); /* nobody writes */
             } catch (Exception e) {
                 System.out.println("FAILED known-forever " + e);
