@@ -4,19 +4,31 @@
 void offcpu_cost_rest(struct offcpu_cost *c)
 {
 	c->resting = OFFCPU_REST_TICKS;
-	c->costly = c->calm = 0;
+	c->costly = 0;
 	c->rests++;
 }
 
-static enum offcpu_step cost_set_wakers(struct offcpu_cost *c, bool wakers)
+/* A host may always switch so often that wakers would cost too much: then each try is in vain, and
+ * tries become rare. A try that lasts as long as the pause before it begins anew with short ones. */
+static enum offcpu_step cost_without_wakers(struct offcpu_cost *c)
 {
-	c->no_wakers = !wakers;
-	c->costly = c->calm = 0;
-	return wakers ? OFFCPU_WITH_WAKERS : OFFCPU_WITHOUT_WAKERS;
+	if (!c->pause || c->kept >= c->pause)
+		c->pause = OFFCPU_REST_TICKS;
+	else
+		c->pause = c->pause > OFFCPU_PAUSE_TICKS_MAX / 2 ? OFFCPU_PAUSE_TICKS_MAX : 2 * c->pause;
+	c->pause_left = c->pause;
+	c->no_wakers = true;
+	c->costly = 0;
+	return OFFCPU_WITHOUT_WAKERS;
 }
 
-/* Wakers are recorded again only after a minute with a third of the cost that they were given up for:
- * recording them may double it. */
+static enum offcpu_step cost_with_wakers(struct offcpu_cost *c)
+{
+	c->no_wakers = false;
+	c->costly = c->kept = 0;
+	return OFFCPU_WITH_WAKERS;
+}
+
 enum offcpu_step offcpu_cost_tick(struct offcpu_cost *c, uint64_t cost_ppm)
 {
 	uint64_t max_ppm = c->no_wakers ? OFFCPU_COST_PPM_MAX : OFFCPU_COST_PPM_NO_WAKERS;
@@ -24,14 +36,15 @@ enum offcpu_step offcpu_cost_tick(struct offcpu_cost *c, uint64_t cost_ppm)
 	if (c->resting)
 		return --c->resting ? OFFCPU_GOES_ON : OFFCPU_RESUMES;
 	c->costly = cost_ppm > max_ppm ? c->costly + 1 : 0;
-	c->calm = cost_ppm < OFFCPU_COST_PPM_NO_WAKERS / 3 ? c->calm + 1 : 0;
 	if (c->costly >= OFFCPU_COST_TICKS && !c->no_wakers)
-		return cost_set_wakers(c, false);
+		return cost_without_wakers(c);
 	if (c->costly >= OFFCPU_COST_TICKS) {
 		offcpu_cost_rest(c);
 		return OFFCPU_RESTS;
 	}
-	if (c->no_wakers && c->calm >= OFFCPU_REST_TICKS)
-		return cost_set_wakers(c, true);
+	if (!c->no_wakers)
+		c->kept++;
+	else if (cost_ppm <= OFFCPU_COST_PPM_NO_WAKERS && --c->pause_left == 0)
+		return cost_with_wakers(c);
 	return OFFCPU_GOES_ON;
 }

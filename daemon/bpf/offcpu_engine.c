@@ -49,6 +49,7 @@ struct offcpu_engine {
 	uint64_t tick_ns, ctxt, timed, timed_ns;
 	uint64_t switches_per_s, cost_ppm;
 	struct offcpu_cost cost;
+	uint64_t reduced_since_ns;
 };
 
 const char *offcpu_class_name(enum offcpu_class c)
@@ -380,12 +381,21 @@ static void offcpu_limit_cost(struct offcpu_engine *e)
 		offcpu_resume(e);
 }
 
+static void offcpu_note_reduced(struct offcpu_engine *e)
+{
+	if (!e->cost.no_wakers && !e->cost.resting)
+		e->reduced_since_ns = 0;
+	else if (!e->reduced_since_ns)
+		e->reduced_since_ns = clock_mono_ns();
+}
+
 void offcpu_engine_tick(struct offcpu_engine *e)
 {
 	if (!e->n) {
 		e->tick_ns = 0;
 		e->cost_ppm = 0;
 		e->cost.resting = 0;
+		offcpu_note_reduced(e);
 		return;
 	}
 	offcpu_measure(e);
@@ -394,6 +404,7 @@ void offcpu_engine_tick(struct offcpu_engine *e)
 			offcpu_tick_target(e, i);
 	offcpu_update_shares(e);
 	offcpu_limit_cost(e);
+	offcpu_note_reduced(e);
 }
 
 void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret)
@@ -403,6 +414,8 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 		.targets = e->n,
 		.resting = e->cost.resting > 0,
 		.wakers = !e->programs.no_wakers,
+		.reduced_since_ns = e->reduced_since_ns,
+		.wakers_again_s = e->cost.no_wakers ? e->cost.pause_left : 0,
 		.signals_per_s = e->signals_per_s,
 		.switches_per_s = e->switches_per_s,
 		.cost_ppm = e->cost.resting ? 0 : e->cost_ppm,

@@ -87,6 +87,10 @@ struct offcpu_state {
 	unsigned targets;
 	/* records name the thread's waker; false = there are too many switches for that */
 	bool wakers;
+	/* since when records lack something, wakers or during a rest all; CLOCK_MONOTONIC, 0 = they do
+	 * not */
+	uint64_t reduced_since_ns;
+	uint64_t wakers_again_s; /* in so many seconds at least they are tried again; 0 = no pause */
 	bool resting; /* paused, because there are too many switches */
 	uint64_t min_ns; /* the longest minimum of any target now; 0 = no targets */
 	uint64_t signals_per_s; /* at most, per target */

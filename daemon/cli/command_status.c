@@ -357,12 +357,29 @@ static void print_engine(FILE *to, const cJSON *engine, size_t width)
 
 /* Prints "time off the CPU: intervals of 1ms and more, 0.04 % of the CPUs for 1800 context switches
  * a second". */
+/* ", without who woke them since ..." if the engine has given that up, because it cost too much. */
+static void offcpu_lacks(const cJSON *offcpu, char *buf, size_t size)
+{
+	time_t since = (time_t)(json_number_of(offcpu, "reduced_since_ns") / 1e9);
+	double again_s = json_number_of(offcpu, "wakers_again_s");
+	char when[32];
+	struct tm tm;
+
+	buf[0] = 0;
+	if (!cJSON_IsFalse(json_get(offcpu, "wakers")))
+		return;
+	strftime(when, sizeof(when), "%F %H:%M", localtime_r(&since, &tm));
+	snprintf(buf, size, ", without who woke them since %s (tried again in %.0f min)", when,
+		 again_s < 60 ? 1 : again_s / 60);
+}
+
 static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 {
 	const char *state = json_text_of(offcpu, "state");
-	char min[32];
+	char min[32], lacks[96];
 
 	duration_text(json_number_of(offcpu, "min_asked_ns"), min, sizeof(min));
+	offcpu_lacks(offcpu, lacks, sizeof(lacks));
 	if (strcmp(state, "refused") == 0 && cJSON_IsFalse(json_get(offcpu, "asked")))
 		command_status_print_wrapped(
 			to, width, "time off the CPU is not measured (%s); everything else is",
@@ -379,8 +396,7 @@ static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 		command_status_print_wrapped(
 			to, width,
 			"time off the CPU: intervals of %s and more%s, %.2g %% of the CPUs for %.0f context switches a second",
-			min,
-			cJSON_IsFalse(json_get(offcpu, "wakers")) ? ", without who woke them" : "",
+			min, lacks,
 			json_number_of(offcpu, "cost_ppm") / 1e4,
 			json_number_of(offcpu, "switches_per_s"));
 }

@@ -19,23 +19,30 @@
 /* ---- join -> profile, listeners ---------------------------------------------------------------
  */
 
-/* The reason for a thread that was "blocked in the VM", which may be a safepoint, or a lock or an
- * operation inside the JVM. The times of the safepoints, if they can be read, show which. */
-static enum offcpu_reason offcpu_by_pauses(const struct host_entry *entry,
-					   const struct offcpu_event *e)
+/* Decides for a thread that was "blocked in the VM", which may be a safepoint, or a lock or an
+ * operation inside the JVM. The times of the safepoints, if they can be read, show which. While a
+ * collector moves objects the status of a thread that waits cannot be read, so the frames decide if
+ * there was no safepoint. */
+static void offcpu_by_pauses(const struct target *t, struct offcpu_event *e)
 {
+	const struct host_entry *entry = t->userdata;
 	uint64_t ran_ns = e->end_ns - (e->runqueue_ns < e->duration_ns ? e->runqueue_ns : 0);
 
 	switch (entry ? pauses_during(&entry->pauses, e->end_ns - e->duration_ns, ran_ns)
 		      : PAUSES_UNKNOWN) {
 	case PAUSES_NONE:
-		return OFFCPU_REASON_OTHER;
+		e->reason = offcpu_event_by_leaf(e, t->stream);
+		/* the JVM lets its threads go before it writes down when the safepoint ended */
+		e->unsettled = true;
+		break;
 	case PAUSES_SAFEPOINT:
-		return OFFCPU_REASON_SAFEPOINT;
+		e->reason = OFFCPU_REASON_SAFEPOINT;
+		break;
 	case PAUSES_GC:
-		return OFFCPU_REASON_GC;
+		e->reason = OFFCPU_REASON_GC;
+		break;
 	default:
-		return e->reason;
+		break;
 	}
 }
 
@@ -47,7 +54,7 @@ static void offcpu_explain(void *userdata, struct offcpu_event *e)
 	offcpu_event_explain(e, t->stream, thread);
 	if (e->reason != OFFCPU_REASON_SAFEPOINT && e->reason != OFFCPU_REASON_GC)
 		return;
-	e->reason = offcpu_by_pauses(t->userdata, e);
+	offcpu_by_pauses(t, e);
 	e->idle |= e->reason == OFFCPU_REASON_OTHER && idle_vm_thread(thread);
 }
 

@@ -12,7 +12,7 @@
 
 enum join_state {
 	JOIN_FOR_AGENT, /* waits for the agent's record */
-	JOIN_FOR_LOCK, /* waits for a lock's record, which may not come */
+	JOIN_FOR_LOCK, /* waits for a lock's record, or a safepoint's, which may not come */
 	JOIN_PASSED_ON, /* passed on without the agent's record, which must not count again */
 };
 
@@ -134,6 +134,8 @@ static void join_emit_event(struct offcpu_join *j, struct offcpu_event *e)
 static void join_emit(struct offcpu_join *j, struct join_item *i)
 {
 	join_remove(j, i);
+	if (i->e.unsettled)
+		j->explain(j->userdata, &i->e);
 	if (i->state != JOIN_PASSED_ON)
 		join_emit_event(j, &i->e);
 	join_item_free(i);
@@ -159,11 +161,13 @@ static bool join_parks(const struct offcpu_event *e)
 	return e->reason == OFFCPU_REASON_PARK || e->status == WIRE_OFFCPU_PARK;
 }
 
-/* Can the record of a lock follow? Not for waits for work, which are reported only in sums. */
-static bool join_expects_lock(const struct offcpu_event *e)
+/* Can the record of a lock, or of a safepoint, follow? Not a lock's for waits for work, which are
+ * reported only in sums. */
+static bool join_expects_more(const struct offcpu_event *e)
 {
-	return !e->idle && (e->reason == OFFCPU_REASON_LOCK || join_parks(e) ||
-			    e->reason == OFFCPU_REASON_WAIT);
+	return e->unsettled ||
+	       (!e->idle && (e->reason == OFFCPU_REASON_LOCK || join_parks(e) ||
+			     e->reason == OFFCPU_REASON_WAIT));
 }
 
 static void join_hurry(struct offcpu_join *j)
@@ -247,7 +251,7 @@ static void join_with_agent(struct offcpu_join *j, struct join_item *i,
 {
 	join_take_agents(&i->e, o);
 	j->explain(j->userdata, &i->e);
-	if (!join_expects_lock(&i->e)) {
+	if (!join_expects_more(&i->e)) {
 		join_emit(j, i);
 		return;
 	}
@@ -269,7 +273,7 @@ static void join_alone(struct offcpu_join *j, const struct stream_offcpu *o, uin
 
 	join_take_agents(&e, o);
 	j->explain(j->userdata, &e);
-	if (join_expects_lock(&e)) {
+	if (join_expects_more(&e)) {
 		join_hurry(j);
 		i = join_item_new(&e, NULL, 0);
 	}
@@ -383,6 +387,7 @@ static void join_with_lock(struct offcpu_join *j, struct join_item *i, const str
 	struct offcpu_event *e = &i->e;
 
 	e->lock = w;
+	e->unsettled = false;
 	/* otherwise the interval's own reason is more specific */
 	if (w->wait != WIRE_WAIT_PARK || !join_parks(e))
 		e->reason = join_reason_of(w);

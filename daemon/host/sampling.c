@@ -16,7 +16,7 @@ struct host_sampling {
 	struct host_engine *engine; /* NULL = not wanted, or refused */
 	struct offcpu_engine *offcpu; /* NULL = refused, or no engine */
 	struct kernel_frames *frames; /* NULL = not wanted, or no engine */
-	bool offcpu_resting; /* as it was logged last */
+	bool offcpu_resting, no_wakers; /* as they were logged last */
 	uint64_t price_ns; /* of one tick of one CPU; 0 = unknown */
 	char why[HOST_ENGINE_WHY_MAX];
 	char offcpu_why[OFFCPU_ENGINE_WHY_MAX];
@@ -200,6 +200,13 @@ static void host_sampling_tick_offcpu(struct host_sampling *s)
 
 	offcpu_engine_tick(s->offcpu);
 	offcpu_engine_state(s->offcpu, &state);
+	if (state.wakers == s->no_wakers) {
+		s->no_wakers = !state.wakers;
+		log_info(state.wakers ? "offcpu.wakers" : "offcpu.without_wakers",
+			 "switches_per_s=%llu again_s=%llu",
+			 (unsigned long long)state.switches_per_s,
+			 (unsigned long long)state.wakers_again_s);
+	}
 	if (state.resting == s->offcpu_resting)
 		return;
 	s->offcpu_resting = state.resting;

@@ -39,10 +39,15 @@ static const struct offcpu_place waits[] = {
  * virtual thread, parks. */
 static const struct offcpu_place polls[] = {
 	{ "java.lang.VirtualThread", "sleepNanos", OFFCPU_REASON_SLEEP },
+	{ "java.net.PlainDatagramSocketImpl", "peek", OFFCPU_REASON_SOCKET },
+	{ "java.net.PlainDatagramSocketImpl", "receive", OFFCPU_REASON_SOCKET },
 	{ "java.net.PlainSocketImpl", "socketAccept", OFFCPU_REASON_ACCEPT },
 	{ "java.net.PlainSocketImpl", "socketConnect", OFFCPU_REASON_CONNECT },
 	{ "java.net.SocketInputStream", "socketRead", OFFCPU_REASON_SOCKET },
 	{ "java.net.SocketOutputStream", "socketWrite", OFFCPU_REASON_SOCKET },
+	{ "sun.nio.ch.DatagramChannelImpl", "blockingReceive", OFFCPU_REASON_SOCKET },
+	{ "sun.nio.ch.DatagramChannelImpl", "read", OFFCPU_REASON_SOCKET },
+	{ "sun.nio.ch.DatagramChannelImpl", "receive", OFFCPU_REASON_SOCKET },
 	{ "sun.nio.ch.NioSocketImpl", "accept", OFFCPU_REASON_ACCEPT },
 	{ "sun.nio.ch.NioSocketImpl", "timedAccept", OFFCPU_REASON_ACCEPT },
 	{ "sun.nio.ch.NioSocketImpl", "connect", OFFCPU_REASON_CONNECT },
@@ -52,8 +57,12 @@ static const struct offcpu_place polls[] = {
 	{ "sun.nio.ch.NioSocketImpl", "implWrite", OFFCPU_REASON_SOCKET },
 	{ "sun.nio.ch.ServerSocketChannelImpl", "accept", OFFCPU_REASON_ACCEPT },
 	{ "sun.nio.ch.ServerSocketChannelImpl", "blockingAccept", OFFCPU_REASON_ACCEPT },
+	{ "sun.nio.ch.SocketAdaptor$SocketInputStream", "read", OFFCPU_REASON_SOCKET },
 	{ "sun.nio.ch.SocketChannelImpl", "connect", OFFCPU_REASON_CONNECT },
 	{ "sun.nio.ch.SocketChannelImpl", "blockingConnect", OFFCPU_REASON_CONNECT },
+	{ "sun.nio.ch.SocketChannelImpl", "blockingRead", OFFCPU_REASON_SOCKET },
+	{ "sun.nio.ch.SocketChannelImpl", "blockingWrite", OFFCPU_REASON_SOCKET },
+	{ "sun.nio.ch.SocketChannelImpl", "finishConnect", OFFCPU_REASON_CONNECT },
 	{ "sun.nio.ch.SocketChannelImpl", "read", OFFCPU_REASON_SOCKET },
 	{ "sun.nio.ch.SocketChannelImpl", "write", OFFCPU_REASON_SOCKET },
 };
@@ -100,6 +109,21 @@ static enum offcpu_reason offcpu_look(const struct stream *stream, uint32_t node
 
 /* ---- reasons -------------------------------------------------------------------------------- */
 
+enum offcpu_reason offcpu_event_by_leaf(const struct offcpu_event *e, const struct stream *stream)
+{
+	unsigned n_java;
+
+	return offcpu_look(stream, e->node, waits, ARRAY_SIZE(waits), 1, &n_java);
+}
+
+/* The notifier makes a waiting thread enter the monitor again, so that the status of a thread whose
+ * Object.wait() was notified is that of an entry when it runs again. */
+static enum offcpu_reason offcpu_by_entry(const struct offcpu_event *e, const struct stream *stream)
+{
+	return offcpu_event_by_leaf(e, stream) == OFFCPU_REASON_WAIT ? OFFCPU_REASON_WAIT
+								     : OFFCPU_REASON_LOCK;
+}
+
 /* A virtual thread parks also to sleep and to wait for a socket. */
 static enum offcpu_reason offcpu_by_park(const struct offcpu_event *e, const struct stream *stream)
 {
@@ -137,7 +161,7 @@ static enum offcpu_reason offcpu_by_status(const struct offcpu_event *e,
 
 	switch (e->status) {
 	case WIRE_OFFCPU_LOCK:
-		return OFFCPU_REASON_LOCK;
+		return offcpu_by_entry(e, stream);
 	case WIRE_OFFCPU_PARK:
 		return offcpu_by_park(e, stream);
 	case WIRE_OFFCPU_WAIT:
@@ -212,6 +236,7 @@ void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, c
 	unsigned n_java;
 
 	e->reason = offcpu_by_class(e, stream);
+	e->unsettled = false;
 	e->idle = offcpu_may_be_idle(e->reason) && idle_sample(stream, &as_sample);
 	if (e->reason != OFFCPU_REASON_OTHER ||
 	    (e->kernel_class != OFFCPU_FUTEX && e->kernel_class != OFFCPU_NO_CLASS))

@@ -56,6 +56,9 @@ struct offcpu_event {
 	unsigned kernel_class; /* enum offcpu_class, or OFFCPU_NO_CLASS */
 	uint8_t status; /* enum wire_offcpu_status */
 	bool idle; /* a wait for work, see idle.h */
+	/* explain it again a moment later: its reason may be a safepoint of which the agent, which
+	 * looks when threads run again, has not told yet */
+	bool unsettled;
 	bool has_stack; /* the agent reported it, too: node is valid */
 	int syscall_nr; /* -1 = none: a page fault, or it was preempted */
 	/* the thread that woke it, in the host's pid namespace; waker_own_tid: in its own, if it
@@ -70,6 +73,9 @@ struct offcpu_event {
 
 /* Sets reason and idle from class, status and stack. @thread: its name, "" = unknown. */
 void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, const char *thread);
+/* The reason by the leaf's Java frame alone, for a thread whose status could not be read: PARK, WAIT,
+ * SLEEP, or OTHER = it does not tell. */
+enum offcpu_reason offcpu_event_by_leaf(const struct offcpu_event *e, const struct stream *stream);
 /* The frame that profiles have on top of the stack: "sleep", "lock org.shop.Cache", "other
  * futex". Returns @buf or a constant. */
 #define OFFCPU_TEXT_MAX 320

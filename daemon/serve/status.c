@@ -362,6 +362,12 @@ static void status_put_offcpu_counts(struct text_out *to, struct host *h,
 	json_add_string(to, "state", s.resting ? "resting" : s.targets ? "on" : "idle");
 	json_add_string(to, "signals_by", s.way == OFFCPU_BY_TASK_WORK ? "task_work" : "rseq");
 	json_add_bool(to, "wakers", s.wakers);
+	json_add_u64(to, "wakers_again_s", s.wakers_again_s);
+	if (s.reduced_since_ns)
+		json_add_u64(to, "reduced_since_ns",
+			     clock_real_ns() - (clock_mono_ns() - s.reduced_since_ns));
+	else
+		json_add_null(to, "reduced_since_ns");
 	json_add_u64(to, "targets", s.targets);
 	json_add_u64(to, "min_ns", s.min_ns);
 	json_add_u64(to, "min_asked_ns", host_config(h)->offcpu_min_ns);

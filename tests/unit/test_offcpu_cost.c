@@ -1,6 +1,7 @@
 /* What the off-CPU engine does when it costs a host too much, second by second. */
 #include "tests/unit/unit.h"
 #include "daemon/bpf/offcpu_cost.h"
+#include "daemon/ground/mem.h"
 
 static struct offcpu_cost cost;
 
@@ -39,14 +40,33 @@ static void half_a_percent_costs_the_wakers(void **state)
 	assert_int_equal(seconds(1000, OFFCPU_COST_PPM_MAX), OFFCPU_GOES_ON);
 }
 
-static void wakers_come_back_after_a_calm_minute(void **state)
+static void wakers_come_back_after_a_minute_that_leaves_room_for_them(void **state)
 {
 	(void)state;
 	half_a_percent_costs_the_wakers(state);
-	assert_int_equal(seconds(OFFCPU_REST_TICKS - 1, 1000), OFFCPU_GOES_ON);
-	assert_int_equal(seconds(1, OFFCPU_COST_PPM_NO_WAKERS / 3), OFFCPU_GOES_ON);
-	assert_int_equal(seconds(OFFCPU_REST_TICKS, 1000), OFFCPU_WITH_WAKERS);
+	/* seconds that are too costly for wakers do not count */
+	assert_int_equal(seconds(OFFCPU_REST_TICKS - 1, OFFCPU_COST_PPM_NO_WAKERS), OFFCPU_GOES_ON);
+	assert_int_equal(seconds(100, OFFCPU_COST_PPM_NO_WAKERS + 1), OFFCPU_GOES_ON);
+	assert_int_equal(seconds(1, OFFCPU_COST_PPM_NO_WAKERS), OFFCPU_WITH_WAKERS);
 	assert_false(cost.no_wakers);
+}
+
+/* A host that always switches that often: wakers cost it 0.6 %, and all the rest 0.4 %. */
+static void tries_in_vain_become_rare(void **state)
+{
+	static const unsigned pauses[] = { 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600 };
+
+	(void)state;
+	begin();
+	for (unsigned i = 0; i < ARRAY_SIZE(pauses); i++) {
+		assert_int_equal(seconds(OFFCPU_COST_TICKS, 6000), OFFCPU_WITHOUT_WAKERS);
+		assert_int_equal(cost.pause_left, pauses[i]);
+		assert_int_equal(seconds(pauses[i], 4000), OFFCPU_WITH_WAKERS);
+	}
+	/* the host has become quieter for as long as the pause was */
+	assert_int_equal(seconds(3600, 3000), OFFCPU_GOES_ON);
+	assert_int_equal(seconds(OFFCPU_COST_TICKS, 6000), OFFCPU_WITHOUT_WAKERS);
+	assert_int_equal(cost.pause_left, 60);
 }
 
 static void above_a_percent_it_rests_for_a_minute_and_tries_again(void **state)
@@ -61,6 +81,7 @@ static void above_a_percent_it_rests_for_a_minute_and_tries_again(void **state)
 	}
 	/* the storm is over */
 	assert_int_equal(seconds(OFFCPU_REST_TICKS, 100), OFFCPU_WITH_WAKERS);
+	assert_false(cost.no_wakers);
 	assert_int_equal(seconds(1000, 100), OFFCPU_GOES_ON);
 }
 
@@ -69,7 +90,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_burst_changes_nothing),
 		cmocka_unit_test(half_a_percent_costs_the_wakers),
-		cmocka_unit_test(wakers_come_back_after_a_calm_minute),
+		cmocka_unit_test(wakers_come_back_after_a_minute_that_leaves_room_for_them),
+		cmocka_unit_test(tries_in_vain_become_rare),
 		cmocka_unit_test(above_a_percent_it_rests_for_a_minute_and_tries_again),
 	};
 

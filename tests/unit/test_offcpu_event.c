@@ -51,6 +51,19 @@ static void of_a_futex_the_jvm_knows_why(void **state)
 	assert_int_equal(REASON(OFFCPU_NO_CLASS, PARK, SHOP), OFFCPU_REASON_PARK);
 }
 
+/* The status of a thread that was notified is that of the entry that follows. */
+static void a_wait_that_was_notified_is_a_wait(void **state)
+{
+	(void)state;
+	assert_int_equal(REASON(OFFCPU_FUTEX, LOCK, SHOP, "java/lang/Thread.join", "java/lang/Object.wait", "futex"),
+			 OFFCPU_REASON_WAIT);
+	assert_int_equal(REASON(OFFCPU_FUTEX, LOCK, SHOP, "java/lang/Object.wait", "java/lang/Object.wait0"),
+			 OFFCPU_REASON_WAIT);
+	/* a lock of what Object.wait() calls */
+	assert_int_equal(REASON(OFFCPU_FUTEX, LOCK, SHOP, "java/lang/Object.wait", "org/shop/Main.wait"),
+			 OFFCPU_REASON_LOCK);
+}
+
 static void without_a_status_the_frames_tell(void **state)
 {
 	(void)state;
@@ -72,6 +85,14 @@ static void sockets_that_poll_are_sockets(void **state)
 	assert_int_equal(
 		REASON(OFFCPU_POLL, RUNNABLE, SHOP, "java/net/PlainSocketImpl.socketAccept"),
 		OFFCPU_REASON_ACCEPT);
+	/* a datagram, of JDK 17 and of 11 */
+	assert_int_equal(REASON(OFFCPU_POLL, RUNNABLE, SHOP, "java/net/DatagramSocket.receive",
+				"sun/nio/ch/DatagramSocketAdaptor.receive",
+				"sun/nio/ch/DatagramChannelImpl.blockingReceive",
+				"sun/nio/ch/DatagramChannelImpl.park", "sun/nio/ch/Net.poll"),
+			 OFFCPU_REASON_SOCKET);
+	assert_int_equal(REASON(OFFCPU_POLL, RUNNABLE, SHOP, "java/net/PlainDatagramSocketImpl.receive0"),
+			 OFFCPU_REASON_SOCKET);
 	assert_int_equal(REASON(OFFCPU_POLL, RUNNABLE, SHOP, "sun/nio/ch/EPoll.wait"),
 			 OFFCPU_REASON_POLL);
 }
@@ -245,6 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_kernel_decides_where_it_knows),
 		cmocka_unit_test(of_a_futex_the_jvm_knows_why),
+		cmocka_unit_test(a_wait_that_was_notified_is_a_wait),
 		cmocka_unit_test(without_a_status_the_frames_tell),
 		cmocka_unit_test(sockets_that_poll_are_sockets),
 		cmocka_unit_test(waits_for_work_are_idle),

@@ -13,6 +13,7 @@
 static struct offcpu_join *join;
 static struct offcpu_event last;
 static char last_class[40], last_trace[40];
+static bool safepoint_is_known = true;
 static bool parks_to_sleep; /* as the stack of a virtual thread shows it */
 static unsigned events;
 static uint64_t total_ns;
@@ -34,6 +35,9 @@ static void explain(void *userdata, struct offcpu_event *e)
 
 	(void)userdata;
 	e->reason = reasons[e->status];
+	e->unsettled = e->reason == OFFCPU_REASON_SAFEPOINT && !safepoint_is_known;
+	if (e->unsettled)
+		e->reason = OFFCPU_REASON_OTHER;
 	if (parks_to_sleep && (e->status == WIRE_OFFCPU_PARK || e->status == WIRE_OFFCPU_UNMOUNTED))
 		e->reason = OFFCPU_REASON_SLEEP;
 }
@@ -124,6 +128,23 @@ static struct offcpu_join_counts counts(void)
 
 	offcpu_join_counts(join, &c);
 	return c;
+}
+
+/* Threads run again before the agent knows when the safepoint ended. */
+static void a_safepoint_that_becomes_known_a_moment_later_is_the_reason(void **state)
+{
+	(void)state;
+	safepoint_is_known = false;
+	kernel(7, 10 * S, 30 * MS, 10 * S, true, OFFCPU_FUTEX);
+	agent(7, 10 * S + 100, 30 * MS, WIRE_OFFCPU_BLOCKED_IN_VM);
+	offcpu_join_expire(join, 10 * S + 10 * MS);
+	assert_int_equal(events, 0);
+	safepoint_is_known = true;
+	offcpu_join_expire(join, 10 * S + OFFCPU_JOIN_LOCK_NS + MS);
+	assert_int_equal(events, 1);
+	assert_int_equal(last.reason, OFFCPU_REASON_SAFEPOINT);
+	assert_false(last.unsettled);
+	assert_int_equal(counts().joined, 1);
 }
 
 static void kernel_and_agent_become_one_event(void **state)
@@ -361,6 +382,7 @@ static void whatever_comes_memory_is_bounded_and_nothing_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_safepoint_that_becomes_known_a_moment_later_is_the_reason, setup, teardown),
 		cmocka_unit_test_setup_teardown(kernel_and_agent_become_one_event, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_newest_of_equal_durations_is_the_agents, setup,
 						teardown),
