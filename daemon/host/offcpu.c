@@ -19,19 +19,46 @@
 /* ---- join -> profile, listeners ---------------------------------------------------------------
  */
 
+static uint64_t offcpu_began_ns(const struct offcpu_event *e)
+{
+	return e->end_ns - (e->duration_ns < e->end_ns ? e->duration_ns : e->end_ns);
+}
+
+static uint64_t offcpu_woken_ns(const struct offcpu_event *e)
+{
+	return e->end_ns - (e->runqueue_ns < e->duration_ns ? e->runqueue_ns : 0);
+}
+
+/* A thread whose wait is over still has its status when a safepoint holds it on its way back. No
+ * thread begins to wait during a safepoint, so what lies within one is that. */
+static void offcpu_by_pause_around(const struct target *t, struct offcpu_event *e)
+{
+	const struct host_entry *entry = t->userdata;
+	enum pauses_answer a = PAUSES_NONE;
+
+	if (entry && e->kernel_class == OFFCPU_FUTEX && e->has_stack)
+		a = pauses_around(&entry->pauses, offcpu_began_ns(e), offcpu_woken_ns(e));
+	if (a == PAUSES_NONE) {
+		e->unsettled = !e->idle && e->reason != OFFCPU_REASON_SLEEP;
+		return;
+	}
+	e->reason = a == PAUSES_GC ? OFFCPU_REASON_GC : OFFCPU_REASON_SAFEPOINT;
+	e->idle = false;
+}
+
 /* Decides for a thread that was "blocked in the VM", which may be a safepoint, or a lock or an
  * operation inside the JVM. The times of the safepoints, if they can be read, show which. While a
  * collector moves objects the status of a thread that waits cannot be read, so the frames decide if
  * there was no safepoint. */
-static void offcpu_by_pauses(const struct target *t, struct offcpu_event *e)
+static void offcpu_by_pauses(const struct target *t, struct offcpu_event *e, const char *thread)
 {
 	const struct host_entry *entry = t->userdata;
-	uint64_t ran_ns = e->end_ns - (e->runqueue_ns < e->duration_ns ? e->runqueue_ns : 0);
 
-	switch (entry ? pauses_during(&entry->pauses, e->end_ns - e->duration_ns, ran_ns)
+	switch (entry ? pauses_during(&entry->pauses, offcpu_began_ns(e), offcpu_woken_ns(e))
 		      : PAUSES_UNKNOWN) {
 	case PAUSES_NONE:
 		e->reason = offcpu_event_by_leaf(e, t->stream);
+		e->idle |= e->reason == OFFCPU_REASON_OTHER && idle_vm_thread(thread);
 		/* the JVM lets its threads go before it writes down when the safepoint ended */
 		e->unsettled = true;
 		break;
@@ -52,10 +79,10 @@ static void offcpu_explain(void *userdata, struct offcpu_event *e)
 	const char *thread = stream_thread_name(t->stream, e->tid);
 
 	offcpu_event_explain(e, t->stream, thread);
-	if (e->reason != OFFCPU_REASON_SAFEPOINT && e->reason != OFFCPU_REASON_GC)
-		return;
-	offcpu_by_pauses(t, e);
-	e->idle |= e->reason == OFFCPU_REASON_OTHER && idle_vm_thread(thread);
+	if (e->status >= WIRE_OFFCPU_SLEEP && e->status <= WIRE_OFFCPU_LOCK)
+		offcpu_by_pause_around(t, e);
+	else if (e->reason == OFFCPU_REASON_SAFEPOINT || e->reason == OFFCPU_REASON_GC)
+		offcpu_by_pauses(t, e, thread);
 }
 
 static void offcpu_to_profile(struct host *h, const struct host_entry *entry,

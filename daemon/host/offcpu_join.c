@@ -386,10 +386,14 @@ static void join_with_lock(struct offcpu_join *j, struct join_item *i, const str
 {
 	struct offcpu_event *e = &i->e;
 
+	if (e->unsettled)
+		j->explain(j->userdata, e);
 	e->lock = w;
 	e->unsettled = false;
-	/* otherwise the interval's own reason is more specific */
-	if (w->wait != WIRE_WAIT_PARK || !join_parks(e))
+	/* otherwise the interval's own reason is more specific: a safepoint held the thread when its
+	 * wait was over */
+	if (e->reason != OFFCPU_REASON_GC && e->reason != OFFCPU_REASON_SAFEPOINT &&
+	    (w->wait != WIRE_WAIT_PARK || !join_parks(e)))
 		e->reason = join_reason_of(w);
 	if (!e->has_stack && w->node) { /* the agent did not report the interval, but its wait */
 		e->node = w->node;

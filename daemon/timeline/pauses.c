@@ -89,6 +89,16 @@ enum pauses_answer pauses_during(const struct pauses *p, uint64_t begin_ns, uint
 										   : PAUSES_NONE;
 }
 
+enum pauses_answer pauses_around(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns)
+{
+	const struct pauses_one *o;
+
+	for (uint32_t back = 0; p->known && (o = pauses_at(p, back)) && o->end_ns > begin_ns; back++)
+		if (o->begin_ns <= begin_ns && o->end_ns >= end_ns)
+			return o->collects ? PAUSES_GC : PAUSES_SAFEPOINT;
+	return PAUSES_NONE;
+}
+
 uint64_t pauses_unseen(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns)
 {
 	const struct pauses_one *o;

@@ -43,6 +43,19 @@ static void a_thread_that_stood_still_with_all_is_told_why(void **state)
 	assert_int_equal(pauses_during(&pauses, T0 + 1 * MS, T0 + 16 * MS), PAUSES_NONE);
 }
 
+static void what_lies_within_a_safepoint_is_that(void **state)
+{
+	(void)state;
+	assert_true(add(41, T0 + 10 * MS, 5 * MS, WIRE_PAUSE_SAFEPOINT));
+	assert_true(add(42, T0 + 20 * MS, 30 * MS, WIRE_PAUSE_GC));
+	assert_int_equal(pauses_around(&pauses, T0 + 11 * MS, T0 + 15 * MS), PAUSES_SAFEPOINT);
+	assert_int_equal(pauses_around(&pauses, T0 + 20 * MS, T0 + 49 * MS), PAUSES_GC);
+	/* a wait that began before it, and one that went on after it */
+	assert_int_equal(pauses_around(&pauses, T0 + 9 * MS, T0 + 15 * MS), PAUSES_NONE);
+	assert_int_equal(pauses_around(&pauses, T0 + 20 * MS, T0 + 51 * MS), PAUSES_NONE);
+	assert_int_equal(pauses_around(&pauses, T0 + 60 * MS, T0 + 61 * MS), PAUSES_NONE);
+}
+
 static void unseen_pauses_leave_the_reason_open(void **state)
 {
 	(void)state;
@@ -93,6 +106,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_thread_that_stood_still_with_all_is_told_why, begin),
+		cmocka_unit_test_setup(what_lies_within_a_safepoint_is_that, begin),
 		cmocka_unit_test_setup(unseen_pauses_leave_the_reason_open, begin),
 		cmocka_unit_test_setup(nonsense_is_left_out, begin),
 		cmocka_unit_test_setup(the_oldest_go, begin),
