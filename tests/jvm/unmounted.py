@@ -1,4 +1,5 @@
-"""Waits of virtual threads without a carrier against a program that knows its own: unmounted.py MAJOR [--rounds N].
+"""Waits of virtual threads without a carrier against a program that knows its own:
+unmounted.py MAJOR [--rounds N] [--gc ZGC].
 
 UnmountedKnown's virtual threads park, sleep, and wait for locks, sockets and monitors, unpinned where this JDK can do
 that, and tell how long each took by their own clock. With `events.offcpu.virtual: true`, `kindling tail --event offcpu
@@ -31,6 +32,7 @@ REASONS = {"u-park": "park", "u-sleep": "sleep", "u-semaphore": "park", "u-condi
 OTHERWISE = {"runqueue", "park", "other", "safepoint", "gc"}
 LOCKS = {"u-semaphore": "java.util.concurrent.Semaphore", "u-lock": "java.util.concurrent.locks.ReentrantLock",
          "u-wait": "java.lang.Object", "u-monitor": "java.lang.Object"}
+JOINS_BY_WAIT = 27  # from this JDK on Thread.join of a virtual thread calls Object.wait
 PINNED_BEFORE = {"u-wait": 24, "u-monitor": 24}  # the JDK from which on they leave their carrier
 FOUND_MIN = 0.995
 STACK_MIN = 0.999
@@ -52,10 +54,10 @@ SETTINGS = """events:
 class Program:
     """UnmountedKnown, and what it said: {thread: [(begin, end)]}."""
 
-    def __init__(self, home, rounds):
+    def __init__(self, home, rounds, gc):
         self.waits = collections.defaultdict(list)
         self.process = subprocess.Popen(
-            [*jdks.command(home, BUILD), "-Xmx200m", "-Djdk.virtualThreadScheduler.parallelism=8", "-cp", classes(),
+            [*jdks.command(home, BUILD), "-Xmx200m", *(["-XX:+Use" + gc] if gc else []), "-Djdk.virtualThreadScheduler.parallelism=8", "-cp", classes(),
              "UnmountedKnown", str(rounds), str(PAUSE_MS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = self.process.pid
 
@@ -117,9 +119,9 @@ def is_balanced(counts):
     return counts["taken"] == counts["delivered"] + sum(counts["dropped"].values())
 
 
-def play(daemon, home, directory, rounds):
+def play(daemon, home, directory, rounds, gc):
     """(the program's words {thread: [(begin, end)]}, events, its target)"""
-    with Program(home, rounds) as program:
+    with Program(home, rounds, gc) as program:
         program.until("READY")
         daemon.wait_state(program.pid, "streaming")
         wait_for("the agent to collect waits of virtual threads",
@@ -211,8 +213,10 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("major")
     options.add_argument("--rounds", type=int, default=30)
+    options.add_argument("--gc", help="a collector: SerialGC, ParallelGC, ShenandoahGC, ZGC; without it the JVM's own choice")
     a = options.parse_args()
     home = java_home(a.major)
+    REASONS["u-starts"] = "wait" if int(a.major) >= JOINS_BY_WAIT else "park"
     directory = tempfile.mkdtemp(prefix="kindling-unmounted-")
     try:
         with Daemon(SETTINGS) as d:
@@ -224,7 +228,7 @@ def main():
                 before = len(failures)
                 own = os.path.join(directory, str(attempt))
                 os.mkdir(own)
-                known, events, target = play(d, home, own, a.rounds)
+                known, events, target = play(d, home, own, a.rounds, a.gc)
                 judge(known, events, int(a.major), a.rounds)
                 judge_target(target)
                 if len(failures) == before:
