@@ -355,8 +355,6 @@ static void print_engine(FILE *to, const cJSON *engine, size_t width)
 					     interval_ns / 1e6);
 }
 
-/* Prints "time off the CPU: intervals of 1ms and more, 0.04 % of the CPUs for 1800 context switches
- * a second". */
 /* ", without who woke them since ..." if the engine has given that up, because it cost too much. */
 static void offcpu_lacks(const cJSON *offcpu, char *buf, size_t size)
 {
@@ -373,6 +371,8 @@ static void offcpu_lacks(const cJSON *offcpu, char *buf, size_t size)
 		 again_s < 60 ? 1 : again_s / 60);
 }
 
+/* Prints "time off the CPU: intervals of 1ms and more, 0.04 % of the CPUs for 1800 context switches
+ * a second". */
 static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 {
 	const char *state = json_text_of(offcpu, "state");
