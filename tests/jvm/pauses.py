@@ -117,14 +117,16 @@ def judge(collector, points, pauses, bands, unseen):
     check_chance(len(missed) <= at_most, "%d of %d safepoints missed" % (len(missed), len(wanted)))
     if collector in CONCURRENT:  # the log's times are coarser than the gap between two pauses
         other = [b for b in bands if bool(b[3]) != bool(COLLECTS.match(b[2]))]
-        check(not other and len(with_gc) >= ROUNDS, "%d bands of collections, of another kind than their operations: %s" % (len(with_gc), other))
+        check(not other, "bands of another kind than their operations: %s" % other)
+        check_chance(len(with_gc) >= ROUNDS, "%d bands of collections" % len(with_gc))
     else:
         check(sum(map(len, collections_of.values())) == len(known), "%d of %d collections lie in bands" % (
             sum(map(len, collections_of.values())), len(known)))
         check(all(collections_of.values()), "bands of collections in which the log has none: %s" % [
             b for b, inside in collections_of.items() if not inside])
     # the log leaves out the JVM's work around a collection, and CPU time that other processes take meanwhile
-    check(right >= 1 and all(band >= log - 2000 for band, log in lengths), "collections, band and log: %s" % lengths)
+    check(all(band >= log - 2000 for band, log in lengths), "collections, band and log: %s" % lengths)
+    check_chance(right >= 1, "%d of %d collections are as long as in the log" % (right, len(lengths)))
     return missed
 
 
@@ -152,8 +154,8 @@ def judge_offcpu(collector, points, pauses, answer, since, missed):
     print("%s: times off the CPU in pauses: %s, wrong %s" % (collector, dict(reasons), wrong[:3]))
     check(not wrong, "reasons of times off the CPU: %s" % wrong)
     if collector not in CONCURRENT:  # their pauses are too short for an event
-        # how many threads are off the CPU during a pause is chance: most are running, and only stop
-        check_chance(reasons["gc"] >= ROUNDS // 2 and reasons["safepoint"] >= 1, "threads that stood still: %s" % dict(reasons))
+        # How many threads a pause stops is chance: the two that work are asleep for most of the time.
+        check_chance(reasons["gc"] >= 1 and reasons["safepoint"] >= 1, "threads that stood still: %s" % dict(reasons))
 
 
 def ask(daemon, pid):
