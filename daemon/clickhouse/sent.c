@@ -116,8 +116,3 @@ void clickhouse_sent_add(struct clickhouse_sent *s, uint64_t key, uint64_t numbe
 	*slot = (struct sent_slot){ key, number, s->round };
 	s->n++;
 }
-
-uint32_t clickhouse_sent_count(const struct clickhouse_sent *s)
-{
-	return s->n;
-}

@@ -26,4 +26,3 @@ void clickhouse_sent_forget(struct clickhouse_sent *s);
 bool clickhouse_sent_find(const struct clickhouse_sent *s, uint64_t key, uint64_t *ret);
 /* A row of this stack is being sent; without room it is not remembered. */
 void clickhouse_sent_add(struct clickhouse_sent *s, uint64_t key, uint64_t number);
-uint32_t clickhouse_sent_count(const struct clickhouse_sent *s);

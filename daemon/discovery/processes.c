@@ -135,11 +135,6 @@ uint32_t processes_due_count(const struct processes *t)
 	return t->due_count;
 }
 
-uint32_t processes_count(const struct processes *t)
-{
-	return t->count;
-}
-
 uint64_t processes_refused(const struct processes *t)
 {
 	return t->refused;

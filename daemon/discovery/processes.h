@@ -53,5 +53,4 @@ void processes_set_due(struct processes *t, struct process *p, uint64_t due_mono
 /* Head of the list of due entries, in no order; NULL if empty. */
 struct process *processes_due(struct processes *t);
 uint32_t processes_due_count(const struct processes *t);
-uint32_t processes_count(const struct processes *t);
 uint64_t processes_refused(const struct processes *t);

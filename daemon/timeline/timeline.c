@@ -182,11 +182,6 @@ struct timeline *timeline_free(struct timeline *t)
 	return NULL;
 }
 
-size_t timeline_bytes(const struct timeline *t)
-{
-	return t->bytes;
-}
-
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
 struct live_process timeline_process_of(const struct timeline *t)

@@ -91,7 +91,6 @@ struct timeline_event {
 /* @stream: the stream of its nodes, the same until timeline_reset(); NULL = it has none. */
 void timeline_add(struct timeline *t, const struct stream *stream, const struct timeline_event *e,
 		  uint64_t now_real_ns);
-size_t timeline_bytes(const struct timeline *t);
 
 /* ---- questions (timeline_query.c) ---- */
 

@@ -366,7 +366,6 @@ static void stacks_without_room_are_sent_each_time(void **state)
 	assert_false(clickhouse_sent_find(sent, 1, &number));
 	for (uint64_t i = 0; i < 2 * SENT_MAX; i++)
 		clickhouse_sent_add(sent, i * 0x9e3779b97f4a7c15ull, i);
-	assert_int_equal(clickhouse_sent_count(sent), SENT_MAX);
 	assert_false(clickhouse_sent_find(sent, 0, &number));
 	clickhouse_sent_confirm(sent);
 	for (uint64_t i = 0; i < 2 * SENT_MAX; i++) {

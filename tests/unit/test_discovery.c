@@ -237,6 +237,16 @@ static void a_host_with_many_processes_is_scanned_whole(void **state)
 	assert_int_equal(discovery_probes(discovery), 302); /* old processes are examined once */
 }
 
+/* Of the pids below 10000. */
+static uint32_t known_processes(struct processes *t)
+{
+	uint32_t n = 0;
+
+	for (int pid = 1; pid < 10000; pid++)
+		n += processes_find(t, pid) != NULL;
+	return n;
+}
+
 static void the_table_forgets_who_was_not_seen_again(void **state)
 {
 	struct processes *t;
@@ -249,9 +259,9 @@ static void the_table_forgets_who_was_not_seen_again(void **state)
 		p->generation = (uint32_t)pid % 2;
 		processes_set_due(t, p, (uint64_t)pid);
 	}
-	assert_int_equal(processes_count(t), 9999);
+	assert_int_equal(known_processes(t), 9999);
 	processes_sweep(t, 1);
-	assert_int_equal(processes_count(t), 5000);
+	assert_int_equal(known_processes(t), 5000);
 	assert_int_equal(processes_due_count(t), 5000);
 	assert_null(processes_find(t, 4096));
 	assert_non_null(processes_find(t, 4097));
