@@ -130,9 +130,17 @@ def judge(collector, points, pauses, bands, unseen):
     return missed
 
 
-def judge_offcpu(collector, points, pauses, answer, since, missed):
-    """Threads that were stopped after @since, when the agent began to read safepoints. A time that overlaps one of
-    the @missed ones has the thread's own reason."""
+def pauses_of(points, pauses, bands):
+    """[(begin, end, reason)]: the bands, which agree with the log and are not shifted by a late line of it, and what the
+    log has before the first of them."""
+    first = bands[0][0] if bands else 0
+    before = [(b, e, "gc" if any(b <= p and q <= e for p, q in pauses) else "safepoint") for b, e, _, _ in points if b < first - MS]
+    return before + [(b[0], b[1], "gc" if b[3] else "safepoint") for b in bands]
+
+
+def judge_offcpu(collector, known, answer, since, missed):
+    """Threads that were stopped after @since, when the agent began to read safepoints, by the @known pauses. A time
+    that overlaps one of the @missed ones has the thread's own reason."""
     names, offset = answer["reasons"]["offcpu"], realtime()
     reasons, wrong = collections.Counter(), []
     for row in answer["offcpu"]:
@@ -143,10 +151,9 @@ def judge_offcpu(collector, points, pauses, answer, since, missed):
         end, of = begin + row[LENGTH] - row[RUNQUEUE], collections.Counter()
         if begin < since:
             continue
-        for b, e, _, _ in points:
-            kind = "gc" if any(b <= p and q <= e for p, q in pauses) else "safepoint"
+        for b, e, kind in known:
             of[kind] += max(0, min(e, end) - max(b, begin))
-        if any(b < end and begin < b + length for b, length, _ in missed):
+        if any(b - LOG_LATE < end and begin < b + length for b, length, _ in missed):  # it began so much earlier if its line is late
             continue
         reasons[reason] += 1
         if 2 * sum(of.values()) < 0.98 * (end - begin) or of[reason] < max(of.values()):
@@ -189,9 +196,10 @@ def judge_all(daemon, collector, jvm, log, since):
     except AssertionError:
         pass  # the checks decide; nothing is waited for
     answer = ask(daemon, jvm.pid)
-    missed = judge(collector, points, pauses, bands_of(answer), answer["pauses"]["unseen"])
+    bands = bands_of(answer)
+    missed = judge(collector, points, pauses, bands, answer["pauses"]["unseen"])
     if answer["offcpu"]:
-        judge_offcpu(collector, points, pauses, answer, since, missed)
+        judge_offcpu(collector, pauses_of(points, pauses, bands), answer, since, missed)
 
 
 def flags_of(collector):
