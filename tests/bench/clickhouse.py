@@ -33,7 +33,7 @@ def columns(table):
 
 def real_rows(major):
     """{table: RowBinary} of a minute, the time at which it begins, and the sink's accounts."""
-    with Daemon("events: { cpu: {}, lock: { monitors: always } }\n") as daemon, Jvm(major) as shop, \
+    with Daemon("events: { cpu: {}, lock: { monitors: always } }\n") as daemon, Jvm(major, full=True) as shop, \
             Jvm(major, "LockStories", "hog", "now") as hog, Jvm(major, "MixedRuns", "random") as mixed:
         for jvm in (shop, hog, mixed):
             daemon.wait_state(jvm.pid, "streaming")

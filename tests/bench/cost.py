@@ -105,7 +105,7 @@ def measure(args, jvm):
 
 def parts(args, options):
     """{when: {part: bytes}}, by the agent's own count."""
-    with Jvm(args.jdk, "KnownShares", options=options) as jvm:
+    with Jvm(args.jdk, "KnownShares", options=options, full=True) as jvm:
         time.sleep(min(args.warmup, 5))
         before = memory(jvm.pid)["RssAnon"]
         reader = subprocess.Popen(
@@ -137,7 +137,7 @@ def main():
     args = bench.begin(p)
     heap = ("-Xms" + args.heap, "-Xmx" + args.heap, "-XX:+AlwaysPreTouch")
     for _ in range(ATTEMPTS):
-        with Jvm(args.jdk, "KnownShares", options=heap) as jvm:
+        with Jvm(args.jdk, "KnownShares", options=heap, full=True) as jvm:
             got = measure(args, jvm)
         if got:
             figures = report(args, *got)

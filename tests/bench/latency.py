@@ -188,7 +188,7 @@ def starts(args):
 
 
 def tails(args):
-    with Jvm(args.jdk) as jvm, Daemon(bench.settings(args)) as daemon:
+    with Jvm(args.jdk, full=True) as jvm, Daemon(bench.settings(args)) as daemon:
         daemon.wait_state(jvm.pid, "streaming", bench.FOREVER)
         wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 100, bench.FOREVER)
         tail = Tail(daemon, str(jvm.pid))

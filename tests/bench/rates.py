@@ -83,7 +83,7 @@ def main():
     jvms = []
     try:
         for _ in range(args.jvms):
-            jvms.append(Jvm(args.jdk, "KnownShares").__enter__())
+            jvms.append(Jvm(args.jdk, "KnownShares", full=True).__enter__())
         bench.finish("rates", args, run(args, jvms))
     finally:
         for jvm in jvms:

@@ -96,7 +96,7 @@ class Inside:
         return "at most %.0f points off" % worst
 
     def off_cpu(self):
-        with Daemon(OFF_CPU_TOO) as daemon, Jvm("17", uid=1000) as jvm:
+        with Daemon(OFF_CPU_TOO) as daemon, Jvm("17", uid=1000, full=True) as jvm:
             daemon.wait_state(jvm.pid, "streaming", STREAMS_S)
             words = ("report", "-e", "offcpu", str(jvm.pid), "--last", "1m", "-o", "-", "--format", "collapsed")
             if self.line < OFF_CPU:
@@ -107,7 +107,7 @@ class Inside:
         return "sleeps are seen"
 
     def profiled(self, daemon):
-        with Jvm("17", uid=1000) as jvm:
+        with Jvm("17", uid=1000, full=True) as jvm:
             daemon.wait_state(jvm.pid, "streaming", STREAMS_S)
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 30, STREAMS_S)
             self.check("shares", lambda: self.shares(daemon, jvm))
@@ -142,7 +142,7 @@ class Inside:
         done = subprocess.run(["apparmor_parser", "--replace", "--skip-cache", APPARMOR], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         confined = ("setpriv", "--inh-caps=-all", "--bounding-set=" + pod_capabilities(), "--no-new-privs", "aa-exec", "-p", "kindlingd", "--")
-        with Daemon(SETTINGS, wrap=confined) as daemon, Jvm("17", uid=1000) as jvm:
+        with Daemon(SETTINGS, wrap=confined) as daemon, Jvm("17", uid=1000, full=True) as jvm:
             with open("/proc/%d/attr/current" % daemon.process.pid) as f:
                 assert "kindlingd (enforce)" in f.read()
             if self.line >= HOST_ENGINE:  # before, the reason is RLIMIT_MEMLOCK

@@ -121,7 +121,7 @@ class BesideFloods(unittest.TestCase):
             self.assertAlmostEqual(share, true_share, delta=2, msg=group)
 
     def test_its_stream_shares_and_accounts_are_as_without(self):
-        with Daemon(SETTINGS) as daemon, Jvm(MAJOR) as jvm:
+        with Daemon(SETTINGS) as daemon, Jvm(MAJOR, full=True) as jvm:
             self.skip_if_refused(daemon)
             daemon.wait_state(jvm.pid, "streaming")
             tail = Tail(daemon, jvm.pid)

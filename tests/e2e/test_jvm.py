@@ -41,7 +41,7 @@ class Shares(unittest.TestCase):
     """Measurements."""
 
     def test_shares_sums_and_accounts(self):
-        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+        with Daemon() as daemon, Jvm(MAJOR, full=True) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
             time.sleep(3)  # so that names are known and the JIT is quiet
             target = daemon.target(jvm.pid)
@@ -159,7 +159,7 @@ class Losses(unittest.TestCase):
     def test_forced_drops_are_counted_exactly(self):
         # a sample takes at least four bytes, so two seconds of CPU time fill the pipe
         with Daemon("agent:\n  ring_size: 16KiB\n  pipe_size: 4KiB\nevents:\n  cpu:\n    interval: 1ms\n    max_cpu: 100%\n") as daemon, \
-                Jvm(MAJOR) as jvm:
+                Jvm(MAJOR, full=True) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
             daemon.pause()

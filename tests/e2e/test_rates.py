@@ -53,78 +53,6 @@ public class Becomes {
 """
 
 
-# Threads whose time in the kernel is known: none, nearly all, and one that switches between both by its own CPU clock,
-# which is exact at any load. The utime and stime of /proc are not: the kernel estimates them from its ticks, and a
-# thread with 200 ms of CPU time on a busy machine has few ticks. And a thread whose stacks are checked.
-CALLS = """
-import java.io.*;
-import java.lang.management.*;
-import java.nio.ByteBuffer;
-import java.nio.channels.FileChannel;
-
-public class Calls {
-    static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
-    static final long PART_NS = 2_000_000;
-    static volatile long sink;
-    static volatile boolean ends;
-    static final String[] NAMES = { "small", "large", "mixed", "spin" };
-    static final long[] kernel = new long[4], all = new long[4];
-
-    static void zeros(FileChannel from, ByteBuffer to) throws IOException {
-        to.clear();
-        sink += from.read(to); // into native memory: nothing is copied afterwards
-    }
-    static void turns(long n) { for (long i = 0; i < n; i++) sink += i * sink; }
-    static long now() { return THREADS.getCurrentThreadCpuTime(); }
-
-    static void small() throws IOException {
-        byte[] b = new byte[4096];
-        try (FileInputStream in = new FileInputStream("/dev/zero")) {
-            while (!ends)
-                for (int i = 0; i < 1000; i++) sink += in.read(b);
-        }
-    }
-    static void calls(int self, boolean spins) throws IOException {
-        ByteBuffer b = ByteBuffer.allocateDirect(1 << 20);
-        try (FileChannel in = new FileInputStream("/dev/zero").getChannel()) {
-            for (long begin = now(), middle, end = begin; !ends; begin = end) {
-                do { zeros(in, b); } while ((middle = now()) - begin < PART_NS);
-                end = middle;
-                while (spins && (end = now()) - middle < PART_NS) turns(20000);
-                synchronized (all) {
-                    kernel[self] += middle - begin;
-                    all[self] += end - begin;
-                }
-            }
-        }
-    }
-
-    interface Work { void run() throws IOException; }
-    static void start(int self, Work work) {
-        Thread t = new Thread(() -> {
-            try { work.run(); } catch (IOException e) { throw new UncheckedIOException(e); }
-        }, NAMES[self]);
-        t.setDaemon(true);
-        t.start();
-    }
-
-    public static void main(String[] args) throws Exception {
-        start(0, Calls::small);
-        start(1, () -> calls(1, false));
-        start(2, () -> calls(2, true));
-        start(3, () -> { while (!ends) turns(1000); });
-        System.out.println("READY");
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
-        for (String word; (word = in.readLine()) != null && word.equals("mark");)
-            synchronized (all) {
-                System.out.println("MARK large=" + all[1] + " large_kernel=" + kernel[1] + " mixed=" + all[2] +
-                    " mixed_kernel=" + kernel[2]);
-            }
-        ends = true;
-        System.out.println("END");
-    }
-}
-"""
 CALLS_CPU_NS = 10 ** 9  # CPU time of each thread that shares within some points need
 CALLS_ROUNDS = 12
 CALLED = r"(do_syscall_64|el0_svc)_\[k\]"  # called by a system call and not by an interrupt, of which a busy machine has more
@@ -175,7 +103,7 @@ class Rates(Case):
     """What is measured."""
 
     def check(self, interval, interval_ns):
-        with Daemon(settings(interval)) as daemon, Jvm(MAJOR) as jvm:
+        with Daemon(settings(interval)) as daemon, Jvm(MAJOR, full=True) as jvm:
             target = self.hosted(daemon, jvm)
             self.assertEqual(target["interval_ns"], interval_ns)
             self.assertEqual(timers(jvm.pid), 0)
@@ -206,7 +134,7 @@ class Rates(Case):
         self.check("200us", 200000)
 
     def test_the_host_follows_an_interval_that_the_budget_makes_longer(self):
-        with Daemon(settings("200us", max_cpu="0.5%")) as daemon, Jvm(MAJOR) as jvm:
+        with Daemon(settings("200us", max_cpu="0.5%")) as daemon, Jvm(MAJOR, full=True) as jvm:
             self.hosted(daemon, jvm)
             wait_for("a longer interval", lambda: daemon.target(jvm.pid)["interval_ns"] > 400000, 60)
             time.sleep(1)  # until the host engine uses it too
@@ -235,7 +163,7 @@ class Rates(Case):
             recording.send_signal(signal.SIGINT)
 
     def test_a_recording_has_an_interval_of_its_own_and_after_the_jvm_nothing_ticks(self):
-        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+        with Daemon() as daemon, Jvm(MAJOR, full=True) as jvm:
             usual = self.hosted(daemon, jvm)["interval_ns"]
             # 10 ms, or 500 times what a tick costs here, in whole ms
             cost_ns = daemon.status()["host_engine"]["tick_cost_ns"]
@@ -299,7 +227,7 @@ class Rates(Case):
         with Daemon() as daemon, Jvm(MAJOR, "MixedRuns") as jvm:
             self.hosted(daemon, jvm)
             time.sleep(2)
-            threads = self.mixed(daemon, jvm, 25).values()
+            threads = self.mixed(daemon, jvm, 20).values()
             for n, off in threads:
                 # the share of a fifth in n samples has a standard deviation of 40 / sqrt(n) points
                 for points in off.values():
@@ -321,10 +249,10 @@ class Rates(Case):
         self.assertGreater(known, 0.5 * sum(of.values()))
 
     def refused(self, daemon, state, why):
-        with Jvm(MAJOR) as jvm:
+        with Jvm(MAJOR, full=True) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
-            time.sleep(3)
-            window = Window(daemon, jvm, 6)
+            time.sleep(2)
+            window = Window(daemon, jvm, 5)
             target = daemon.target(jvm.pid)
             accounts_balance(target)
             engine = daemon.status()["host_engine"]
@@ -375,12 +303,9 @@ class Rates(Case):
                 break
         return stacks, clocks
 
-    def calls(self, daemon, check, *more):
+    def calls(self, daemon, check):
         """Runs Calls under @daemon; check(collapsed stacks by thread, true shares of kernel mode, status)."""
-        source = daemon.dir + "/Calls.java"
-        with open(source, "w") as f:
-            f.write(CALLS)
-        with Jvm(MAJOR, source, options=("-Xmx128m", *more)) as jvm:
+        with Jvm(MAJOR, "Calls") as jvm:
             self.hosted(daemon, jvm)
             wait_for("compiled code", lambda: jvm.mark()["mixed"] > CALLS_CPU_NS, 120)
             window = Window.look(daemon, jvm)
@@ -469,12 +394,12 @@ class Ends(Case):
 
     def test_two_capabilities_are_enough(self):
         # CAP_SYS_ADMIN includes both; only the injector would need it, and only for containers
-        with Daemon(settings("1ms"), wrap=("setpriv", "--bounding-set", "-sys_admin")) as daemon, Jvm(MAJOR) as jvm:
+        with Daemon(settings("1ms"), wrap=("setpriv", "--bounding-set", "-sys_admin")) as daemon, Jvm(MAJOR, full=True) as jvm:
             self.hosted(daemon, jvm)
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def test_a_killed_daemon_does_no_harm_and_its_successor_goes_on(self):
-        with Daemon(settings("200us")) as daemon, Jvm(MAJOR) as jvm:
+        with Daemon(settings("200us")) as daemon, Jvm(MAJOR, full=True) as jvm:
             self.hosted(daemon, jvm)
             before = jvm.mark()["full"]
             daemon.kill()
@@ -515,7 +440,7 @@ class Ends(Case):
                     self.assertEqual((out, jvm.process.returncode), ("SURVIVED\n", 0))
 
     def test_a_clean_stop_leaves_a_jvm_that_nobody_signals(self):
-        with Daemon(settings("1ms")) as daemon, Jvm(MAJOR) as jvm:
+        with Daemon(settings("1ms")) as daemon, Jvm(MAJOR, full=True) as jvm:
             self.hosted(daemon, jvm)
             self.assertEqual(daemon.stop(), 0)
             log = daemon.read_log()

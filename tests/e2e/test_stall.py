@@ -12,7 +12,7 @@ from kindling import BUILD, Daemon, Jvm, Lateness, Tail, skip, starts, wait_for 
 
 MAJOR = "17"
 STALLS = 3
-SECONDS = 30
+SECONDS = 12  # at least
 STOP_S = 20  # TimeoutStopSec in deploy/systemd/kindlingd.service
 
 
@@ -43,14 +43,15 @@ class Stall(unittest.TestCase):
             wait_for("the tail's first lines", lambda: tail.lines > 10)
             with Stalls() as stalls, Lateness() as late:
                 tail.longest, slowest, end = 0.0, 0.0, time.monotonic() + SECONDS
-                while time.monotonic() < end:
+                while time.monotonic() < end or not all(self.is_stuck(daemon, p.pid) for p in stalls.processes):
+                    self.assertLess(time.monotonic(), end + 60)
                     begin = time.monotonic()
                     daemon.status()
                     slowest = max(slowest, time.monotonic() - begin)
                     time.sleep(0.5)
                 tail.end()
-                print("longest gap %.2f s, slowest answer %.2f s, on a machine %.2f s late in %d s" % (
-                    tail.longest, slowest, late.seconds, SECONDS))
+                print("longest gap %.2f s, slowest answer %.2f s, on a machine %.2f s late" % (
+                    tail.longest, slowest, late.seconds))
                 self.assertLess(tail.longest, 1 + late.seconds)
                 self.assertLess(slowest, 1 + late.seconds)
                 for p in stalls.processes:

@@ -48,7 +48,7 @@ wait_for grep -q ready "$dir/out" || { echo "the JVM did not start"; exit 1; }
 jattach "$jvm" properties >/dev/null # the attach listener belongs to the JVM: start it before counting
 fds=$(ours)
 
-read_it first -d 8 -l "$lib"
+read_it first -d 6 -l "$lib"
 ratio=$(sed -n 's/.* ratio=//p' "$dir/first")
 awk -v r="$ratio" 'BEGIN { exit !(r > 0.96 && r < 1.04) }' || wrong "weights are $ratio of the CPU time"
 [ "$(share short)" -ge 20 ] || wrong "threads of 3 ms have $(share short) % only"
@@ -56,9 +56,9 @@ wait_for as_before || wrong "$(ours) fds after detach, $fds before"
 wait_for no_thread || wrong "the agent's thread is still there"
 
 # forced drops: first a slow reader with a tiny pipe, then a tiny ring
-read_it slow -d 5 -l "$lib" -p 4096 -w 1000 -i 4000
+read_it slow -d 4 -l "$lib" -p 4096 -w 1000 -i 4000
 grep -q 'drop.pipe_full' "$dir/slow" || wrong "a slow reader cost nothing: not a test"
-read_it stop -d 4 -l "$lib" -s
+read_it stop -d 3 -l "$lib" -s
 
 "$reader" -l "$lib" -d 30 "$jvm" >"$dir/killed" & # the pid of the reader itself, not of a wrapper
 victim=$!
