@@ -192,7 +192,7 @@ void threads_seen(uint32_t tid, const char *name)
 		return;
 	if (!name[0]) {
 		if (!threads_read_comm(tid, comm, sizeof(comm)))
-			return; /* it has ended already: the daemon shows its tid */
+			return; /* the thread has ended: without a name the daemon shows its tid */
 		name = comm;
 	}
 	hash = dict_hash(name, (uint32_t)strlen(name));

@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include "daemon/bpf/offcpu_engine.h"
 #include "daemon/ground/clock.h"
-#include "daemon/host/events.h"
+#include "daemon/host/history_events.h"
 #include "daemon/host/host_priv.h"
 #include "daemon/host/ledgers.h"
 #include "daemon/host/moments.h"

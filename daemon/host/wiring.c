@@ -14,7 +14,7 @@
 #include "daemon/core/tenant.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
-#include "daemon/host/events.h"
+#include "daemon/host/history_events.h"
 #include "daemon/host/moments.h"
 #include "daemon/profile/idle.h"
 

@@ -97,7 +97,8 @@ struct lock_table {
 	uint32_t n_rest;
 	struct lock_row other[WIRE_WAIT_COUNT][2]; /* by kind of wait, and whether idle */
 };
-/* The row of @key, or, when there is no room, an other row; never NULL. */
+/* The row of @key; if there is no room for it, the row of @other that collects such locks. Never
+ * NULL. */
 struct lock_row *lock_table_row(struct lock_table *t, const struct lock_key *key, uint32_t max);
 const struct lock_row *lock_table_find(const struct lock_table *t, const struct lock_key *key);
 /* The row that sums up the locks of @key's class that have no row of their own; without room for

@@ -37,7 +37,8 @@ struct live_ids {
 /* Makes the ids those of the profile @serial; those of another profile are forgotten. */
 void live_ids_turn(struct live_ids *c, uint64_t serial);
 void live_ids_forget(struct live_ids *c); /* frees the memory, too, but not what is shared */
-/* Makes the stacks those of the names @serial; those of other names are forgotten. */
+/* From now on the stacks refer to the set of names with the number @serial; stacks that refer to
+ * another set are forgotten. */
 void live_stacks_turn(struct live_stacks *s, uint64_t serial);
 void live_stacks_forget(struct live_stacks *s);
 /* The thread of @process with this tid and name, added if @p does not have it. */

@@ -74,7 +74,7 @@ static const struct offcpu_place leaves[] = {
 	{ "java.lang.Object", "wait", OFFCPU_REASON_WAIT },
 };
 
-/* The method by which it leaves for all but monitors. */
+/* The method by which a virtual thread leaves its carrier, unless it waits in a monitor. */
 static const struct offcpu_place yields[] = {
 	{ "java.lang.VirtualThread", "yieldContinuation", OFFCPU_REASON_PARK },
 };

@@ -1,5 +1,5 @@
-/* See events.h. */
-#include "daemon/host/events.h"
+/* See history_events.h. */
+#include "daemon/host/history_events.h"
 
 #include "daemon/host/thread_ids.h"
 #include "daemon/profile/idle.h"
