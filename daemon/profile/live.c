@@ -293,9 +293,10 @@ static bool names_continue(struct live *l)
 
 	if (!x || x->full_name || l->names_ended > NAMES_ENDED_MAX)
 		return false;
-	if (!l->names_bytes)
-		l->names_bytes = x->bytes;
-	return x->bytes <= NAMES_GROWTH * l->names_bytes && x->paid <= x->bytes_max / 2;
+	/* not by the bytes of the tables, which double at once when they have no more room */
+	if (!l->names_paid)
+		l->names_paid = x->paid;
+	return x->paid <= NAMES_GROWTH * l->names_paid && x->paid <= x->bytes_max / 2;
 }
 
 static int names_begin(struct live *l, const struct profile *before, size_t limit)
@@ -310,7 +311,7 @@ static int names_begin(struct live *l, const struct profile *before, size_t limi
 	profile_free(l->names);
 	l->names = names;
 	l->names_serial++;
-	l->names_bytes = 0;
+	l->names_paid = 0;
 	l->names_ended = 0;
 	return 0;
 }

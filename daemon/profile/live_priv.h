@@ -73,7 +73,7 @@ struct live {
 	struct profile *names; /* shared by the newest windows, see live_names_continue(); NULL =
 				  the next window begins new ones */
 	uint64_t names_serial;
-	size_t names_bytes; /* what the first window with these names needed; 0 = it is open */
+	size_t names_paid; /* what the first window with these names needed; 0 = it is open */
 	uint32_t names_ended; /* processes that ended since */
 	bool keep_ids;
 	struct live_source *sources; /* owned */
