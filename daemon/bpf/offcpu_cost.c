@@ -9,13 +9,16 @@ void offcpu_cost_rest(struct offcpu_cost *c)
 }
 
 /* A host may always switch so often that wakers would cost too much: then each try is in vain, and
- * tries become rare. A try that lasts as long as the pause before it begins anew with short ones. */
+ * tries become rare. After a try that lasted as long as the pause before it pauses are short again.
+ */
 static enum offcpu_step cost_without_wakers(struct offcpu_cost *c)
 {
 	if (!c->pause || c->kept >= c->pause)
 		c->pause = OFFCPU_REST_TICKS;
 	else
-		c->pause = c->pause > OFFCPU_PAUSE_TICKS_MAX / 2 ? OFFCPU_PAUSE_TICKS_MAX : 2 * c->pause;
+		c->pause *= 2;
+	if (c->pause > OFFCPU_PAUSE_TICKS_MAX)
+		c->pause = OFFCPU_PAUSE_TICKS_MAX;
 	c->pause_left = c->pause;
 	c->no_wakers = true;
 	c->costly = 0;

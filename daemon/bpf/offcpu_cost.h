@@ -25,8 +25,8 @@ enum offcpu_step {
 struct offcpu_cost {
 	bool no_wakers;
 	unsigned costly; /* ticks in a row */
-	/* The length of the last pause without wakers, or 0; and how much of it is left. Ticks that are
-	 * too costly for wakers do not count. */
+	/* The length of the last pause without wakers, or 0; and how much of it is left. Ticks that
+	 * are too costly for wakers do not count. */
 	unsigned pause, pause_left;
 	unsigned kept; /* ticks with wakers since the last pause */
 	unsigned resting; /* ticks that are left of a rest; 0 = no rest */

@@ -87,8 +87,8 @@ struct offcpu_state {
 	unsigned targets;
 	/* records name the thread's waker; false = there are too many switches for that */
 	bool wakers;
-	/* since when records lack something, wakers or during a rest all; CLOCK_MONOTONIC, 0 = they do
-	 * not */
+	/* since when wakers are missing, or, during a rest, everything; CLOCK_MONOTONIC, 0 = nothing
+	 * is missing */
 	uint64_t reduced_since_ns;
 	uint64_t wakers_again_s; /* in so many seconds at least they are tried again; 0 = no pause */
 	bool resting; /* paused, because there are too many switches */

@@ -37,8 +37,8 @@ struct offcpu_kernel {
 
 /* Gets each interval, borrowed, with reason and idle set. */
 typedef void offcpu_join_fn(void *userdata, const struct offcpu_event *e);
-/* Sets reason, idle and unsettled of @e, by offcpu_event_explain() with the target's stream. If it is
- * unsettled, it is explained again when it is passed on, after OFFCPU_JOIN_LOCK_NS. */
+/* Sets reason, idle and unsettled of @e, by offcpu_event_explain() with the target's stream. If it
+ * is unsettled, it is explained again when it is passed on, after OFFCPU_JOIN_LOCK_NS. */
 typedef void offcpu_explain_fn(void *userdata, struct offcpu_event *e);
 
 struct offcpu_join_counts {

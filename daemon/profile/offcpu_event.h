@@ -73,8 +73,8 @@ struct offcpu_event {
 
 /* Sets reason and idle from class, status and stack. @thread: its name, "" = unknown. */
 void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, const char *thread);
-/* The reason by the leaf's Java frame alone, for a thread whose status could not be read: PARK, WAIT,
- * SLEEP, or OTHER = it does not tell. */
+/* The reason by the leaf's Java frame alone, for a thread whose status could not be read: PARK,
+ * WAIT, SLEEP, or OTHER = it does not tell. */
 enum offcpu_reason offcpu_event_by_leaf(const struct offcpu_event *e, const struct stream *stream);
 /* The frame that profiles have on top of the stack: "sleep", "lock org.shop.Cache", "other
  * futex". Returns @buf or a constant. */

@@ -55,12 +55,15 @@ static void of_a_futex_the_jvm_knows_why(void **state)
 static void a_wait_that_was_notified_is_a_wait(void **state)
 {
 	(void)state;
-	assert_int_equal(REASON(OFFCPU_FUTEX, LOCK, SHOP, "java/lang/Thread.join", "java/lang/Object.wait", "futex"),
+	assert_int_equal(REASON(OFFCPU_FUTEX, LOCK, SHOP, "java/lang/Thread.join",
+				"java/lang/Object.wait", "futex"),
 			 OFFCPU_REASON_WAIT);
-	assert_int_equal(REASON(OFFCPU_FUTEX, LOCK, SHOP, "java/lang/Object.wait", "java/lang/Object.wait0"),
+	assert_int_equal(REASON(OFFCPU_FUTEX, LOCK, SHOP, "java/lang/Object.wait",
+				"java/lang/Object.wait0"),
 			 OFFCPU_REASON_WAIT);
 	/* a lock of what Object.wait() calls */
-	assert_int_equal(REASON(OFFCPU_FUTEX, LOCK, SHOP, "java/lang/Object.wait", "org/shop/Main.wait"),
+	assert_int_equal(REASON(OFFCPU_FUTEX, LOCK, SHOP, "java/lang/Object.wait",
+				"org/shop/Main.wait"),
 			 OFFCPU_REASON_LOCK);
 }
 
@@ -91,7 +94,8 @@ static void sockets_that_poll_are_sockets(void **state)
 				"sun/nio/ch/DatagramChannelImpl.blockingReceive",
 				"sun/nio/ch/DatagramChannelImpl.park", "sun/nio/ch/Net.poll"),
 			 OFFCPU_REASON_SOCKET);
-	assert_int_equal(REASON(OFFCPU_POLL, RUNNABLE, SHOP, "java/net/PlainDatagramSocketImpl.receive0"),
+	assert_int_equal(REASON(OFFCPU_POLL, RUNNABLE, SHOP,
+				"java/net/PlainDatagramSocketImpl.receive0"),
 			 OFFCPU_REASON_SOCKET);
 	assert_int_equal(REASON(OFFCPU_POLL, RUNNABLE, SHOP, "sun/nio/ch/EPoll.wait"),
 			 OFFCPU_REASON_POLL);

@@ -131,7 +131,7 @@ static struct offcpu_join_counts counts(void)
 }
 
 /* Threads run again before the agent knows when the safepoint ended. */
-static void a_safepoint_that_becomes_known_a_moment_later_is_the_reason(void **state)
+static void a_safepoint_may_become_known_later(void **state)
 {
 	(void)state;
 	safepoint_is_known = false;
@@ -382,7 +382,7 @@ static void whatever_comes_memory_is_bounded_and_nothing_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_safepoint_that_becomes_known_a_moment_later_is_the_reason, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_safepoint_may_become_known_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(kernel_and_agent_become_one_event, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_newest_of_equal_durations_is_the_agents, setup,
 						teardown),
