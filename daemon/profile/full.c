@@ -87,7 +87,10 @@ uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame)
 	if (parent && parent == p->index->full_node)
 		return parent; /* it cannot have a caller */
 	node = frame == UINT32_MAX ? UINT32_MAX : profile_intern_node(p, parent, frame);
-	return node == UINT32_MAX ? profile_full_node(p) : node;
+	if (node != UINT32_MAX)
+		return node;
+	(p->index->names ? p->index->names : p)->index->no_room = true;
+	return profile_full_node(p);
 }
 
 bool profile_is_full(const struct profile *p, uint32_t thread, uint32_t node)

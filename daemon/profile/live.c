@@ -286,12 +286,13 @@ static const struct profile *window_before(const struct live *l, uint64_t begin_
 }
 
 /* May another window have the same names? Not if they have become full, or if they take much more
- * than a window needs: of stacks and processes that have gone. */
+ * than a window needs: of stacks and processes that have gone. That a window has no room for its
+ * rows, which also makes "[profile full]", says nothing about the names. */
 static bool names_continue(struct live *l)
 {
 	const struct profile_index *x = l->names ? l->names->index : NULL;
 
-	if (!x || x->full_name || l->names_ended > NAMES_ENDED_MAX)
+	if (!x || x->no_room || l->names_ended > NAMES_ENDED_MAX)
 		return false;
 	/* not by the bytes of the tables, which double at once when they have no more room */
 	if (!l->names_paid)

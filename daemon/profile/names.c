@@ -51,6 +51,7 @@ uint32_t profile_names_process(struct profile *p, const struct profile_process *
 	struct profile *names = profile_names_of(p);
 	uint32_t id = profile_intern_process(names, &same);
 
+	names->index->no_room |= id == UINT32_MAX;
 	while (id != UINT32_MAX && p->n_processes <= id)
 		if (!profile_append_process(p, &names->processes[p->n_processes]))
 			return UINT32_MAX;

@@ -66,6 +66,7 @@ struct profile_index {
 	char *text; /* all strings of a decoded profile */
 	size_t text_len, text_max;
 	uint32_t full_name, full_node; /* ids of "[profile full]"; 0 = not made yet */
+	bool no_room; /* of names: a frame, a stack or a process found no room */
 };
 
 /* writable views of the tables */

@@ -197,11 +197,39 @@ static void steady_windows_share_their_names(void **state)
 	live_free(l);
 }
 
+/* Rows are a window's own: the next one needs no new names because this one has no room for more. */
+static void windows_without_room_for_rows_share_their_names(void **state)
+{
+	const struct profile *names = NULL;
+	struct jvm jvm;
+	struct live *l;
+
+	(void)state;
+	assert_int_equal(live_new(on_window, NULL, &l), 0);
+	live_limit(l, 0);
+	jvm_begin(l, &jvm, 1);
+	for (uint64_t w = 0; w < 3; w++) {
+		struct stream_sample sample = { .thread = "t", .weight_ns = 1 };
+
+		for (sample.tid = 1; sample.tid <= 250; sample.tid++)
+			for (sample.node = 1; sample.node <= STACKS; sample.node++)
+				live_add(jvm.source, jvm.stream, &sample, NULL,
+					 T0 + w * LIVE_WINDOW_NS, 10);
+		assert_true(l->names->index->full_name != 0);
+		assert_true(w == 0 || names == l->names);
+		names = l->names;
+		live_tick(l, T0 + (w + 1) * LIVE_WINDOW_NS + 2 * LIVE_SLICE_NS);
+	}
+	jvm_end(&jvm);
+	live_free(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_window_has_its_samples_under_their_names),
 		cmocka_unit_test(steady_windows_share_their_names),
+		cmocka_unit_test(windows_without_room_for_rows_share_their_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
