@@ -286,9 +286,13 @@ uint64_t host_windows_dropped(struct host *h)
 	return h->windows_dropped;
 }
 
-/* Does any listener want the events of @t without delay? */
+/* Does any listener, or a recording, want the events of @t without delay? */
 static bool host_is_followed(const struct host *h, const struct target *t)
 {
+	const struct host_entry *e = t->userdata;
+
+	if (e && e->recorded)
+		return true;
 	for (const struct host_listener *l = h->listeners; l; l = l->next)
 		if (!l->wants || l->wants(l->userdata, t))
 			return true;

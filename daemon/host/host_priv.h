@@ -71,6 +71,7 @@ struct host_cpu {
 
 /* What the host keeps for a target, as its userdata; freed with the target. */
 struct host_entry {
+	unsigned recorded; /* recordings that run: the events are wanted at once */
 	struct live_source *source;
 	struct locks *locks; /* NULL = no memory */
 	struct timeline *timeline; /* NULL = no memory, or the target has ended */

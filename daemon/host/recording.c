@@ -100,8 +100,21 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 		free(r);
 		return error;
 	}
+	/* the receiver passes events on at once, so that the last ones are there at the end */
+	e->recorded++;
+	host_note_followed(h);
 	*ret = r;
 	return 0;
+}
+
+static void recording_unfollow(struct recording *r, struct target *t)
+{
+	struct host_entry *e = t->userdata;
+
+	if (!e || !e->recorded)
+		return;
+	e->recorded--;
+	host_note_followed(r->host);
 }
 
 void recording_end(struct recording *r)
@@ -111,8 +124,10 @@ void recording_end(struct recording *r)
 	if (r->ended)
 		return;
 	r->ended = true;
-	if (t)
+	if (t) {
 		recording_ask_settings(r, t);
+		recording_unfollow(r, t);
+	}
 	if (t && t->stream) {
 		host_take_accounts(r->host, t);
 		host_take_cpu(r->host, t);

@@ -143,8 +143,8 @@ struct target *targets_next_known(struct targets *t, const struct target *prev);
 /* Adding the events of all targets to windows and journal has cost @cpu_ns of CPU time. Each target
  * is charged its share of it, by the bytes that it has sent since the last call. */
 void targets_charge(struct targets *t, uint64_t cpu_ns);
-/* Whether a client reads the target's events as they arrive (tail): then its receiver does not
- * gather them. false at first. */
+/* Whether a client reads the target's events as they arrive (tail), or records them: then its
+ * receiver does not gather them. false at first. */
 void target_follow(struct target *t, bool followed);
 
 /* The targets that @word names best (word.h): exact names rank above parts of names, and then
