@@ -197,7 +197,7 @@ static void steady_windows_share_their_names(void **state)
 	live_free(l);
 }
 
-/* Rows are a window's own: the next one needs no new names because this one has no room for more. */
+/* Rows are a window's own: that it has no room for more of them is no reason for new names. */
 static void windows_without_room_for_rows_share_their_names(void **state)
 {
 	const struct profile *names = NULL;
