@@ -106,7 +106,7 @@ void host_ledgers_on_end(void *userdata, const struct offcpu_times *times)
 		}
 }
 
-void host_ledgers_event(const struct host_entry *e, const struct offcpu_event *event)
+void host_ledgers_event(struct host_entry *e, const struct offcpu_event *event)
 {
 	struct time_reason r = {
 		.tid = event->tid,
@@ -115,8 +115,11 @@ void host_ledgers_event(const struct host_entry *e, const struct offcpu_event *e
 		.reason = (uint8_t)event->reason,
 	};
 
-	if (!e->ledger || event->kernel_class >= OFFCPU_CLASS_COUNT ||
-	    event->duration_ns > event->end_ns)
+	if (event->kernel_class >= OFFCPU_CLASS_COUNT || event->duration_ns > event->end_ns)
+		return;
+	if (!e->ledger)
+		(void)time_ledger_new(&e->ledger);
+	if (!e->ledger)
 		return;
 	r.from = reasons[event->kernel_class];
 	time_ledger_reason(e->ledger, &r);

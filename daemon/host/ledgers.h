@@ -7,7 +7,7 @@
 /* An offcpu_times_fn for the last times of a thread that has ended; @userdata is the host. */
 void host_ledgers_on_end(void *userdata, const struct offcpu_times *times);
 /* The reason of one interval; the event's threads have the host's numbers. */
-void host_ledgers_event(const struct host_entry *e, const struct offcpu_event *event);
+void host_ledgers_event(struct host_entry *e, const struct offcpu_event *event);
 /* A wait for a lock, or the sum of a thread's idle waits: the reason of times off the CPU that are
  * too short for an event. Its thread has the host's number. */
 void host_ledgers_wait(const struct host_entry *e, const struct stream_lock *w);

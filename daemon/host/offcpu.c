@@ -126,7 +126,7 @@ static void offcpu_on_event(void *userdata, const struct offcpu_event *joined)
 {
 	struct target *t = userdata;
 	struct host *h = targets_userdata(t);
-	const struct host_entry *entry = t->userdata;
+	struct host_entry *entry = t->userdata;
 	uint64_t real_ns = joined->end_ns + (uint64_t)t->real_minus_mono_ns;
 	struct offcpu_event e = *joined;
 	struct stream_lock lock;

@@ -350,11 +350,18 @@ static void explain_ring(struct slice *ring, uint32_t n, uint64_t slice_ns,
 
 void time_ledger_reason(struct time_ledger *l, const struct time_reason *r)
 {
-	struct ledger_thread *t = ledger_find(l, r->tid);
+	struct ledger_thread *t;
 
-	if (!t || r->from == r->reason || r->from >= REASONS || r->reason >= REASONS ||
+	if (r->from == r->reason || r->from >= REASONS || r->reason >= REASONS ||
 	    r->end_ns <= r->begin_ns || r->end_ns > UINT64_MAX / 2)
 		return;
+	t = ledger_find(l, r->tid);
+	if (!t && l->n < TIME_LEDGER_THREADS)
+		t = ledger_get(l, r->tid, r->end_ns);
+	if (!t)
+		return;
+	if (!t->begun) /* else the thread would be swept: its first totals come in a second at most */
+		t->last.to_ns = r->end_ns;
 	explain_ring(t->fine, FINE, TIME_LEDGER_SLICE_NS, r);
 	explain_ring(t->coarse, COARSE, COARSE_NS, r);
 }

@@ -46,7 +46,7 @@ struct time_totals {
 void time_ledger_totals(struct time_ledger *l, const struct time_totals *t);
 
 /* The thread spent [begin, end) for @reason, which the kernel's totals count under @from. Only
- * as much as those have is moved. */
+ * as much as those have is moved; they may come later, if the thread has just begun. */
 struct time_reason {
 	uint32_t tid;
 	uint64_t begin_ns, end_ns;

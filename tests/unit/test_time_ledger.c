@@ -111,6 +111,24 @@ static void a_reason_takes_the_place_of_what_it_explains(void **state)
 	assert_int_equal(r.off_ns[SOCKET], 0);
 }
 
+/* A thread may begin, wait and end between two readings of the kernel's totals. */
+static void a_reason_may_come_before_the_first_totals(void **state)
+{
+	struct time_totals t = { .tid = 12, .from_ns = t0, .to_ns = t0 + S, .ended = true };
+	struct time_reason why = { 12, t0 + 100 * MS, t0 + 700 * MS, OTHER, PARK, false };
+	struct time_row r;
+
+	(void)state;
+	time_ledger_reason(ledger, &why);
+	t.off_ns[OTHER] = 900 * MS;
+	t.cpu_ns = 100 * MS;
+	time_ledger_totals(ledger, &t);
+	r = row_of(12, t.to_ns, 60 * S, NULL);
+	assert_int_equal(r.wall_ns, S);
+	assert_int_equal(r.off_ns[PARK], 600 * MS);
+	assert_int_equal(r.off_ns[OTHER], 300 * MS);
+}
+
 static void a_wait_counts_once_however_it_is_told_of(void **state)
 {
 	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
@@ -337,6 +355,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(totals_become_times_of_a_span, begin, end),
 		cmocka_unit_test_setup_teardown(a_reason_takes_the_place_of_what_it_explains, begin,
 						end),
+		cmocka_unit_test_setup_teardown(a_reason_may_come_before_the_first_totals, begin, end),
 		cmocka_unit_test_setup_teardown(a_wait_counts_once_however_it_is_told_of, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_wait_that_goes_on_explains_too, begin, end),
