@@ -1,9 +1,11 @@
 """The SkyWalking sink, disturbed: an OAP that is down, resets, reads one byte a second; deaths of kindling-upload and of
 kindlingd. Each task ends once, with a profile or a reason, and the ledger adds up. Needs root."""
 import contextlib
+import glob
 import os
 import shutil
 import signal
+import struct
 import sys
 import threading
 import time
@@ -19,6 +21,7 @@ SETTINGS = """sinks:
   - {name: dir, type: files, directory: %s, interval: 10s}
 """ + ONLY_MINE
 ENVIRONMENT = dict(os.environ, SW_AGENT_NAME="shop")
+RECORDS = 1  # SKYWALKING_RECORDS: kindlingd has confirmed the recording
 
 
 def descendants(pid):
@@ -105,6 +108,15 @@ class Chaos(unittest.TestCase):
         os.kill(pid, signal.SIGKILL)
         wait_for("another kindling-upload", lambda: descendants(self.daemon.process.pid).get("kindling-upload", pid) != pid)
 
+    def step(self, name):
+        """How far the task is by its file: struct skywalking_saved in daemon/upload/skywalking_saved.h."""
+        for path in glob.glob(self.daemon.dir + "/state/spool/**/*.task", recursive=True):
+            with open(path, "rb") as f:
+                saved = f.read()
+            if name.encode() + b"\0" in saved:
+                return struct.unpack_from("<I", saved, 12)[0]
+        return None
+
     def running(self, name):
         """Waits until the agent has got the task's settings."""
         wait_for("the begin of " + name, lambda: "alloc" in (self.daemon.status()["targets"][0]["events"] or []), 120)
@@ -159,6 +171,7 @@ class Chaos(unittest.TestCase):
         self.task("restarted", 600)
         self.kill_upload()
         self.running("restarted")
+        wait_for("that kindling-upload has been told so", lambda: self.step("restarted") == RECORDS)
         self.daemon.kill()
         self.daemon.start()
         wait_for("the failure", lambda: self.oap.failures, 120)
