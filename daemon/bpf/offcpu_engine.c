@@ -52,21 +52,6 @@ struct offcpu_engine {
 	uint64_t reduced_since_ns;
 };
 
-const char *offcpu_class_name(enum offcpu_class c)
-{
-	static const char *const names[OFFCPU_CLASS_COUNT] = {
-		[OFFCPU_FUTEX] = "futex",   [OFFCPU_SLEEP] = "sleep",
-		[OFFCPU_POLL] = "poll",	    [OFFCPU_SOCKET] = "socket",
-		[OFFCPU_ACCEPT] = "accept", [OFFCPU_CONNECT] = "connect",
-		[OFFCPU_FILE] = "file",	    [OFFCPU_FSYNC] = "fsync",
-		[OFFCPU_PIPE] = "pipe",	    [OFFCPU_FAULT] = "fault",
-		[OFFCPU_DISK] = "disk",	    [OFFCPU_THROTTLED] = "throttled",
-		[OFFCPU_OTHER] = "other",   [OFFCPU_RUNQUEUE] = "runqueue",
-	};
-
-	return (unsigned)c < OFFCPU_CLASS_COUNT ? names[c] : "other";
-}
-
 /* ---- targets --------------------------------------------------------------------------------- */
 
 static struct offcpu_target *offcpu_mapped(const struct offcpu_engine *e, size_t i)

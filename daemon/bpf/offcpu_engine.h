@@ -150,5 +150,3 @@ void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *r
 /* The counts of one target; *ret_min_ns: its minimum now. false = @pid is not a target. */
 bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcpu_counts *ret,
 			  uint64_t *ret_min_ns);
-/* "futex", "sleep", ...; never NULL. */
-const char *offcpu_class_name(enum offcpu_class c);
