@@ -140,7 +140,7 @@ def ends_well(jvm, label):
 
 def two_versions(major, libraries, old_first):
     label = "two agents, the %s one detached first" % ("older" if old_first else "newer")
-    jvm = Jvm(major, full=True)
+    jvm = Jvm(major)
     before = jvm.look()
     old = read(libraries[0], jvm, 3 if old_first else 5)
     time.sleep(1)
@@ -170,7 +170,7 @@ def two_versions(major, libraries, old_first):
 
 
 def hand_over(major, libraries):
-    jvm = Jvm(major, full=True)
+    jvm = Jvm(major)
     before = jvm.look()
     old = read(libraries[0], jvm, 2)
     time.sleep(1.9)
@@ -194,7 +194,7 @@ def with_rival(major, ours, rival, rival_first, rival_leaves_first):
                                                    "before" if rival_leaves_first else "after")
     out = tempfile.mktemp(prefix="kindling-rival-")
     options = "event=ctimer,interval=4ms,cstack=vm,collapsed,file=" + out
-    jvm = Jvm(major, full=True)
+    jvm = Jvm(major)
     before = jvm.look()
     if rival_first:
         jattach(jvm, rival, "start," + options)
@@ -220,7 +220,7 @@ def with_jfr(major, ours, jfr_first):
     """With CPU-time events of JFR, JDK 25 and later: both profilers work, and the JVM prints no complaint."""
     label = "JFR %s us" % ("before" if jfr_first else "after")
     out = tempfile.mktemp(prefix="kindling-jfr-", suffix=".jfr")
-    jvm = Jvm(major, full=True)
+    jvm = Jvm(major)
     before = jvm.look()
     start = ["jcmd", "JFR.start name=n filename=%s jdk.CPUTimeSample#enabled=true jdk.CPUTimeSample#throttle=10ms" % out]
     if jfr_first:

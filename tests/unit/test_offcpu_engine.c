@@ -3,16 +3,10 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -22,394 +16,17 @@
 #include "daemon/bpf/offcpu_engine.h"
 #include "daemon/ground/clock.h"
 #include "proto/host_cookie.h"
+#include "tests/unit/offcpu_children.h"
 
 #define SIGNALS_PER_S 2000
-#define WAIT_NS	      (12 * NS_PER_MS)
-#define WAITS	      20
-#define LONG_NS	      (40 * NS_PER_MS)
 #define LONG_WAITS    40
-#define COOKIES_MAX   8192
 #define RECORDS_MAX   8192
 #define GENERATIONS   60
-#define STORM_PAIRS   4 /* on each CPU */
-
-enum { SLEEPS, FUTEXES, POLLS, PIPES, SOCKETS, KINDS };
 
 static const enum offcpu_class class_of_kind[KINDS] = { OFFCPU_SLEEP, OFFCPU_FUTEX, OFFCPU_POLL,
 							OFFCPU_PIPE, OFFCPU_SOCKET };
 
-/* One wait as its thread measured it. */
-struct wait {
-	uint64_t begin_ns, end_ns;
-};
-
-/* Results of a child, in memory that it shares with us. */
-struct words {
-	uint64_t handler; /* 0 = not installed yet */
-	uint32_t go, done, generation;
-	uint32_t tids[KINDS];
-	struct wait waits[KINDS][WAITS];
-	uint64_t cpu_ns[KINDS];
-	uint32_t n_cookies;
-	struct {
-		uint64_t cookie;
-		uint32_t tid;
-	} cookies[COOKIES_MAX];
-};
-
 static bool direct; /* signals are delayed by restartable sequences, as before Linux 6.18 */
-static struct words *shared;
-
-static void on_signal(int signo, siginfo_t *info, void *ucontext)
-{
-	uint32_t i = __atomic_fetch_add(&shared->n_cookies, 1, __ATOMIC_RELAXED);
-
-	(void)signo;
-	(void)ucontext;
-	if (i < COOKIES_MAX) {
-		shared->cookies[i].cookie = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
-		shared->cookies[i].tid = (uint32_t)syscall(SYS_gettid);
-	}
-}
-
-static void install(void)
-{
-	struct sigaction action = { .sa_sigaction = on_signal,
-				    .sa_flags = SA_SIGINFO | SA_RESTART };
-
-	sigaction(SIGPROF, &action, NULL);
-	__atomic_store_n(&shared->handler, (uint64_t)(uintptr_t)on_signal, __ATOMIC_SEQ_CST);
-}
-
-/* ---- children -------------------------------------------------------------------------------- */
-
-static void nap(uint64_t ns)
-{
-	struct timespec ts = { (time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S) };
-
-	while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
-		;
-}
-
-static int ends[2][2]; /* a pipe and a pair of sockets: one thread reads, another writes */
-
-static void *feed(void *unused)
-{
-	(void)unused;
-	for (int i = 0; i < WAITS; i++) {
-		nap(WAIT_NS);
-		(void)!write(ends[0][1], "x", 1);
-		(void)!write(ends[1][1], "x", 1);
-	}
-	return NULL;
-}
-
-static void wait_once(int kind)
-{
-	struct timespec ts = { 0, WAIT_NS };
-	uint32_t word = 0;
-	char c;
-
-	switch (kind) {
-	case SLEEPS:
-		nap(WAIT_NS);
-		break;
-	case FUTEXES:
-		(void)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
-		break;
-	case POLLS:
-		(void)poll(NULL, 0, (int)(WAIT_NS / NS_PER_MS));
-		break;
-	default:
-		(void)!read(ends[kind - PIPES][0], &c, 1);
-	}
-}
-
-static void *wait_often(void *arg)
-{
-	int kind = (int)(intptr_t)arg;
-
-	shared->tids[kind] = (uint32_t)syscall(SYS_gettid);
-	while (!__atomic_load_n(&shared->go, __ATOMIC_ACQUIRE))
-		nap(NS_PER_MS / 2);
-	for (int i = 0; i < WAITS; i++) {
-		struct wait *w = &shared->waits[kind][i];
-
-		w->begin_ns = clock_mono_ns();
-		wait_once(kind);
-		w->end_ns = clock_mono_ns();
-	}
-	shared->cpu_ns[kind] = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	__atomic_fetch_add(&shared->done, 1, __ATOMIC_RELEASE);
-	nap(600 * NS_PER_S);
-	return NULL;
-}
-
-static void wait_in_every_way(void)
-{
-	pthread_t threads[KINDS], feeder;
-
-	if (pipe(ends[0]) < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, ends[1]) < 0)
-		_exit(1);
-	for (intptr_t i = 0; i < KINDS; i++)
-		pthread_create(&threads[i], NULL, wait_often, (void *)i);
-	while (!__atomic_load_n(&shared->go, __ATOMIC_ACQUIRE))
-		nap(NS_PER_MS / 2);
-	pthread_create(&feeder, NULL, feed, NULL);
-	pthread_join(feeder, NULL);
-	nap(600 * NS_PER_S);
-}
-
-static void *wait_for_ever(void *arg)
-{
-	int kind = (int)(intptr_t)arg;
-	uint32_t word = 0;
-	char c;
-
-	shared->tids[kind] = (uint32_t)syscall(SYS_gettid);
-	switch (kind) {
-	case SLEEPS:
-		nap(600 * NS_PER_S);
-		break;
-	case FUTEXES:
-		(void)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
-		break;
-	case POLLS:
-		(void)poll(NULL, 0, -1);
-		break;
-	default:
-		(void)!read(ends[kind - PIPES][0], &c, 1);
-	}
-	return NULL;
-}
-
-/* A thread for each kind of wait; none of the waits ends. */
-static void stay_asleep(void)
-{
-	pthread_t thread;
-
-	if (pipe(ends[0]) < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, ends[1]) < 0)
-		_exit(1);
-	for (intptr_t i = 0; i < KINDS; i++)
-		pthread_create(&thread, NULL, wait_for_ever, (void *)i);
-	pthread_join(thread, NULL);
-}
-
-static void *spin(void *arg)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(0, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-	shared->tids[(intptr_t)arg] = (uint32_t)syscall(SYS_gettid);
-	while (!__atomic_load_n(&shared->done, __ATOMIC_RELAXED))
-		;
-	return NULL;
-}
-
-/* Two threads for one CPU. */
-static void compete(void)
-{
-	pthread_t one;
-
-	pthread_create(&one, NULL, spin, NULL);
-	spin((void *)(intptr_t)1);
-}
-
-/* More short sleeps than there are signals. */
-static void sleep_often(void)
-{
-	for (;;)
-		nap(NS_PER_MS / 5);
-}
-
-static void *sleep_long(void *unused)
-{
-	(void)unused;
-	for (;;)
-		nap(LONG_NS);
-	return NULL;
-}
-
-static void *sleep_a_little(void *unused)
-{
-	(void)unused;
-	for (;;)
-		nap(NS_PER_MS + NS_PER_MS / 10);
-	return NULL;
-}
-
-/* Four threads with more short sleeps than there are signals, and a thread with long sleeps. */
-static void sleep_mixed(void)
-{
-	pthread_t t;
-
-	for (int i = 0; i < 4; i++)
-		pthread_create(&t, NULL, sleep_a_little, NULL);
-	sleep_long(NULL);
-}
-
-static void *live_shortly(void *unused)
-{
-	(void)unused;
-	nap(3 * NS_PER_MS);
-	return NULL;
-}
-
-static void begin_threads(void)
-{
-	for (;;) {
-		pthread_t t;
-
-		pthread_create(&t, NULL, live_shortly, NULL);
-		pthread_join(t, NULL);
-	}
-}
-
-static void *begin_one_after_the_other(void *unused)
-{
-	begin_threads();
-	return unused;
-}
-
-static void begin_many_threads(void)
-{
-	pthread_t t;
-
-	for (int i = 0; i < 15; i++)
-		pthread_create(&t, NULL, begin_one_after_the_other, NULL);
-	begin_threads();
-}
-
-static void *sleep_blocked(void *name)
-{
-	prctl(PR_SET_NAME, name);
-	for (;;)
-		nap(NS_PER_MS);
-	return NULL;
-}
-
-/* A thread with the name of the agent's thread and one with another name; both block all
- * signals. */
-static void block_signals(void)
-{
-	sigset_t all;
-	pthread_t t;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, NULL);
-	pthread_create(&t, NULL, sleep_blocked, "kindling");
-	pthread_create(&t, NULL, sleep_blocked, "another");
-	for (;;)
-		pause();
-}
-
-static void *bounce(void *arg)
-{
-	const int *pipes = arg; /* read from [0], write to [1] */
-	char c;
-
-	while (read(pipes[0], &c, 1) == 1 && write(pipes[1], &c, 1) == 1)
-		;
-	return NULL;
-}
-
-/* Pairs of threads that hand a byte to and fro: on each CPU nothing but context switches. */
-static void storm(void)
-{
-	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-
-	for (long cpu = 0; cpu < n_cpus; cpu++) {
-		for (int pair = 0; pair < STORM_PAIRS; pair++) {
-			int *pipes = calloc(4, sizeof(*pipes)), there[2], back[2];
-			pthread_attr_t attr;
-			cpu_set_t set;
-			pthread_t t;
-
-			if (!pipes || pipe(there) < 0 || pipe(back) < 0)
-				_exit(1);
-			pipes[0] = there[0];
-			pipes[1] = back[1];
-			pipes[2] = back[0];
-			pipes[3] = there[1];
-			CPU_ZERO(&set);
-			CPU_SET(cpu, &set);
-			pthread_attr_init(&attr);
-			pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
-			pthread_create(&t, &attr, bounce, pipes);
-			pthread_create(&t, &attr, bounce, pipes + 2);
-			(void)!write(there[1], "x", 1);
-		}
-	}
-	for (;;)
-		pause();
-}
-
-enum manner {
-	WAITING,
-	COMPETING,
-	SLEEPING,
-	MIXED,
-	UNHANDLED,
-	BEGINNING,
-	CROWDED,
-	ASLEEP,
-	SELDOM,
-	BLOCKING,
-	STORMING
-};
-
-static pid_t child(enum manner manner)
-{
-	pid_t pid;
-
-	memset(shared, 0, sizeof(*shared));
-	pid = fork();
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (manner == UNHANDLED)
-		shared->handler = (uint64_t)(uintptr_t)on_signal;
-	else
-		install();
-	if (manner == WAITING)
-		wait_in_every_way();
-	if (manner == COMPETING)
-		compete();
-	if (manner == MIXED)
-		sleep_mixed();
-	if (manner == BEGINNING)
-		begin_threads();
-	if (manner == CROWDED)
-		begin_many_threads();
-	if (manner == ASLEEP)
-		stay_asleep();
-	if (manner == SELDOM)
-		sleep_long(NULL);
-	if (manner == BLOCKING)
-		block_signals();
-	if (manner == STORMING)
-		storm();
-	sleep_often();
-	_exit(0);
-}
-
-static void wait_for_handler(void)
-{
-	while (!__atomic_load_n(&shared->handler, __ATOMIC_SEQ_CST))
-		usleep(1000);
-}
-
-static void end(pid_t pid)
-{
-	int status;
-
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFSIGNALED(status));
-	assert_int_equal(WTERMSIG(status), SIGKILL); /* and nothing before it */
-}
 
 /* ---- engines --------------------------------------------------------------------------------- */
 
@@ -653,11 +270,11 @@ static void check_stacks(void)
 
 static void waits_have_a_class_a_length_and_a_signal(void **state)
 {
-	pid_t pid = child(WAITING);
+	pid_t pid = offcpu_child(WAITING);
 
 	(void)state;
 	engines_or_skip(SIGNALS_PER_S);
-	wait_for_handler();
+	offcpu_child_wait();
 	measure(pid, shared->handler, NS_PER_MS);
 	__atomic_store_n(&shared->go, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < 600 && __atomic_load_n(&shared->done, __ATOMIC_ACQUIRE) < KINDS; i++) {
@@ -678,7 +295,7 @@ static void waits_have_a_class_a_length_and_a_signal(void **state)
 	assert_true(seen.stacks > seen.n / 2);
 	check_stacks();
 	check_signals();
-	end(pid);
+	offcpu_child_end(pid);
 	engines_free();
 }
 
@@ -686,11 +303,11 @@ static void waiting_for_a_cpu_is_the_run_queue(void **state)
 {
 	struct offcpu_times a, b;
 	unsigned queued = 0;
-	pid_t pid = child(COMPETING);
+	pid_t pid = offcpu_child(COMPETING);
 
 	(void)state;
 	engines_or_skip(SIGNALS_PER_S);
-	wait_for_handler();
+	offcpu_child_wait();
 	measure(pid, shared->handler, NS_PER_MS);
 	for (int i = 0; i < 200 && queued < 20; i++) {
 		usleep(50000);
@@ -713,7 +330,7 @@ static void waiting_for_a_cpu_is_the_run_queue(void **state)
 	assert_true(a.oncpu_ns + b.oncpu_ns <
 		    (a.to_ns - a.from_ns) + (a.to_ns - a.from_ns) / 20 + 20 * NS_PER_MS);
 	assert_true(a.runqueue_ns > (a.to_ns - a.from_ns) / 4);
-	end(pid);
+	offcpu_child_end(pid);
 	engines_free();
 }
 
@@ -795,8 +412,8 @@ static void a_used_up_quota_is_told_from_the_run_queue(void **state)
 		rmdir(path);
 		return;
 	}
-	pid = child(COMPETING);
-	wait_for_handler();
+	pid = offcpu_child(COMPETING);
+	offcpu_child_wait();
 	assert_true(enter_cgroup(path, pid));
 	measure(pid, shared->handler, NS_PER_MS);
 	for (int i = 0; i < 200 && throttled < 10; i++) {
@@ -813,7 +430,7 @@ static void a_used_up_quota_is_told_from_the_run_queue(void **state)
 			came += stay_came(v);
 		}
 	}
-	end(pid);
+	offcpu_child_end(pid);
 	rmdir(path);
 	print_message("%u waits for the quota, signals told of %u\n", throttled, came);
 	assert_true(throttled >= 10);
@@ -826,11 +443,11 @@ static void a_used_up_quota_is_told_from_the_run_queue(void **state)
 static void a_process_with_another_handler_gets_no_signal(void **state)
 {
 	struct host_engine_counts c;
-	pid_t pid = child(UNHANDLED);
+	pid_t pid = offcpu_child(UNHANDLED);
 
 	(void)state;
 	engines_or_skip(SIGNALS_PER_S);
-	wait_for_handler();
+	offcpu_child_wait();
 	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
 	for (int i = 0; i < 200 && seen.n < 200; i++) {
 		usleep(20000);
@@ -840,17 +457,17 @@ static void a_process_with_another_handler_gets_no_signal(void **state)
 	assert_true(seen.n >= 200);
 	assert_int_equal(c.off_sent, 0);
 	assert_true(c.off_dropped > 0);
-	end(pid); /* SIGPROF would have ended it */
+	offcpu_child_end(pid); /* SIGPROF would have ended it */
 	engines_free();
 }
 
 static void a_process_that_is_no_target_has_no_record(void **state)
 {
-	pid_t pid = child(SLEEPING);
+	pid_t pid = offcpu_child(SLEEPING);
 
 	(void)state;
 	engines_or_skip(SIGNALS_PER_S);
-	wait_for_handler();
+	offcpu_child_wait();
 	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
 	for (int i = 0; i < 200 && seen.n < 50; i++) {
 		usleep(20000);
@@ -866,7 +483,7 @@ static void a_process_that_is_no_target_has_no_record(void **state)
 	offcpu_engine_drain(seen.engine);
 	assert_int_equal(seen.n, 0);
 	assert_int_equal(offcpu_engine_threads(seen.engine, 0, look_up, &(struct lookup){ 0 }), 0);
-	end(pid);
+	offcpu_child_end(pid);
 	engines_free();
 }
 
@@ -889,11 +506,11 @@ static void wait_until_asleep(pid_t pid, const uint32_t *tid)
 
 static void threads_that_sleep_since_before_have_a_class(void **state)
 {
-	pid_t pid = child(ASLEEP);
+	pid_t pid = offcpu_child(ASLEEP);
 
 	(void)state;
 	engines_or_skip(SIGNALS_PER_S);
-	wait_for_handler();
+	offcpu_child_wait();
 	for (int kind = 0; kind < KINDS; kind++)
 		wait_until_asleep(pid, &shared->tids[kind]);
 	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
@@ -906,7 +523,7 @@ static void threads_that_sleep_since_before_have_a_class(void **state)
 		assert_false(t.runs);
 		assert_int_equal(t.off_ns[t.class], t.to_ns - t.from_ns);
 	}
-	end(pid);
+	offcpu_child_end(pid);
 	engines_free();
 }
 
@@ -914,11 +531,11 @@ static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **s
 {
 	uint64_t min_ns = 0, before_ns = 0;
 	struct offcpu_counts c;
-	pid_t pid = child(SLEEPING);
+	pid_t pid = offcpu_child(SLEEPING);
 
 	(void)state;
 	engines_or_skip(100);
-	wait_for_handler();
+	offcpu_child_wait();
 	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
 	offcpu_engine_tick(seen.engine);
 	for (int i = 0; i < 100; i++) {
@@ -935,19 +552,19 @@ static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **s
 	assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
 	assert_int_equal(before_ns, OFFCPU_MIN_NS_LEAST);
 	assert_int_equal(min_ns, 2 * before_ns);
-	end(pid);
+	offcpu_child_end(pid);
 	engines_free();
 }
 
 static void those_that_use_the_signals_up_leave_others_theirs(void **state)
 {
 	uint64_t min_ns, deadline = clock_mono_ns() + 60 * NS_PER_S;
-	pid_t greedy[2] = { child(SLEEPING), child(SLEEPING) }, pid = child(SELDOM);
+	pid_t greedy[2] = { offcpu_child(SLEEPING), offcpu_child(SLEEPING) }, pid = offcpu_child(SELDOM);
 	struct offcpu_counts c = { 0 }, of_greedy;
 
 	(void)state;
 	engines_or_skip(200);
-	wait_for_handler();
+	offcpu_child_wait();
 	measure(greedy[0], shared->handler, OFFCPU_MIN_NS_LEAST);
 	measure(greedy[1], shared->handler, OFFCPU_MIN_NS_LEAST);
 	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
@@ -964,8 +581,8 @@ static void those_that_use_the_signals_up_leave_others_theirs(void **state)
 	assert_true(c.signalled >= LONG_WAITS);
 	assert_int_equal(c.over_budget, 0);
 	for (int i = 0; i < 2; i++)
-		end(greedy[i]);
-	end(pid);
+		offcpu_child_end(greedy[i]);
+	offcpu_child_end(pid);
 	engines_free();
 }
 
@@ -983,17 +600,17 @@ static struct offcpu_state tick_after(unsigned ms)
 /* A tick measures the time since the last one, so it need not be a second. */
 static void a_storm_of_switches_costs_the_wakers_and_then_a_rest(void **state)
 {
-	pid_t quiet = child(SLEEPING), pid;
+	pid_t quiet = offcpu_child(SLEEPING), pid;
 	struct offcpu_state s = { .wakers = true };
 	struct lookup l = { 0 };
 	bool without_wakers = false;
 
 	(void)state;
 	engines_or_skip(SIGNALS_PER_S);
-	wait_for_handler();
+	offcpu_child_wait();
 	measure(quiet, shared->handler, NS_PER_MS);
-	pid = child(STORMING);
-	wait_for_handler();
+	pid = offcpu_child(STORMING);
+	offcpu_child_wait();
 	measure(pid, shared->handler, NS_PER_MS);
 	for (int i = 0; i < 600 && !s.resting; i++) {
 		s = tick_after(100);
@@ -1009,7 +626,7 @@ static void a_storm_of_switches_costs_the_wakers_and_then_a_rest(void **state)
 	offcpu_engine_remove(seen.engine, pid);
 	measure(pid, shared->handler, NS_PER_MS);
 	assert_int_equal(offcpu_engine_threads(seen.engine, 0, look_up, &l), 0);
-	end(pid);
+	offcpu_child_end(pid);
 	offcpu_engine_remove(seen.engine, pid);
 	for (int i = 0; i < 100 && s.resting; i++)
 		s = tick_after(1);
@@ -1021,7 +638,7 @@ static void a_storm_of_switches_costs_the_wakers_and_then_a_rest(void **state)
 	for (int i = 0; i < 100 && !seen.n; i++)
 		s = tick_after(20);
 	assert_true(seen.n > 0);
-	end(quiet);
+	offcpu_child_end(quiet);
 	engines_free();
 }
 
@@ -1042,12 +659,12 @@ static void count_gone(void *userdata, const struct offcpu_times *t)
 
 static void threads_that_end_while_they_are_added_leave_no_entry(void **state)
 {
-	pid_t pid = child(CROWDED);
+	pid_t pid = offcpu_child(CROWDED);
 	struct gone added = { 0 }, left = { 0 };
 
 	(void)state;
 	engines_or_skip(SIGNALS_PER_S);
-	wait_for_handler();
+	offcpu_child_wait();
 	for (int i = 0; i < 1000 && added.n < 12; i++) {
 		measure(pid, shared->handler, NS_PER_MS);
 		added.added_ns = left.added_ns = clock_mono_ns();
@@ -1058,7 +675,7 @@ static void threads_that_end_while_they_are_added_leave_no_entry(void **state)
 		offcpu_engine_remove(seen.engine, pid);
 	}
 	print_message("%u threads ended while they were added, %u are left\n", added.n, left.n);
-	end(pid);
+	offcpu_child_end(pid);
 	engines_free();
 	assert_true(added.n > 0);
 	assert_int_equal(left.n, 0);
@@ -1067,13 +684,13 @@ static void threads_that_end_while_they_are_added_leave_no_entry(void **state)
 static void a_thread_that_needs_no_stack_has_records_and_no_signals(void **state)
 {
 	uint64_t min_ns, signalled, deadline = clock_mono_ns() + 60 * NS_PER_S;
-	pid_t pid = child(WAITING);
+	pid_t pid = offcpu_child(WAITING);
 	struct offcpu_counts c = { 0 };
 	uint32_t spared;
 
 	(void)state;
 	engines_or_skip(SIGNALS_PER_S);
-	wait_for_handler();
+	offcpu_child_wait();
 	spared = __atomic_load_n(&shared->tids[FUTEXES], __ATOMIC_SEQ_CST);
 	while (!spared) {
 		usleep(1000);
@@ -1110,7 +727,7 @@ static void a_thread_that_needs_no_stack_has_records_and_no_signals(void **state
 	assert_true(signalled > 0);
 	assert_int_equal(c.intervals,
 			 c.signalled + c.over_budget + c.unreachable + c.unneeded + c.lost);
-	end(pid);
+	offcpu_child_end(pid);
 	engines_free();
 }
 
@@ -1119,12 +736,12 @@ static void the_agents_thread_has_no_events(void **state)
 {
 	uint64_t min_ns, deadline = clock_mono_ns() + 60 * NS_PER_S;
 	struct offcpu_counts c = { 0 };
-	pid_t pid = child(BLOCKING);
+	pid_t pid = offcpu_child(BLOCKING);
 	uint32_t tid = 0;
 
 	(void)state;
 	engines_or_skip(SIGNALS_PER_S);
-	wait_for_handler();
+	offcpu_child_wait();
 	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
 	while (c.unreachable < 100 && clock_mono_ns() < deadline) {
 		usleep(20000);
@@ -1136,7 +753,7 @@ static void the_agents_thread_has_no_events(void **state)
 		assert_true(!tid || seen.intervals[i].host_tid == tid);
 		tid = seen.intervals[i].host_tid;
 	}
-	end(pid);
+	offcpu_child_end(pid);
 	engines_free();
 }
 
@@ -1154,11 +771,11 @@ static void short_times_do_not_use_up_the_signals_of_long_ones(void **state)
 {
 	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S;
 	unsigned n_short, n_long, short_over, long_over;
-	pid_t pid = child(MIXED);
+	pid_t pid = offcpu_child(MIXED);
 
 	(void)state;
 	engines_or_skip(200);
-	wait_for_handler();
+	offcpu_child_wait();
 	measure(pid, shared->handler, NS_PER_MS);
 	while (count_seen(true, 0) < LONG_WAITS && clock_mono_ns() < deadline) {
 		usleep(20000);
@@ -1173,7 +790,7 @@ static void short_times_do_not_use_up_the_signals_of_long_ones(void **state)
 	assert_true(n_long >= LONG_WAITS);
 	assert_true(short_over > n_short / 4);
 	assert_true(long_over < n_long / 2);
-	end(pid);
+	offcpu_child_end(pid);
 	engines_free();
 }
 
@@ -1184,11 +801,11 @@ static unsigned threads_of(pid_t pid)
 
 static void threads_that_end_leave_their_times(void **state)
 {
-	pid_t pid = child(BEGINNING);
+	pid_t pid = offcpu_child(BEGINNING);
 
 	(void)state;
 	engines_or_skip(SIGNALS_PER_S);
-	wait_for_handler();
+	offcpu_child_wait();
 	measure(pid, shared->handler, NS_PER_MS);
 	for (int i = 0; i < 200 && seen.ended < 50; i++) {
 		usleep(20000);
@@ -1200,7 +817,7 @@ static void threads_that_end_leave_their_times(void **state)
 	assert_true(seen.ended_wrong <= seen.ended / 20);
 	/* none of them stays in the table */
 	assert_in_range(threads_of(pid), 1, 4);
-	end(pid);
+	offcpu_child_end(pid);
 	/* the last of them may leave its CPU after its process has been waited for */
 	for (int i = 0; i < 100 && threads_of(pid) > 0; i++)
 		usleep(20000);
@@ -1254,26 +871,26 @@ static int live_again(void)
 
 	/* there is no handler yet: a signal left over from the life before would end the process
 	 * here */
-	nap(NS_PER_MS / 2);
+	offcpu_child_nap(NS_PER_MS / 2);
 	shared->handler = 0;
 	if (++shared->generation >= GENERATIONS)
 		return 0;
-	install();
+	offcpu_child_install();
 	shared->n_cookies = 0;
 	while (clock_mono_ns() < end_ns && shared->n_cookies < 3)
-		nap(NS_PER_MS / 20);
+		offcpu_child_nap(NS_PER_MS / 20);
 	execl("/proc/self/exe", "test_offcpu_engine", "again", (char *)NULL);
 	return 1;
 }
 
 static void targets_come_without_rights(void **state)
 {
-	pid_t pid = child(SLEEPING), holder;
+	pid_t pid = offcpu_child(SLEEPING), holder;
 	int status;
 
 	(void)state;
 	engines_or_skip(SIGNALS_PER_S);
-	wait_for_handler();
+	offcpu_child_wait();
 	holder = fork();
 	if (holder == 0) {
 		struct host_engine_target t = { shared->handler, 10 * NS_PER_MS, SIGPROF };
@@ -1295,7 +912,7 @@ static void targets_come_without_rights(void **state)
 	assert_int_equal(waitpid(holder, &status, 0), holder);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	end(pid);
+	offcpu_child_end(pid);
 	engines_free();
 }
 

@@ -1,0 +1,62 @@
+/*
+ * Programs that leave the CPU in known ways, for tests of the off-CPU engine: children of the test,
+ * which tell what they measured themselves in memory that they share with it.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+#include "daemon/ground/clock.h"
+
+#define WAITS	    20
+#define LONG_NS	    (40 * NS_PER_MS)
+#define COOKIES_MAX 8192
+
+/* the kinds of waits */
+enum { SLEEPS, FUTEXES, POLLS, PIPES, SOCKETS, KINDS };
+
+/* One wait as its thread measured it. */
+struct wait {
+	uint64_t begin_ns, end_ns;
+};
+
+/* Results of a child. */
+struct words {
+	uint64_t handler; /* 0 = not installed yet */
+	uint32_t go, done, generation;
+	uint32_t tids[KINDS];
+	struct wait waits[KINDS][WAITS];
+	uint64_t cpu_ns[KINDS];
+	uint32_t n_cookies;
+	struct {
+		uint64_t cookie;
+		uint32_t tid;
+	} cookies[COOKIES_MAX];
+};
+
+extern struct words *shared; /* the test maps it */
+
+enum offcpu_manner {
+	WAITING,
+	COMPETING,
+	SLEEPING,
+	MIXED,
+	UNHANDLED,
+	BEGINNING,
+	CROWDED,
+	ASLEEP,
+	SELDOM,
+	BLOCKING,
+	STORMING
+};
+
+/* Forks. The child dies with the test. */
+pid_t offcpu_child(enum offcpu_manner manner);
+/* Waits until the child has installed its signal handler. */
+void offcpu_child_wait(void);
+/* Kills the child, which must have lived until now. */
+void offcpu_child_end(pid_t pid);
+/* Installs the handler, which notes each signal's cookie, in this process. */
+void offcpu_child_install(void);
+/* Sleeps that long, also when signals come. */
+void offcpu_child_nap(uint64_t ns);
