@@ -44,7 +44,8 @@
 #define LONG_MINIMUMS 16
 #define LONG_PART     4 /* a quarter */
 
-#define STACKS_KEPT	32 /* per CPU; power of two */
+#define STACKS_KEPT	256 /* per CPU; power of two */
+#define KEPT_STACK_MAX	16 /* frames; such waits have seven */
 #define STACK_USES_MAX	255 /* then the stack is taken again */
 #define FUTEX_CMD_MASK	0x7f /* include/uapi/linux/futex.h */
 
@@ -89,12 +90,12 @@ struct {
 	__uint(max_entries, OFFCPU_RING_BYTES);
 } records SEC(".maps");
 
-/* a kernel stack that equal waits share */
+/* a kernel stack that equal waits of one process share */
 struct kept_stack {
-	__u32 key; /* 0 = empty */
+	__u64 key; /* 0 = empty */
 	__u32 uses;
-	__s64 bytes;
-	__u64 ips[OFFCPU_STACK_MAX];
+	__s32 bytes;
+	__u64 ips[KEPT_STACK_MAX];
 };
 
 struct {
@@ -500,9 +501,10 @@ static __u64 wake_flag(void)
 
 /*
  * What decides the kernel stack of a thread that waits in a futex, a sleep or a poll: the system call
- * and what it is asked to do. 0 = another wait: two of the same call may have different stacks.
+ * and what it is asked to do. With the process, so that a hostile one cannot put a stack of its own
+ * under the waits of others. 0 = another wait: two of the same call may have different stacks.
  */
-static __always_inline __u32 stack_key(struct task_struct *task, struct offcpu_thread *t)
+static __always_inline __u64 stack_key(struct task_struct *task, struct offcpu_thread *t)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	__u32 nr = (__u32)(t->syscall_nr + 1), what = 0;
@@ -515,7 +517,7 @@ static __always_inline __u32 stack_key(struct task_struct *task, struct offcpu_t
 		what = first_argument(regs) & 0xff; /* a clock */
 	else if (t->class != OFFCPU_POLL)
 		return 0;
-	return nr | what << 16;
+	return (__u64)t->pid << 32 | nr | what << 16;
 }
 
 /*
@@ -526,20 +528,21 @@ static __always_inline __u32 stack_key(struct task_struct *task, struct offcpu_t
 static __always_inline long kernel_stack(struct task_struct *task, struct offcpu_thread *t,
 					 struct offcpu_record *r)
 {
-	__u32 key = stack_key(task, t), at = key * OFFCPU_HASH >> 27 & (STACKS_KEPT - 1);
+	__u64 key = stack_key(task, t);
+	__u32 at = ((__u32)key ^ (__u32)(key >> 32)) * OFFCPU_HASH >> 24 & (STACKS_KEPT - 1);
 	struct kept_stack *k = key ? bpf_map_lookup_elem(&kept_stacks, &at) : 0;
 	long bytes;
 
 	if (k && k->key == key && k->uses < STACK_USES_MAX) {
 		k->uses++;
-		__builtin_memcpy(r->ips, k->ips, sizeof(r->ips));
+		__builtin_memcpy(r->ips, k->ips, sizeof(k->ips));
 		return k->bytes;
 	}
 	bytes = bpf_get_task_stack(task, r->ips, sizeof(r->ips), 0);
-	if (k && bytes > 0) {
+	if (k && bytes > 0 && bytes <= (long)sizeof(k->ips)) {
 		k->key = key;
 		k->uses = 0;
-		k->bytes = bytes;
+		k->bytes = (__s32)bytes;
 		__builtin_memcpy(k->ips, r->ips, sizeof(k->ips));
 	}
 	return bytes;
