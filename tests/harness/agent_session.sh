@@ -17,8 +17,8 @@ wrong() {
 ours() { # open files that could be the agent's: the JVM opens and closes its own
 	ls -l "/proc/$jvm/fd" | grep -Ec 'kindling|anon_inode|pipe:|/proc/|/dev/shm'
 }
-wait_for() { # COMMAND...: up to 5 s
-	for i in $(seq 50); do
+wait_for() { # COMMAND...: up to 30 s
+	for i in $(seq 300); do
 		"$@" && return 0
 		sleep 0.1
 	done

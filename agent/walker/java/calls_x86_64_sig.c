@@ -7,19 +7,30 @@
 #define CALL_REGISTER_BYTES 3 /* with REX */
 #define MOV_BYTES	    10 /* mov r10, N */
 
-/* Tries each length that a call can have: e8 rel32, and ff /2 with register, memory, SIB and
- * displacement. */
+/* ModRM byte of a call through an operand. @mod: 0 = [register], 1 = with 8, 2 = with 32 bits of
+ * displacement, 3 = the register itself. @rm: a register, or one of the two below. */
+#define MODRM_CALL(mod, rm) ((mod) << 6 | GROUP_5_CALL << 3 | (rm))
+#define RM_SIB		    4 /* a SIB byte follows */
+#define RM_RIP		    5 /* with mod 0: [rip + 32 bits] */
+#define ANY_RM(modrm)	    ((modrm) & ~7)
+#define ANY_MOD_RM(modrm)   ((modrm) & (7 << 3))
+
+/* Tries each length that a call can have: OP_CALL with a distance, and OP_GROUP_5 with register,
+ * memory, SIB and displacement. */
 bool call_before_sig(uint64_t pc)
 {
 	uint64_t word = load_code_sig(pc - 8);
 	uint8_t b[8];
 
 	__builtin_memcpy(b, &word, 8);
-	return b[3] == OP_CALL || (b[6] == 0xff && (b[7] & 0x38) == 0x10) ||
-	       (b[5] == 0xff && (b[6] & 0xf8) == 0x50) || (b[5] == 0xff && b[6] == 0x14) ||
-	       (b[4] == 0xff && b[5] == 0x54) ||
-	       (b[2] == 0xff && ((b[3] & 0xf8) == 0x90 || b[3] == 0x15)) ||
-	       (b[1] == 0xff && b[2] == 0x94);
+	return b[3] == OP_CALL ||
+	       (b[6] == OP_GROUP_5 && ANY_MOD_RM(b[7]) == ANY_MOD_RM(MODRM_CALL(3, 0))) ||
+	       (b[5] == OP_GROUP_5 && ANY_RM(b[6]) == MODRM_CALL(1, 0)) ||
+	       (b[5] == OP_GROUP_5 && b[6] == MODRM_CALL(0, RM_SIB)) ||
+	       (b[4] == OP_GROUP_5 && b[5] == MODRM_CALL(1, RM_SIB)) ||
+	       (b[2] == OP_GROUP_5 && ANY_RM(b[3]) == MODRM_CALL(2, 0)) ||
+	       (b[2] == OP_GROUP_5 && b[3] == MODRM_CALL(0, RM_RIP)) ||
+	       (b[1] == OP_GROUP_5 && b[2] == MODRM_CALL(2, RM_SIB));
 }
 
 uint64_t call_target_sig(uint64_t pc)

@@ -287,7 +287,8 @@ static bool is_poll_stub(const struct instruction *here, uint64_t pc)
 static bool is_wrapper_end(const struct instruction *i)
 {
 	if (instruction_has_base(i, GPR_THREAD))
-		return (instruction_is(i, OP_TEST_BYTE) && i->reg == 0) || compares_sp(i) ||
+		return (instruction_is(i, OP_GROUP_3_BYTE) && i->reg == GROUP_3_TEST) ||
+		       compares_sp(i) ||
 		       (instruction_is(i, OP_ARITHMETIC_8) && i->reg == ARITHMETIC_CMP) ||
 		       (instruction_is(i, OP_MOV_TO) && i->reg == GPR_R10);
 	return loads_poll_pc(i) || is_vzeroupper(i) || instruction_is(i, OP_JMP) ||

@@ -7,6 +7,11 @@
 #define PATHS_MAX 24 /* branches that are still to be tried */
 #define SEEN_MAX  64 /* jump targets met so far; power of two */
 
+/* Registers that a called function leaves as they were. */
+#define CALLEE_SAVED                                                                     \
+	(1u << GPR_RSP | 1u << GPR_RBP | 1u << GPR_RBX | 1u << GPR_R12 | 1u << GPR_R13 | \
+	 1u << GPR_R14 | 1u << GPR_R15)
+
 enum step { STEP_ON, STEP_LOST, STEP_RETURNED, STEP_JUMPED };
 
 static uint64_t emulate_x86_64_get(const struct emulation *f, unsigned reg)
@@ -140,20 +145,20 @@ static void load_address(struct emulation *f, const struct instruction *i)
 		emulate_x86_64_forget(f, i->reg);
 }
 
-/* Opcodes 81 and 83: an operation on a register and an immediate. */
+/* OP_ARITHMETIC_32 and _8: an operation on a register and an immediate. */
 static void emulate_x86_64_arithmetic(struct emulation *f, const struct instruction *i)
 {
 	unsigned operation = i->reg & 7;
 
-	if (i->mod != 3 || operation == 7 /* cmp */)
+	if (i->mod != 3 || operation == ARITHMETIC_CMP)
 		return;
 	if (!i->wide || !emulation_knows(f, i->rm))
 		emulate_x86_64_forget(f, i->rm);
-	else if (operation == 0)
+	else if (operation == ARITHMETIC_ADD)
 		f->reg[i->rm] += (uint64_t)i->immediate;
-	else if (operation == 5)
+	else if (operation == ARITHMETIC_SUB)
 		f->reg[i->rm] -= (uint64_t)i->immediate;
-	else if (operation == 4)
+	else if (operation == ARITHMETIC_AND)
 		f->reg[i->rm] &= (uint64_t)i->immediate;
 	else
 		emulate_x86_64_forget(f, i->rm);
@@ -165,23 +170,22 @@ static enum step emulate_x86_64_go(struct emulation *f, uint64_t to)
 	return STEP_ON;
 }
 
-/* Opcode ff: call, jmp, push, inc and dec. */
+/* OP_GROUP_5: call, jmp, push, inc and dec. */
 static enum step group_five(struct emulation *f, const struct instruction *i)
 {
 	switch (i->reg & 7) {
-	case 2:
-	case 3:
-		f->known &= 1u << GPR_RSP | 1u << GPR_RBP | 1u << 3 |
-			    0xf000u; /* callee-saved registers keep their values */
+	case GROUP_5_CALL:
+	case GROUP_5_CALL_FAR:
+		f->known &= CALLEE_SAVED;
 		return STEP_ON;
-	case 4:
+	case GROUP_5_JMP:
 		if (i->mod != 3 && i->base == INSTRUCTION_NO_BASE)
 			return STEP_LOST; /* the jump table of a switch */
 		f->pc = i->mod == 3 ? emulate_x86_64_get(f, i->rm) : 0;
 		return STEP_JUMPED;
-	case 5:
+	case GROUP_5_JMP_FAR:
 		return STEP_LOST;
-	case 6:
+	case GROUP_5_PUSH:
 		emulate_x86_64_push(f, 0, false);
 		return STEP_ON;
 	default:
@@ -191,36 +195,66 @@ static enum step group_five(struct emulation *f, const struct instruction *i)
 	}
 }
 
+/* Does it write rax or a part of it, without naming it as an operand? */
+static bool writes_rax(uint8_t op)
+{
+	bool computes =
+		op < OP_ARITHMETIC_END && (op & 7) == ARITHMETIC_FORM_RAX && op != OP_CMP_RAX;
+
+	return computes || op == OP_CDQE || op == OP_LODS_BYTE || op == OP_LODS;
+}
+
+/* Compares, tests and x87 instructions write no general register. */
+static bool writes_none(const struct instruction *i)
+{
+	switch (i->op) {
+	case OP_CMP_TO_BYTE ... OP_CMP_FROM:
+	case OP_TEST_BYTES:
+	case OP_TEST:
+	case OP_X87_FIRST ... OP_X87_LAST:
+		return true;
+	default:
+		return !i->has_modrm;
+	}
+}
+
+/* OP_GROUP_3: test, not, neg, and mul to idiv, which write rax and rdx. */
+static void group_three(struct emulation *f, const struct instruction *i)
+{
+	unsigned operation = i->reg & 7;
+
+	if (operation >= GROUP_3_MUL) {
+		emulate_x86_64_forget(f, GPR_RAX);
+		emulate_x86_64_forget(f, GPR_RDX);
+	} else if (operation >= GROUP_3_NOT && i->mod == 3) {
+		emulate_x86_64_forget(f, i->rm);
+	}
+}
+
 /* Handles the other opcodes of the one-byte map: a general register that the instruction writes
  * becomes unknown. */
 static void forget_written(struct emulation *f, const struct instruction *i)
 {
 	uint8_t op = i->op;
 
-	if (op >= 0xb0 && op <= 0xbf) {
+	if (op >= OP_MOV_IMMEDIATE_BYTE && op <= OP_MOV_IMMEDIATE_LAST) {
 		emulate_x86_64_forget(f, i->op_reg);
-	} else if (op >= 0x90 && op <= 0x97) {
-		if (op > 0x90) {
-			emulate_x86_64_forget(f, i->op_reg);
-			emulate_x86_64_forget(f, GPR_RAX);
-		}
-	} else if (op == 0x98 || (op < 0x40 && (op & 7) == 5 && op != 0x3d) || op == 0xac ||
-		   op == 0xad) {
+	} else if (op > OP_XCHG_RAX && op <= OP_XCHG_RAX_LAST) {
+		emulate_x86_64_forget(f, i->op_reg);
 		emulate_x86_64_forget(f, GPR_RAX);
-	} else if (!i->has_modrm || op == 0x84 || op == 0x85 || (op >= 0x38 && op <= 0x3b) ||
-		   (op >= 0xd8 && op <= 0xdf)) {
-		return; /* compares and tests write only flags */
-	} else if (op == 0x63 || op == 0x69 || op == 0x6b || (op < 0x40 && (op & 2))) {
+	} else if (writes_rax(op)) {
+		emulate_x86_64_forget(f, GPR_RAX);
+	} else if (writes_none(i)) {
+		return;
+	} else if (op == OP_MOVSXD || op == OP_IMUL_32 || op == OP_IMUL_8 ||
+		   (op < OP_ARITHMETIC_END && (op & 7) >= ARITHMETIC_FORM_FROM_BYTE)) {
 		emulate_x86_64_forget(f, i->reg);
-	} else if (op == 0x86 || op == 0x87) {
+	} else if (op == OP_XCHG_BYTE || op == OP_XCHG) {
 		emulate_x86_64_forget(f, i->reg);
 		if (i->mod == 3)
 			emulate_x86_64_forget(f, i->rm);
-	} else if ((op == 0xf6 || op == 0xf7) && (i->reg & 7) >= 4) {
-		emulate_x86_64_forget(f, GPR_RAX);
-		emulate_x86_64_forget(f, GPR_RDX);
-	} else if ((op == 0xf6 || op == 0xf7) && (i->reg & 7) < 2) {
-		return;
+	} else if (op == OP_GROUP_3_BYTE || op == OP_GROUP_3) {
+		group_three(f, i);
 	} else if (i->mod == 3) {
 		emulate_x86_64_forget(f, i->rm);
 	}
@@ -228,19 +262,40 @@ static void forget_written(struct emulation *f, const struct instruction *i)
 
 static enum step step_0f(struct emulation *f, const struct instruction *i)
 {
-	uint8_t op = i->op;
-
-	if (op == 0x0b || op == 0xff || op == 0xb9)
-		return STEP_LOST; /* ud2 */
-	if ((op >= 0x40 && op <= 0x4f) || op == 0xaf || (op >= 0xb6 && op <= 0xb8) ||
-	    (op >= 0xbc && op <= 0xbf) || op == 0x50 || op == 0xd7 || op == 0x2c || op == 0x2d)
+	switch (i->op) {
+	case OP_0F_UD0:
+	case OP_0F_UD1:
+	case OP_0F_UD2:
+		return STEP_LOST;
+	case OP_0F_CVTTSS2SI:
+	case OP_0F_CVTSS2SI:
+	case OP_0F_CMOV ... OP_0F_CMOV_LAST:
+	case OP_0F_MOVMSKPS:
+	case OP_0F_IMUL:
+	case OP_0F_MOVZX_BYTE ... OP_0F_POPCNT:
+	case OP_0F_BSF ... OP_0F_MOVSX:
+	case OP_0F_PMOVMSKB:
 		emulate_x86_64_forget(f, i->reg);
-	else if ((op >= 0x90 && op <= 0x9f) || (op >= 0xa3 && op <= 0xad) || op == 0xba ||
-		 op == 0x7e || op == 0xb0 || op == 0xb1 || op == 0xc0 || op == 0xc1)
+		return STEP_ON;
+	case OP_0F_MOVD_TO:
+	case OP_0F_SET ... OP_0F_SET_LAST:
+	case OP_0F_BT ... OP_0F_SHRD_CL:
+	case OP_0F_CMPXCHG_BYTE:
+	case OP_0F_CMPXCHG:
+	case OP_0F_BITS_IMMEDIATE:
+	case OP_0F_XADD_BYTE:
+	case OP_0F_XADD:
 		emulate_x86_64_forget(f, i->mod == 3 ? i->rm : GPR_RAX);
-	else if (op == 0xa2 || op == 0x01 || op == 0x31 || op == 0x05)
-		f->known &= 1u << GPR_RSP | 1u << GPR_RBP | 1u << 3 | 0xf000u;
-	return STEP_ON;
+		return STEP_ON;
+	case OP_0F_GROUP_7:
+	case OP_0F_SYSCALL:
+	case OP_0F_RDTSC:
+	case OP_0F_CPUID:
+		f->known &= CALLEE_SAVED;
+		return STEP_ON;
+	default:
+		return STEP_ON;
+	}
 }
 
 static enum step emulate_x86_64_leave(struct emulation *f)
@@ -256,7 +311,7 @@ static enum step return_from(struct emulation *f, const struct instruction *i)
 {
 	if (!emulate_x86_64_pop(f, &f->pc))
 		f->pc = 0;
-	f->reg[GPR_RSP] += i->op == 0xc2 ? (uint64_t)i->immediate & 0xffff : 0;
+	f->reg[GPR_RSP] += i->op == OP_RET_N ? (uint64_t)i->immediate & 0xffff : 0;
 	return STEP_RETURNED;
 }
 
@@ -265,53 +320,53 @@ static enum step step_one(struct emulation *f, const struct instruction *i)
 	uint64_t next = f->pc;
 
 	switch (i->op) {
-	case 0x50 ... 0x57:
+	case OP_PUSH ... OP_PUSH_LAST:
 		emulate_x86_64_push(f, emulate_x86_64_get(f, i->op_reg),
 				    emulation_knows(f, i->op_reg));
 		return STEP_ON;
-	case 0x58 ... 0x5f:
+	case OP_POP ... OP_POP_LAST:
 		pop_into(f, i->op_reg);
 		return STEP_ON;
-	case 0x68:
-	case 0x6a:
+	case OP_PUSH_32:
+	case OP_PUSH_8:
 		emulate_x86_64_push(f, (uint64_t)i->immediate, true);
 		return STEP_ON;
-	case 0x9c:
+	case OP_PUSHF:
 		emulate_x86_64_push(f, 0, false);
 		return STEP_ON;
-	case 0x8f:
-	case 0x9d:
+	case OP_POP_TO:
+	case OP_POPF:
 		f->reg[GPR_RSP] += 8;
 		return STEP_ON;
-	case 0x81:
-	case 0x83:
+	case OP_ARITHMETIC_32:
+	case OP_ARITHMETIC_8:
 		emulate_x86_64_arithmetic(f, i);
 		return STEP_ON;
-	case 0x89:
+	case OP_MOV_TO:
 		move_to(f, i);
 		return STEP_ON;
-	case 0x8b:
+	case OP_MOV_FROM:
 		move_from(f, i);
 		return STEP_ON;
-	case 0x8d:
+	case OP_LEA:
 		load_address(f, i);
 		return STEP_ON;
-	case 0xc2:
-	case 0xc3:
+	case OP_RET_N:
+	case OP_RET:
 		return return_from(f, i);
-	case 0xc9:
+	case OP_LEAVE:
 		return emulate_x86_64_leave(f);
-	case 0xe8: /* the call returns, with the callee-saved registers unchanged */
-		f->known &= 1u << GPR_RSP | 1u << GPR_RBP | 1u << 3 | 0xf000u;
+	case OP_CALL: /* it returns */
+		f->known &= CALLEE_SAVED;
 		return STEP_ON;
-	case 0xe9:
-	case 0xeb:
+	case OP_JMP:
+	case OP_JMP_SHORT:
 		return emulate_x86_64_go(f, next + (uint64_t)i->immediate);
-	case 0xcc:
-	case 0xcf:
-	case 0xf4:
-		return STEP_LOST; /* int3, iret, hlt: not on the path of a return */
-	case 0xff:
+	case OP_INT3:
+	case OP_IRET:
+	case OP_HLT:
+		return STEP_LOST; /* not on the path of a return */
+	case OP_GROUP_5:
 		return group_five(f, i);
 	default:
 		forget_written(f, i);
@@ -323,19 +378,16 @@ static enum step step_one(struct emulation *f, const struct instruction *i)
 
 static bool is_branch(const struct instruction *i)
 {
-	return (i->map == MAP_ONE && i->op >= 0x70 && i->op <= 0x7f) ||
-	       (i->map == MAP_0F && !i->vector && i->op >= 0x80 && i->op <= 0x8f);
+	return (i->map == MAP_ONE && i->op >= OP_JCC_SHORT && i->op <= OP_JCC_SHORT_LAST) ||
+	       (i->map == MAP_0F && !i->vector && i->op >= OP_0F_JCC && i->op <= OP_0F_JCC_LAST);
 }
 
 /* Is it the mov of pop rdi; mov rsp, r13; jmp rdi, while r13 is unknown? So end the interpreter's
  * intrinsics, which keep the sender's sp in r13. */
 static bool is_lost_sender(struct emulation *f, const struct instruction *i)
 {
-	bool moves = !i->vector && i->map == MAP_ONE && i->mod == 3 && i->wide &&
-		     ((i->op == 0x8b && i->reg == GPR_RSP && i->rm == GPR_R13) ||
-		      (i->op == 0x89 && i->rm == GPR_RSP && i->reg == GPR_R13));
-
-	return moves && !emulation_knows(f, GPR_R13) && emulation_knows(f, GPR_RDI);
+	return instruction_moves(i, GPR_RSP, GPR_R13) && !emulation_knows(f, GPR_R13) &&
+	       emulation_knows(f, GPR_RDI);
 }
 
 static enum step emulate_x86_64_step(struct emulation *f, const struct instruction *i)

@@ -30,45 +30,123 @@ enum gpr {
 	GPR_THREAD = GPR_R15, /* in HotSpot's code */
 };
 
-/* Opcodes of the one-byte map by which HotSpot's code is recognised. */
+/* Opcodes of the one-byte map by which HotSpot's code is recognised, or that the emulation follows.
+ * _BYTE: of 8-bit operands; _8 and _32: with an immediate of so many bits; _LAST: the last of
+ * several that differ in a register or a condition. */
 enum opcode {
 	OP_TWO_BYTES = 0x0f, /* the opcode is in the two-byte map */
+	OP_CMP_TO_BYTE = 0x38,
 	OP_CMP_FROM = 0x3b, /* cmp register, operand */
+	OP_CMP_RAX = 0x3d, /* cmp rax, immediate */
+	OP_ARITHMETIC_END = 0x40, /* below it: eight operations, each in the forms below */
 	OP_PUSH = 0x50, /* + register */
+	OP_PUSH_LAST = 0x57,
 	OP_POP = 0x58, /* + register */
+	OP_POP_LAST = 0x5f,
+	OP_MOVSXD = 0x63,
+	OP_PUSH_32 = 0x68,
+	OP_IMUL_32 = 0x69,
+	OP_PUSH_8 = 0x6a,
+	OP_IMUL_8 = 0x6b,
 	OP_JCC_SHORT = 0x70, /* + condition */
 	OP_JNE_SHORT = 0x75,
-	OP_ARITHMETIC_32 = 0x81, /* operation in the ModRM byte, 32-bit immediate */
+	OP_JCC_SHORT_LAST = 0x7f,
+	OP_ARITHMETIC_32 = 0x81, /* operation in the ModRM byte */
 	OP_ARITHMETIC_8 = 0x83,
+	OP_TEST_BYTES = 0x84,
 	OP_TEST = 0x85,
+	OP_XCHG_BYTE = 0x86,
+	OP_XCHG = 0x87,
 	OP_MOV_TO = 0x89, /* mov operand, register */
 	OP_MOV_FROM = 0x8b, /* mov register, operand */
 	OP_LEA = 0x8d,
+	OP_POP_TO = 0x8f, /* pop operand */
 	OP_NOP = 0x90,
+	OP_XCHG_RAX = 0x90, /* + register */
+	OP_XCHG_RAX_LAST = 0x97,
+	OP_CDQE = 0x98,
+	OP_PUSHF = 0x9c,
+	OP_POPF = 0x9d,
+	OP_LODS_BYTE = 0xac,
+	OP_LODS = 0xad,
+	OP_MOV_IMMEDIATE_BYTE = 0xb0, /* + register */
 	OP_MOV_IMMEDIATE = 0xb8, /* + register */
+	OP_MOV_IMMEDIATE_LAST = 0xbf,
 	OP_RET_N = 0xc2,
 	OP_RET = 0xc3,
 	OP_MOV_BYTE = 0xc6,
 	OP_LEAVE = 0xc9,
+	OP_INT3 = 0xcc,
+	OP_IRET = 0xcf,
+	OP_X87_FIRST = 0xd8,
+	OP_X87_LAST = 0xdf,
 	OP_CALL = 0xe8,
 	OP_JMP = 0xe9,
 	OP_JMP_SHORT = 0xeb,
-	OP_TEST_BYTE = 0xf6,
+	OP_HLT = 0xf4,
+	OP_GROUP_3_BYTE = 0xf6, /* operation (test to idiv) in the ModRM byte */
+	OP_GROUP_3 = 0xf7,
 	OP_GROUP_5 = 0xff, /* operation (call, jmp, push) in the ModRM byte */
 };
 
+/* Operands of an opcode below OP_ARITHMETIC_END, in its low three bits; the first is written. */
+enum {
+	ARITHMETIC_FORM_TO_BYTE,
+	ARITHMETIC_FORM_TO, /* memory or register, register */
+	ARITHMETIC_FORM_FROM_BYTE,
+	ARITHMETIC_FORM_FROM, /* register, memory or register */
+	ARITHMETIC_FORM_AL,
+	ARITHMETIC_FORM_RAX, /* rax, immediate */
+};
+
 enum { /* of the two-byte map */
+       OP_0F_GROUP_7 = 0x01, /* xgetbv, rdtscp, ... */
+       OP_0F_SYSCALL = 0x05,
+       OP_0F_UD2 = 0x0b,
        OP_0F_NOP = 0x1f,
+       OP_0F_CVTTSS2SI = 0x2c,
+       OP_0F_CVTSS2SI = 0x2d,
+       OP_0F_RDTSC = 0x31,
+       OP_0F_CMOV = 0x40, /* + condition */
+       OP_0F_CMOV_LAST = 0x4f,
+       OP_0F_MOVMSKPS = 0x50,
        OP_0F_VZEROUPPER = 0x77, /* with VEX */
+       OP_0F_MOVD_TO = 0x7e, /* movd operand, vector register */
        OP_0F_JCC = 0x80, /* + condition */
        OP_0F_JB = 0x82,
        OP_0F_JNE = 0x85,
        OP_0F_JA = 0x87,
+       OP_0F_JCC_LAST = 0x8f,
+       OP_0F_SET = 0x90, /* + condition */
+       OP_0F_SET_LAST = 0x9f,
+       OP_0F_CPUID = 0xa2,
+       OP_0F_BT = 0xa3, /* from here: bt, bts, shld, shrd */
+       OP_0F_SHRD_CL = 0xad,
+       OP_0F_IMUL = 0xaf,
+       OP_0F_CMPXCHG_BYTE = 0xb0,
+       OP_0F_CMPXCHG = 0xb1,
+       OP_0F_MOVZX_BYTE = 0xb6,
+       OP_0F_POPCNT = 0xb8,
+       OP_0F_UD1 = 0xb9,
+       OP_0F_BITS_IMMEDIATE = 0xba, /* bt to btc, by an immediate */
+       OP_0F_BSF = 0xbc, /* from here: bsf, bsr, movsx */
+       OP_0F_MOVSX = 0xbf,
+       OP_0F_XADD_BYTE = 0xc0,
+       OP_0F_XADD = 0xc1,
+       OP_0F_PMOVMSKB = 0xd7,
+       OP_0F_UD0 = 0xff,
 };
 
-/* In the reg field of OP_ARITHMETIC_* and OP_GROUP_5. */
-enum { ARITHMETIC_AND = 4, ARITHMETIC_SUB = 5, ARITHMETIC_CMP = 7 };
-enum { GROUP_5_CALL = 2, GROUP_5_JMP = 4 };
+/* In the reg field of OP_ARITHMETIC_*, OP_GROUP_3 and OP_GROUP_5. */
+enum { ARITHMETIC_ADD = 0, ARITHMETIC_AND = 4, ARITHMETIC_SUB = 5, ARITHMETIC_CMP = 7 };
+enum { GROUP_3_TEST = 0, GROUP_3_NOT = 2, GROUP_3_MUL = 4 };
+enum {
+	GROUP_5_CALL = 2,
+	GROUP_5_CALL_FAR = 3,
+	GROUP_5_JMP = 4,
+	GROUP_5_JMP_FAR = 5,
+	GROUP_5_PUSH = 6
+};
 
 struct instruction {
 	uint8_t length; /* in bytes; 0 = unknown instruction */
