@@ -201,17 +201,18 @@ struct wire_accounts {
 	X(FALLBACK, "fallback",                                                                   \
 	  "CPU samples that AsyncGetCallTrace walked; the others: our own walk")                  \
 	X(EVENTS_NS, "events_ns",                                                                 \
-	  "time of application threads for what is told of them, ns (part of agent_cpu_ns)")      \
-	X(LOCK_MIN_NS, "lock_min_ns", "waits from here on are told; the CPU budget may raise it") \
+	  "time of application threads for reporting their events, ns (part of agent_cpu_ns)")    \
+	X(LOCK_MIN_NS, "lock_min_ns",                                                             \
+	  "waits from here on are reported; the CPU budget may raise it")                         \
 	X(SESSION_NS, "session_ns", "time since HELLO, ns")                                       \
-	X(IDLE_WAITS, "idle_waits", "waits for want of work, of any length: told in sums")        \
+	X(IDLE_WAITS, "idle_waits", "waits for want of work, of any length: reported in sums")    \
 	X(IDLE_WAITS_NS, "idle_waits_ns", "their time, ns")                                       \
 	X(SHORT_UNMOUNTED, "short_unmounted",                                                     \
 	  "waits of virtual threads without a carrier below the threshold, only counted")         \
 	X(SHORT_UNMOUNTED_NS, "short_unmounted_ns", "their time, ns")                             \
 	X(UNSEEN_UNMOUNTED, "unseen_unmounted", "such waits for which the table had no room")     \
 	X(UNMOUNTED_MIN_NS, "unmounted_min_ns",                                                   \
-	  "such waits from here on are told; the CPU budget may raise it; 0 = none are")
+	  "such waits from here on are reported; the CPU budget may raise it; 0 = none are")
 
 enum wire_counter {
 #define X(id, name, text) WIRE_COUNTER_##id,

@@ -277,7 +277,7 @@ static void unmounted_tell_threshold(void)
 	if (!unmounted.on)
 		snprintf(
 			note, sizeof(unmounted.notes[0]),
-			"waits of virtual threads are left out for a minute: they are so many that to be told of them would take more CPU time than max_cpu allows");
+			"waits of virtual threads are left out for a minute: they are so many that hearing of each would take more CPU time than max_cpu allows");
 	else if (unmounted.min_ns > unmounted.asked_ns)
 		snprintf(
 			note, sizeof(unmounted.notes[0]),

@@ -13,14 +13,14 @@ uint64_t unmounted_price_min_ns(const struct unmounted_use *then, const struct u
 {
 	uint64_t allowed = (now->process_ns - then->process_ns) * permille / 1000;
 	uint64_t floor_ns = (now->at_ns - then->at_ns) / (NS_PER_S / FLOOR_NS);
-	uint64_t told = (now->waits - then->waits) * WAIT_NS;
+	uint64_t hearing = (now->waits - then->waits) * WAIT_NS;
 	uint64_t recorded = (now->recorded_ns - then->recorded_ns) * SENDING;
 
 	if (allowed < floor_ns)
 		allowed = floor_ns;
-	/* what is told cannot be had for less, so it may use all of the budget, and the records as
-	 * much once more */
-	if (told > allowed)
+	/* hearing of waits cannot be had for less, so it may use all of the budget, and the records
+	 * as much once more */
+	if (hearing > allowed)
 		return 0;
 	if (recorded > allowed)
 		return is_ns < UNMOUNTED_MIN_NS_MAX / 2 ? is_ns * 2 : UNMOUNTED_MIN_NS_MAX;

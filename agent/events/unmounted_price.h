@@ -16,8 +16,8 @@ struct unmounted_use {
 
 /*
  * @then, @now: about a second apart. @permille: the budget as a part of the process's CPU time.
- * @asked_ns: the threshold of START. Returns the threshold that @is_ns should become; 0 = already
- * to be told of each wait costs more than the budget.
+ * @asked_ns: the threshold of START. Returns the threshold that @is_ns should become; 0 = hearing
+ * of each wait already costs more than the budget.
  */
 uint64_t unmounted_price_min_ns(const struct unmounted_use *then, const struct unmounted_use *now,
 				uint64_t permille, uint64_t asked_ns, uint64_t is_ns);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/ground/mem.h"
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 
 /* ---- words ----------------------------------------------------------------------------------- */
 

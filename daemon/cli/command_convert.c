@@ -5,7 +5,7 @@
 #include "daemon/cli/cli.h"
 #include "daemon/ground/mem.h"
 #include "daemon/report/diff.h"
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 #include "daemon/report/patterns.h"
 
 struct conversion {

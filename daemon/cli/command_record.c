@@ -8,7 +8,7 @@
 #include "daemon/cli/cli.h"
 #include "daemon/ground/clock.h"
 #include "daemon/host/recording.h"
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 #include "daemon/report/report.h"
 
 #define POLL_NS	    (200 * NS_PER_MS)

@@ -3,7 +3,7 @@
 #include "daemon/cli/report_rows.h"
 #include "daemon/cli/cli.h"
 #include "daemon/cli/source.h"
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 #include "daemon/report/patterns.h"
 
 struct arguments {

@@ -11,7 +11,7 @@
 #include "daemon/ground/mem.h"
 #include "daemon/ground/replace.h"
 #include "daemon/ground/utf8.h"
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 #include "daemon/report/report.h"
 
 volatile int cli_interrupted;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "daemon/cli/report_rows.h"
 #include "daemon/clickhouse/answer.h"
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 #include "daemon/report/methods.h"
 #include "daemon/report/patterns.h"
 #include "daemon/report/view.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/core/labels.h"
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 #include "daemon/report/json_out.h"
 #include "daemon/report/view.h"
 

@@ -33,7 +33,7 @@ struct tracing {
 	const cJSON **threads, **frames, **locks, **traces; /* each list by number */
 	struct node {
 		unsigned parent, frame;
-		bool told;
+		bool defined;
 	} * nodes;
 	size_t n_threads, n_frames, n_locks, n_traces, n_nodes;
 	bool *described; /* by thread, kind and lane: was the track written? */
@@ -254,11 +254,11 @@ static void note_stack(struct tracing *t, struct one_event *e, const char *name,
 
 	if (!node || node >= t->n_nodes || e->event.n_debug_annotations == NOTES_MAX)
 		return;
-	if (!t->nodes[node].told) {
+	if (!t->nodes[node].defined) {
 		text = pftrace_stack_text(t, node);
 		if (!text)
 			return;
-		t->nodes[node].told = true;
+		t->nodes[node].defined = true;
 		e->stacks[i] = empty;
 		e->stacks[i].has_iid = e->stacks[i].has_str = 1;
 		e->stacks[i].iid = node;

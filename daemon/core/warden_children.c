@@ -1,6 +1,7 @@
 /*
  * Limits the number of children that the warden has of each program. The data process has limits of
- * its own; this one holds even if an attacker controls it. A child counts until its end was told.
+ * its own; this one holds even if an attacker controls it. A child counts until its end was
+ * reported.
  */
 #include "daemon/core/warden_priv.h"
 

@@ -1,10 +1,10 @@
 /*
  * Shared by the files of the host room: host.c (life cycle), wiring.c (callbacks from room to
  * room), history.c (windows and queries), recording.c, thread_states.c, sampling.c and
- * kernel_frames.c (the host engine), thread_ids.c (numbers of a container's threads), events.c
- * (events for the profile), process_cpu.c (CPU time from the kernel), gaps.c (time between two
- * daemons), mapped_files.c (files for symbols), moments.c (events for the timeline), uploads.c
- * (kindling-upload), wanted.c (recordings that it asks for).
+ * kernel_frames.c (the host engine), thread_ids.c (numbers of a container's threads),
+ * history_events.c (events for the profile), process_cpu.c (CPU time from the kernel), gaps.c
+ * (time between two daemons), mapped_files.c (files for symbols), moments.c (events for the
+ * timeline), uploads.c (kindling-upload), wanted.c (recordings that it asks for).
  */
 #pragma once
 

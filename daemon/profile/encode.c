@@ -293,7 +293,7 @@ int profile_encode_again(const struct profile *p, struct profile_bytes *to)
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
-void profile_told_free(struct profile_told *t)
+void profile_reported_free(struct profile_reported *t)
 {
 	struct profile_bits *all[] = { &t->strings, &t->frames, &t->threads, &t->nodes, &t->spans };
 
@@ -305,7 +305,7 @@ void profile_told_free(struct profile_told *t)
 
 void profile_slice_lost(const struct profile *p)
 {
-	profile_told_free(&p->index->told);
+	profile_reported_free(&p->index->reported);
 }
 
 bool profile_bits_set(struct profile_bits *b, uint32_t i)
@@ -327,9 +327,10 @@ bool profile_bits_set(struct profile_bits *b, uint32_t i)
 }
 
 /* Appends entry @i unless an earlier slice had it. true = it is new. */
-static bool used_need(struct used *u, struct used_table *t, struct profile_bits *told, uint32_t i)
+static bool used_need(struct used *u, struct used_table *t, struct profile_bits *reported,
+		      uint32_t i)
 {
-	if (profile_bits_has(told, i))
+	if (profile_bits_has(reported, i))
 		return false;
 	if (t->n == t->cap) {
 		uint32_t cap = 2 * t->cap + 256;
@@ -342,40 +343,40 @@ static bool used_need(struct used *u, struct used_table *t, struct profile_bits 
 		t->list = list;
 		t->cap = cap;
 	}
-	u->failed |= !profile_bits_set(told, i);
+	u->failed |= !profile_bits_set(reported, i);
 	t->list[t->n++] = i;
 	return !u->failed;
 }
 
-static void need_string(struct used *u, struct profile_told *told, uint32_t string)
+static void need_string(struct used *u, struct profile_reported *reported, uint32_t string)
 {
 	if (string)
-		used_need(u, &u->strings, &told->strings, string);
+		used_need(u, &u->strings, &reported->strings, string);
 }
 
-static void need_frame(struct used *u, struct profile_told *told, const struct profile *p,
+static void need_frame(struct used *u, struct profile_reported *reported, const struct profile *p,
 		       uint32_t frame)
 {
 	const struct profile_frame *f = &p->frames[frame];
 
-	if (!used_need(u, &u->frames, &told->frames, frame))
+	if (!used_need(u, &u->frames, &reported->frames, frame))
 		return;
-	need_string(u, told, f->class_name);
-	need_string(u, told, f->method);
-	need_string(u, told, f->signature);
-	need_string(u, told, f->file);
-	need_string(u, told, f->module);
+	need_string(u, reported, f->class_name);
+	need_string(u, reported, f->method);
+	need_string(u, reported, f->signature);
+	need_string(u, reported, f->file);
+	need_string(u, reported, f->module);
 }
 
 /* Appends the new nodes of a stack, and turns their order round: a node comes after its parent. */
-static void need_nodes(struct used *u, struct profile_told *told, const struct profile *p,
+static void need_nodes(struct used *u, struct profile_reported *reported, const struct profile *p,
 		       uint32_t leaf)
 {
 	uint32_t begin = u->nodes.n;
 
-	for (uint32_t n = leaf; n && used_need(u, &u->nodes, &told->nodes, n);
+	for (uint32_t n = leaf; n && used_need(u, &u->nodes, &reported->nodes, n);
 	     n = p->nodes[n].parent)
-		need_frame(u, told, p, p->nodes[n].frame);
+		need_frame(u, reported, p, p->nodes[n].frame);
 	for (uint32_t i = begin, k = u->nodes.n; i + 1 < k; i++) {
 		uint32_t node = u->nodes.list[i];
 
@@ -384,22 +385,23 @@ static void need_nodes(struct used *u, struct profile_told *told, const struct p
 	}
 }
 
-static void need_rows(struct used *u, struct profile_told *told, const struct profile *p)
+static void need_rows(struct used *u, struct profile_reported *reported, const struct profile *p)
 {
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		const struct profile_row *r = &p->rows[i];
 
-		need_nodes(u, told, p, r->node);
-		if (used_need(u, &u->threads, &told->threads, r->thread))
-			need_string(u, told, p->threads[r->thread].name);
-		if (!r->span || !used_need(u, &u->spans, &told->spans, r->span - 1))
+		need_nodes(u, reported, p, r->node);
+		if (used_need(u, &u->threads, &reported->threads, r->thread))
+			need_string(u, reported, p->threads[r->thread].name);
+		if (!r->span || !used_need(u, &u->spans, &reported->spans, r->span - 1))
 			continue;
-		need_string(u, told, p->spans[r->span - 1].trace_id);
-		need_string(u, told, p->spans[r->span - 1].span_id);
+		need_string(u, reported, p->spans[r->span - 1].trace_id);
+		need_string(u, reported, p->spans[r->span - 1].span_id);
 	}
 }
 
-static void need_processes(struct used *u, struct profile_told *told, const struct profile *p)
+static void need_processes(struct used *u, struct profile_reported *reported,
+			   const struct profile *p)
 {
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		const struct profile_process *q = &p->processes[i];
@@ -407,7 +409,7 @@ static void need_processes(struct used *u, struct profile_told *told, const stru
 					     q->jdk,  q->note,	       q->labels };
 
 		for (unsigned k = 0; k < ARRAY_SIZE(strings); k++)
-			need_string(u, told, strings[k]);
+			need_string(u, reported, strings[k]);
 	}
 }
 
@@ -423,7 +425,7 @@ static void used_deinit(struct used *u)
 int profile_encode_slice(const struct profile *p, uint8_t **ret, size_t *ret_len)
 {
 	CLEANUP(used_deinit) struct used u = { 0 };
-	struct profile_told *told = &p->index->told;
+	struct profile_reported *reported = &p->index->reported;
 	struct out o = { .numbers = true };
 	/* a list that is NULL would stand for all entries */
 	struct used_table *all[] = { &u.strings, &u.frames, &u.threads, &u.nodes, &u.spans };
@@ -435,12 +437,12 @@ int profile_encode_slice(const struct profile *p, uint8_t **ret, size_t *ret_len
 		u.failed |= !all[i]->list;
 	}
 	if (!u.failed) {
-		need_rows(&u, told, p);
-		need_processes(&u, told, p);
+		need_rows(&u, reported, p);
+		need_processes(&u, reported, p);
 	}
 	r = u.failed ? -ENOMEM : profile_encode_rows(p, &u, &o);
 	if (r < 0)
-		profile_told_free(told);
+		profile_reported_free(reported);
 	*ret = o.p;
 	*ret_len = o.len;
 	return r;

@@ -213,7 +213,7 @@ static void live_report_second(struct live *l, const struct live_recent *w, stru
 	if (live_view(w, begin, begin + LIVE_SLICE_NS, &view) <= 0)
 		return;
 	if (l->on_slice(l->userdata, &view))
-		s->told = s->changes;
+		s->reported = s->changes;
 	live_view_free(&view);
 }
 
@@ -225,7 +225,7 @@ static void live_report_slices(struct live *l)
 		if (!w->profile || w->begin_real_ns < l->open_from)
 			continue;
 		for (unsigned k = 0; k < LIVE_SECONDS; k++)
-			if (w->seconds[k].told != w->seconds[k].changes)
+			if (w->seconds[k].reported != w->seconds[k].changes)
 				live_report_second(l, w, &w->seconds[k]);
 	}
 }

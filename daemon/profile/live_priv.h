@@ -30,8 +30,8 @@ struct live_second {
 	struct live_head *heads; /* by process */
 	uint32_t n_heads;
 	struct profile_accounts accounts;
-	uint64_t changes, told; /* number of changes, 0 = it is empty; their number when the slice
-				   was last passed to live_slice_fn */
+	uint64_t changes, reported; /* number of changes, 0 = it is empty; their number when the
+				   slice was last passed to live_slice_fn */
 };
 
 /*

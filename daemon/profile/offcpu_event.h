@@ -57,7 +57,7 @@ struct offcpu_event {
 	uint8_t status; /* enum wire_offcpu_status */
 	bool idle; /* a wait for work, see idle.h */
 	/* explain it again a moment later: its reason may be a safepoint of which the agent, which
-	 * looks when threads run again, has not told yet */
+	 * looks when threads run again, has not reported yet */
 	bool unsettled;
 	bool has_stack; /* the agent reported it, too: node is valid */
 	int syscall_nr; /* -1 = none: a page fault, or it was preempted */

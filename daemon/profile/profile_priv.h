@@ -35,13 +35,13 @@ struct profile_bits {
 
 /* The entries of a window that its slices had so far (encode.c); of strings, frames and nodes there
  * is a bit for each, so it takes a fraction of what they do. */
-struct profile_told {
+struct profile_reported {
 	struct profile_bits strings, frames, threads, nodes, spans;
 };
-void profile_told_free(struct profile_told *t);
+void profile_reported_free(struct profile_reported *t);
 
 struct profile_index {
-	struct profile_told told;
+	struct profile_reported reported;
 	struct profile_set strings, frames, processes, threads, nodes, rows, spans;
 	uint32_t cap_strings, cap_frames, cap_processes, cap_threads, cap_nodes, cap_rows,
 		cap_spans;

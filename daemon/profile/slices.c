@@ -10,7 +10,7 @@
 struct profile_slices {
 	struct profile *view; /* the entries so far, and the rows of the last slice */
 	struct profile *whole; /* the last one, if it was made by profile_encode() */
-	struct profile_told known;
+	struct profile_reported known;
 	char **texts; /* the strings, a block for each slice */
 	size_t n_texts;
 };
@@ -37,7 +37,7 @@ struct profile_slices *profile_slices_free(struct profile_slices *s)
 		STRINGS(s->view)[0] = NULL; /* which is freed with the view */
 	profile_free(s->view);
 	profile_free(s->whole);
-	profile_told_free(&s->known);
+	profile_reported_free(&s->known);
 	for (size_t i = 0; i < s->n_texts; i++)
 		free(s->texts[i]);
 	free(s->texts);

@@ -318,7 +318,7 @@ void profile_tables_deinit(struct profile *p)
 	free((void *)(uintptr_t)p->spans);
 	if (!p->index)
 		return;
-	profile_told_free(&p->index->told);
+	profile_reported_free(&p->index->reported);
 	free(p->index->text);
 	free(p->index->accounts);
 	free(p->index->strings.slots);
@@ -637,7 +637,7 @@ void profile_settle(struct profile *p)
 	set_free(p, &x->nodes);
 	set_free(p, &x->rows);
 	set_free(p, &x->spans);
-	profile_told_free(&x->told); /* a closed window has no more slices */
+	profile_reported_free(&x->reported); /* a closed window has no more slices */
 }
 
 /* Builds the index of the frames again; false = two of them are equal. */

@@ -2,7 +2,7 @@
  * what the options select. */
 #pragma once
 
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 #include "daemon/report/report.h"
 #include "daemon/report/text_out.h"
 #include "daemon/report/view.h"

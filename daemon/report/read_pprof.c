@@ -11,7 +11,7 @@
 #include <string.h>
 #include <zlib.h>
 #include "daemon/ground/utf8.h"
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 #include "daemon/report/pprof_words.h"
 #include "pprof.pb-c.h"
 
@@ -42,7 +42,7 @@ struct pprof_reader {
 	Pprof__Function **functions; /* by id */
 	Pprof__Mapping **mappings; /* by id */
 	unsigned events; /* bits */
-	bool told; /* a comment has the counters */
+	bool has_counters; /* in a comment */
 };
 
 /* ---- unpacking ------------------------------------------------------------------------------- */
@@ -410,7 +410,7 @@ static uint32_t pprof_thread(struct pprof_reader *x, const struct pprof_labels *
 		t.tid = (uint32_t)l->tid;
 	else if (l->virtual_id >= 0)
 		t.tid = WIRE_VIRTUAL_TID + (uint32_t)l->virtual_id;
-	else if (!x->told)
+	else if (!x->has_counters)
 		t.tid = 0;
 	t.name = profile_string(x->p, l->thread);
 	return profile_thread(x->p, &t);
@@ -481,7 +481,7 @@ static int pprof_comment(struct pprof_reader *x, const char *json)
 
 	if (e < 0)
 		return e == -EBADMSG ? read_wrong(x->r, "its comment of kindling: %s", r.why) : e;
-	x->told = true;
+	x->has_counters = true;
 	return profile_merge(x->p, head, NULL);
 }
 
@@ -511,7 +511,7 @@ static int pprof_profile(struct pprof_reader *x)
 		e = pprof_sample(x, x->in->sample[i], i);
 	if (e < 0)
 		return e;
-	if (!x->told) {
+	if (!x->has_counters) {
 		x->p->begin_real_ns = x->in->time_nanos > 0 ? (uint64_t)x->in->time_nanos : 0;
 		x->p->end_real_ns =
 			x->p->begin_real_ns +

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 
 #define REPORT_TEXT_MAX 600 /* enough for each of the texts below */
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <microhttpd.h>
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 #include "daemon/report/report.h"
 #include "daemon/report/json_out.h"
 #include "daemon/serve/serve.h"

@@ -36,7 +36,7 @@ struct threads_answer {
 	const struct locks *locks; /* NULL = none */
 	struct thread_times times;
 	uint64_t span_ns, now_ns;
-	bool states; /* the agent has told the states of its threads */
+	bool states; /* the agent has reported the states of its threads */
 	bool stacks; /* waits that go on are wanted with their stacks */
 };
 

@@ -129,19 +129,19 @@ int accounts_on_ledger(struct stream *s, const struct wire_frame *frame, struct 
 static void accounts_count(const struct stream *s, enum wire_event event,
 			   struct stream_accounts *ret)
 {
-	const struct wire_accounts *told = &s->counts.ledger.accounts[event];
+	const struct wire_accounts *reported = &s->counts.ledger.accounts[event];
 	const struct stream_accounts *past = &s->past.of[event];
 	uint64_t n = s->at_ledger[event].n, weight = s->at_ledger[event].weight;
 
 	/* what arrived after the last LEDGER has certainly been taken, too */
-	ret->taken = past->taken + told->taken + accounts_arrived(ret) - n;
+	ret->taken = past->taken + reported->taken + accounts_arrived(ret) - n;
 	ret->taken_weight =
-		past->taken_weight + told->taken_weight + accounts_arrived_weight(ret) - weight;
+		past->taken_weight + reported->taken_weight + accounts_arrived_weight(ret) - weight;
 	ret->delivered += past->delivered;
 	ret->delivered_weight += past->delivered_weight;
 	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		ret->dropped[i].n += past->dropped[i].n + told->drop[i].n;
-		ret->dropped[i].weight += past->dropped[i].weight + told->drop[i].weight;
+		ret->dropped[i].n += past->dropped[i].n + reported->drop[i].n;
+		ret->dropped[i].weight += past->dropped[i].weight + reported->drop[i].weight;
 	}
 	for (int i = 0; i < ACCOUNTS_FULL_COUNT; i++) {
 		ret->dropped[full_causes[i]].n -= s->quota[event][i].n;
@@ -149,8 +149,8 @@ static void accounts_count(const struct stream *s, enum wire_event event,
 		ret->dropped[WIRE_DROP_QUOTA].n += s->quota[event][i].n;
 		ret->dropped[WIRE_DROP_QUOTA].weight += s->quota[event][i].weight;
 	}
-	ret->lost = past->lost + told->written - n;
-	ret->lost_weight = past->lost_weight + told->written_weight - weight;
+	ret->lost = past->lost + reported->written - n;
+	ret->lost_weight = past->lost_weight + reported->written_weight - weight;
 }
 
 void stream_hold_back(struct stream *s, bool held_back)

@@ -157,12 +157,12 @@ RECORDS(mapping, wire_next_mapping, dictionary_add_mapping)
 RECORDS(node, wire_next_node, dictionary_add_node)
 RECORDS(thread, wire_next_thread, thread_names_add)
 RECORDS(context, wire_next_context, contexts_add)
-RECORDS(lock, wire_next_lock, events_add_lock)
-RECORDS(alloc, wire_next_alloc, events_add_alloc)
-RECORDS(offcpu, wire_next_offcpu, events_add_offcpu)
-RECORDS(state, wire_next_state, events_add_state)
-RECORDS(virtual, wire_next_virtual, events_add_virtual)
-RECORDS(pause, wire_next_pause, events_add_pause)
+RECORDS(lock, wire_next_lock, event_records_add_lock)
+RECORDS(alloc, wire_next_alloc, event_records_add_alloc)
+RECORDS(offcpu, wire_next_offcpu, event_records_add_offcpu)
+RECORDS(state, wire_next_state, event_records_add_state)
+RECORDS(virtual, wire_next_virtual, event_records_add_virtual)
+RECORDS(pause, wire_next_pause, event_records_add_pause)
 
 static int on_frame(struct stream *s, const struct wire_frame *frame, struct fault *f)
 {
@@ -194,7 +194,7 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 		return on_contexts(s, frame, f);
 	case WIRE_CPU:
 	case WIRE_WALL:
-		return events_on_samples(s, frame, f);
+		return event_records_on_samples(s, frame, f);
 	case WIRE_LOCK:
 		return on_locks(s, frame, f);
 	case WIRE_ALLOC:

@@ -1,8 +1,8 @@
 /*
  * Shared by the files of the stream room: stream.c (bytes, frames, sessions), dictionary.c (the
- * meaning of ids), thread_names.c, contexts.c (traces), events.c (samples, waits, allocations,
- * states), accounts.c (the accounting), claims.c (is it plausible?). Functions that take @f return
- * 0, or -errno with @f set: the stream has ended.
+ * meaning of ids), thread_names.c, contexts.c (traces), event_records.c (samples, waits,
+ * allocations, states), accounts.c (the accounting), claims.c (is it plausible?). Functions that
+ * take @f return 0, or -errno with @f set: the stream has ended.
  */
 #pragma once
 
@@ -116,14 +116,14 @@ bool contexts_find(const struct stream *s, uint32_t id, const struct stream_cont
 		   struct fault *f);
 void contexts_forget(struct stream *s);
 
-/* events.c: decodes the records of a frame of samples. */
-int events_on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f);
-int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f);
-int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault *f);
-int events_add_offcpu(struct stream *s, const struct wire_offcpu *w, struct fault *f);
-int events_add_state(struct stream *s, const struct wire_state *w, struct fault *f);
-int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f);
-int events_add_pause(struct stream *s, const struct wire_pause *w, struct fault *f);
+/* event_records.c: decodes the records of a frame of samples. */
+int event_records_on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f);
+int event_records_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f);
+int event_records_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault *f);
+int event_records_add_offcpu(struct stream *s, const struct wire_offcpu *w, struct fault *f);
+int event_records_add_state(struct stream *s, const struct wire_state *w, struct fault *f);
+int event_records_add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f);
+int event_records_add_pause(struct stream *s, const struct wire_pause *w, struct fault *f);
 
 /* claims.c: can the process have done this? */
 bool claims_allow(struct stream *s, enum wire_event event, uint64_t weight);

@@ -46,7 +46,7 @@ static void overrides_read_file(struct overrides *w)
 	char line[256];
 
 	if (!f && errno != ENOENT)
-		log_warn("target.wishes", "file=%s error=%s", w->path, log_str(strerror(errno)));
+		log_warn("target.overrides", "file=%s error=%s", w->path, log_str(strerror(errno)));
 	while (f && fgets(line, sizeof(line), f)) {
 		char boot[40], word[8];
 		struct override override = { 0 };
@@ -86,7 +86,7 @@ static void overrides_save(const struct overrides *w)
 	int r = w->path[0] ? overrides_write_file(w) : 0;
 
 	if (r < 0)
-		log_warn("target.wishes", "file=%s error=%s", w->path, log_str(strerror(-r)));
+		log_warn("target.overrides", "file=%s error=%s", w->path, log_str(strerror(-r)));
 }
 
 void overrides_open(struct overrides *w, const char *dir)

@@ -29,8 +29,9 @@ struct overrides {
 	unsigned n;
 };
 
-/* Reads the file "wishes" in @dir. Entries of another boot or of processes that have ended are
- * dropped. A file that cannot be read is logged and treated as empty. */
+/* Reads the file "wishes" in @dir, which keeps that name so that daemons of all versions find it.
+ * Entries of another boot or of processes that have ended are dropped. A file that cannot be read
+ * is logged and treated as empty. */
 void overrides_open(struct overrides *w, const char *dir);
 void overrides_close(struct overrides *w); /* frees; the file stays */
 const struct override *overrides_find(const struct overrides *w, pid_t pid, uint64_t start_time);

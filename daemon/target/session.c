@@ -167,7 +167,7 @@ static void session_log_accounts(const struct target *t)
 			dropped += b->dropped[i].n;
 		if (e == WIRE_EVENT_CPU || b->taken)
 			TARGET_LOG(
-				INFO, t, "target.books",
+				INFO, t, "target.accounts",
 				"pid=%d event=%s taken=%llu delivered=%llu dropped=%llu lost=%llu",
 				t->jvm.pid, wire_event_names[e], (unsigned long long)b->taken,
 				(unsigned long long)b->delivered, (unsigned long long)dropped,

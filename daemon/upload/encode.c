@@ -5,7 +5,7 @@
 #include <time.h>
 #include "daemon/core/labels.h"
 #include "daemon/ground/clock.h"
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 #include "daemon/upload/sink.h"
 
 void sink_key_word(const char *s, char *buf, size_t size)

@@ -14,7 +14,7 @@
 #include "daemon/core/config.h"
 #include "daemon/core/labels.h"
 #include "daemon/ground/clock.h"
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 #include "daemon/report/json_out.h"
 #include "daemon/upload/aws_keys.h"
 #include "daemon/upload/cloud.h"

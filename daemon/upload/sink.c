@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 #include "daemon/upload/upload.h"
 #include "daemon/upload/upload_message.h"
 

@@ -104,7 +104,7 @@ class OneJdk(unittest.TestCase):
             after = len(os.listdir("/proc/%d/fd" % jvm.pid))
             self.assertLessEqual(after, before[1] + 3)
             log = daemon.read_log()
-            self.assertRegex(log, r"target.books pid=%d event=cpu taken=(\d+) delivered=\1 dropped=0 lost=0" % jvm.pid)
+            self.assertRegex(log, r"target.accounts pid=%d event=cpu taken=(\d+) delivered=\1 dropped=0 lost=0" % jvm.pid)
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def test_a_killed_jvm_is_gone_and_its_last_events_are_kept(self):

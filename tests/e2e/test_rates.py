@@ -444,7 +444,7 @@ class Ends(Case):
             self.hosted(daemon, jvm)
             self.assertEqual(daemon.stop(), 0)
             log = daemon.read_log()
-            accounts = re.search(r"target.books pid=%d event=cpu taken=(\d+) delivered=(\d+) dropped=(\d+) lost=0" % jvm.pid, log)
+            accounts = re.search(r"target.accounts pid=%d event=cpu taken=(\d+) delivered=(\d+) dropped=(\d+) lost=0" % jvm.pid, log)
             taken, delivered, dropped = (int(n) for n in accounts.groups())
             self.assertEqual(taken, delivered + dropped)
             time.sleep(0.5)

@@ -128,11 +128,11 @@ class Views(unittest.TestCase):
         with open(path, "wb") as f:
             f.write(data)
         out = subprocess.run([java_home(MAJOR) + "/bin/jfr", "print", "--json", "--events",
-                              "jdk.ExecutionSample,kindling.CpuTime,kindling.Books", path], capture_output=True, text=True)
+                              "jdk.ExecutionSample,kindling.CpuTime,kindling.Accounts", path], capture_output=True, text=True)
         self.assertEqual(out.returncode, 0, out.stderr)
         events = json.loads(out.stdout)["recording"]["events"]
         rows = [e["values"] for e in events if e["type"] == "kindling.CpuTime"]
-        accounts = next(e["values"] for e in events if e["type"] == "kindling.Books")
+        accounts = next(e["values"] for e in events if e["type"] == "kindling.Accounts")
         view, losses = p["view"], p["losses"]
 
         def ns(duration):

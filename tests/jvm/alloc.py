@@ -54,7 +54,7 @@ def judge(label, session, truth):
     shares = {klass: weights[thread] / max(n, 1) for thread, (klass, n) in truth.items()}
     text = " ".join("%s %.3f" % pair for pair in sorted(shares.items()))
     check(len(shares) == 4 and all(abs(share - 1) < CLASS_MAX for share in shares.values()),
-          "%s: bytes told of those allocated: %s, from %d samples" % (label, text, len(session.allocs)))
+          "%s: bytes reported of those allocated: %s, from %d samples" % (label, text, len(session.allocs)))
     check(abs(sum(weights.values()) / total - 1) < TOTAL_MAX, "%s: all of them %.4f" % (label, sum(weights.values()) / total))
     check(others < total * 0.005 and not wrong, "%s: classes and stacks; %d of other classes %s" % (label, others, dict(wrong)))
     drops = re.findall(r"alloc\.drop\S+=\d+", session.text)

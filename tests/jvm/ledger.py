@@ -123,7 +123,7 @@ def check_timeline(daemon, pid, first, second):
     try:  # an event appears when the agent has sent its part, or after 2 s
         wait_for("what ended before", lambda: not compare()[0], 15)
     except AssertionError:
-        pass  # told below
+        pass  # reported below
     wrong, asleep = compare()
     assert not wrong, (wrong, slack)
     assert ("Finalizer", "wait") in asleep.values() and len(asleep) >= 3, asleep

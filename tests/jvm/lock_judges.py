@@ -103,7 +103,7 @@ def judge_counts(truth, events, rules):
         result.append((n > 0 and have >= (1 - lost) * n, "%s%s: %d of %d waits %s" % (
             kind, " by chance" if crowd else "", have, n, few)))
         if not crowd:
-            result.append((twice[kind, crowd] <= rules.count * n, "%s: %d waits told twice" % (kind, twice[kind, crowd])))
+            result.append((twice[kind, crowd] <= rules.count * n, "%s: %d waits reported twice" % (kind, twice[kind, crowd])))
     # loading a class, or joining a thread that ends, may be a wait for a lock of the JDK
     theirs = {c for classes, _ in truth.locks.values() for c in classes if not c.startswith("java.lang.")} | {"-"}
     long = [e for e in unasked if e.duration >= rules.min_ns and e.name in theirs]

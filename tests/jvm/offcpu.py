@@ -195,7 +195,7 @@ def play(home, daemon, directory, rounds):
         if not quota.path:
             print("no cgroup with a quota here")
             del known.waits["known-quota"]
-        with_deadline(lambda: told(known.waits, tail.events()))
+        with_deadline(lambda: reported(known.waits, tail.events()))
         tail.stop()
         return known.waits, tail.events(), daemon.target(known.pid)
     finally:
@@ -219,7 +219,7 @@ def judge_endless(daemon, known):
     check(off["park"] + off["other"] * (over_budget > 0) >= 0.9 * rest, "the park before it counts %.3f of %.3f s" % (off["park"] / 1e9, rest / 1e9))
 
 
-def told(known, events):
+def reported(known, events):
     """Is there an event of the last wait of each thread?"""
     last = {}
     for e in events:
@@ -288,18 +288,18 @@ def judge(known, events, offset, untold, unsignalled):
         100 * found / n, 100 * near / n, middle, 100 * stacks[1] / max(1, stacks[0]), stacks[0], dict(wrong)))
     spared = min(unsignalled, bare_waits, UNSIGNALLED_MAX * n)
     check(found >= FOUND_MIN * n - min(untold, MISSED_MAX * n) - spared,
-          "%d of %d waits are told with their reason; of %d switches the kernel did not tell, %d of %d times over the budget of signals are these" % (
+          "%d of %d waits are reported with their reason; of %d switches the kernel did not tell, %d of %d times over the budget of signals are these" % (
               found, n, untold, bare_waits, unsignalled))
     check(sum(wrong.values()) <= (1 - FOUND_MIN) * n + spared, "other reasons: %s" % dict(wrong))
     check(0 <= middle <= 0.5, "the middle duration lacks %.2f of what is near" % middle)
     check(near >= NEAR_MIN * n, "%d of %d durations are near" % (near, n))
-    check(twice == 0, "%d waits are told longer than they were" % twice)
+    check(twice == 0, "%d waits are reported longer than they were" % twice)
     check(stacks[1] >= STACK_MIN * stacks[0] - spared, "%d of %d stacks reach from Thread.run to the program; not those of %s" % (
         stacks[1], stacks[0], dict(+bare)))
     for thread, whole in sorted(often.items()):
         check(sum(whole) >= OFTEN_MIN * len(whole), "%d of %d stacks of %s" % (sum(whole), len(whole), thread))
     calls = {e["syscall"] for e in by_thread["known-other"] if e["reason"] == "other"}
-    check(calls == {"semtimedop"} or spared and "semtimedop" in calls, "other waits are told with their system call: %s" % calls)
+    check(calls == {"semtimedop"} or spared and "semtimedop" in calls, "other waits are reported with their system call: %s" % calls)
     carriers = [e for e in events if e["thread"].startswith("ForkJoinPool-") and e["stack"] and e["reason"] not in BESIDE]
     for e in carriers:
         if not e["idle"]:

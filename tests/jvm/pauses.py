@@ -106,14 +106,14 @@ def judge(collector, points, pauses, bands, unseen):
     right = sum(near(band, log) for band, log in lengths)
     with_gc = [b for b in bands if b[3]]
     known = [p for p in pauses if p[0] >= first and not any(m[0] <= p[0] <= m[0] + m[1] for m in missed)]
-    print("%s: %d safepoints in the log, %d bands, %d missed (%d told), %d wrong, %d that the log does not know; "
+    print("%s: %d safepoints in the log, %d bands, %d missed (%d reported), %d wrong, %d that the log does not know; "
           "%d collections, %d bands, %d near" % (collector, len(wanted), len(bands), len(missed), unseen, len(wrong),
                                                  len(left), len(known), len(with_gc), right))
     at_most = len(wanted) if collector in CONCURRENT else UNSEEN_MAX * len(wanted)  # safepoints that nobody saw
     check_chance(len(bands) >= (ROUNDS if collector in CONCURRENT else 3 * ROUNDS * (1 - UNSEEN_MAX)), "%d bands" % len(bands))
     check(not wrong, "other lengths than the log's: %s" % wrong)
     check(not left, "bands that the log does not know: %s" % left)
-    check(len(missed) <= unseen, "missed: %s, told: %d" % (missed, unseen))
+    check(len(missed) <= unseen, "missed: %s, reported: %d" % (missed, unseen))
     check_chance(len(missed) <= at_most, "%d of %d safepoints missed" % (len(missed), len(wanted)))
     if collector in CONCURRENT:  # the log's times are coarser than the gap between two pauses
         other = [b for b in bands if bool(b[3]) != bool(COLLECTS.match(b[2]))]
@@ -188,11 +188,11 @@ def play(daemon, jvms):
 def judge_all(daemon, collector, jvm, log, since):
     points, pauses = log_of(log)
 
-    def told():
+    def reported():
         bands = bands_of(ask(daemon, jvm.pid))
         return bands and abs(bands[-1][1] - points[-1][1]) <= MS
     try:
-        wait_for("the last safepoint", told, 15 if collector not in CONCURRENT else 5)
+        wait_for("the last safepoint", reported, 15 if collector not in CONCURRENT else 5)
     except AssertionError:
         pass  # the checks decide; nothing is waited for
     answer = ask(daemon, jvm.pid)

@@ -50,7 +50,7 @@ class Known:
         finally:
             jvm.kill()
             jvm.wait()
-        self.names, self.ended, self.told = {}, set(), collections.Counter()
+        self.names, self.ended, self.reported = {}, set(), collections.Counter()
         self.states, self.cpu, self.virtual = {}, collections.defaultdict(list), collections.defaultdict(collections.Counter)
         for line in self.text.splitlines():
             self.read(line)
@@ -61,7 +61,7 @@ class Known:
             self.ended.add(self.names.get(m.group(1)))
         elif m:
             self.names[m.group(1)] = m.group(3)
-            self.told[m.group(3)] += 1
+            self.reported[m.group(3)] += 1
         m = re.match(r"STATE \d+ tid (\d+) (\S+) cpu (\d+) ns", line)
         if m:
             name = self.names.get(m.group(1), "?")
@@ -83,12 +83,12 @@ def known(home, directory, virtual):
     cpu = k.cpu["runnable" + LONG]
     check(len(cpu) >= 3 and cpu[-1] > cpu[0], "the CPU time of a running thread grows: %s" % cpu)
     check(len(k.cpu["parked" + LONG]) == 1, "a thread that does nothing is reported once: %s" % k.cpu["parked" + LONG])
-    check(k.told["after" + LONG] == 1 and k.told["before" + LONG] == 1, "a rename is reported once")
+    check(k.reported["after" + LONG] == 1 and k.reported["before" + LONG] == 1, "a rename is reported once")
     check("ending" + LONG in k.ended, "an end is reported")
-    twice = {name: n for name, n in k.told.items() if n > 1 and name.endswith(LONG)}
+    twice = {name: n for name, n in k.reported.items() if n > 1 and name.endswith(LONG)}
     check(not twice, "no name is reported twice: %s" % twice)
     if not virtual: # from JDK 24 on the class initialiser starts such a thread
-        begun = [name for name in k.told if name.startswith("VirtualThread")]
+        begun = [name for name in k.reported if name.startswith("VirtualThread")]
         check(not begun, "a pass initialises no class of the JDK: %s" % begun)
     else:
         wanted = {("", "waiting", "java/util/concurrent/CountDownLatch"): virtual,
@@ -105,7 +105,7 @@ def cost(home, directory):
     # at the same time, because both wait most of the time and only CPU time counts
     with concurrent.futures.ThreadPoolExecutor() as both:
         few, many = both.map(lambda n: Known(home, tempfile.mkdtemp(dir=directory), n, 0), (0, MANY))
-    named = sum(1 for name in many.told if name.startswith("many-"))
+    named = sum(1 for name in many.reported if name.startswith("many-"))
     check(many.exact and named == MANY, "%d of %d threads have their names" % (named, MANY))
     percent = (many.counter("agent_cpu_ns") - few.counter("agent_cpu_ns")) / SECONDS / 1e9 * 100
     check(percent < 3, "5,000 threads, reported at the beginning, cost %.2f %% of a CPU over %d s" % (percent, SECONDS))

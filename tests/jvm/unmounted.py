@@ -107,7 +107,7 @@ def clocks():
     return time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-def told(known, events):
+def reported(known, events):
     """Is there an event of the last wait of each thread?"""
     last = {}
     for e in events:
@@ -131,7 +131,7 @@ def play(daemon, home, directory, rounds, gc):
         program.go_on()
         program.until("END")
         try:
-            wait_for("the last events", lambda: told(program.waits, tail.events()), 10)
+            wait_for("the last events", lambda: reported(program.waits, tail.events()), 10)
         except AssertionError:
             pass  # fewer are judged, not waited for
         tail.stop()
@@ -181,7 +181,7 @@ def judge(known, events, major, rounds):
     check(sum(seen["wrong"].values()) <= (1 - FOUND_MIN) * n, "other reasons: %s" % dict(seen["wrong"]))
     check(0 <= lacks[len(lacks) // 2] <= 0.5, "the middle duration lacks %.2f of what is near" % lacks[len(lacks) // 2])
     check(near >= NEAR_MIN * n, "%d of %d durations are near" % (near, n))
-    check(seen["longer"] == 0, "%d waits are told longer than they were" % seen["longer"])
+    check(seen["longer"] == 0, "%d waits are reported longer than they were" % seen["longer"])
     check(sum(seen["stacks"]) >= STACK_MIN * len(seen["stacks"]), "%d of %d stacks reach from Thread.run to the program; %s" % (
         sum(seen["stacks"]), len(seen["stacks"]), [e["stack"] for e in seen["bare"]][:1]))
     check(sum(seen["locks"]) >= 0.95 * len(seen["locks"]), "%d of %d have what they waited for" % (sum(seen["locks"]), len(seen["locks"])))

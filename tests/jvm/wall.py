@@ -87,18 +87,18 @@ class Window:
 
 def judge(label, window, delays):
     for thread, methods in sorted(window.true.items()):
-        told = {m: window.states[thread][m] / window.ns for m in methods}
+        reported = {m: window.states[thread][m] / window.ns for m in methods}
         true = {m: ns / window.ns for m, ns in methods.items()}
         looks = max(1, window.looks[thread])
-        off = max(abs(told[m] - true[m]) - CHANCE * math.sqrt(min(true[m], 1) * (1 - min(true[m], 1)) / looks)
+        off = max(abs(reported[m] - true[m]) - CHANCE * math.sqrt(min(true[m], 1) * (1 - min(true[m], 1)) / looks)
                   for m in methods)
         elsewhere = window.states[thread]["elsewhere"] / window.ns
         share = window.threads[thread] / window.ns
         # a thread that waits for a CPU is polled late: on a busy machine shares are off by as much
         busy = (delays[thread] + delays["kindling"] + window.late.get(thread, 0)) / window.ns
         check(abs(share - 1) < THREAD_MAX + busy and off < STATE_MAX + busy and elsewhere < 0.01 + busy,
-              "%s: %s is told for %.3f of the time; %s (true %s), %.1f %% late" % (
-                  label, thread, share, " ".join("%s %.3f" % p for p in told.items()), " ".join("%.3f" % x for x in true.values()), 100 * busy))
+              "%s: %s is reported for %.3f of the time; %s (true %s), %.1f %% late" % (
+                  label, thread, share, " ".join("%s %.3f" % p for p in reported.items()), " ".join("%.3f" % x for x in true.values()), 100 * busy))
 
 
 def known(home, directory, label, flags, parked, events="wall", *options):
@@ -117,7 +117,7 @@ def known(home, directory, label, flags, parked, events="wall", *options):
     idle = [window.threads[name] / window.ns for name in wakes]
     woken = sorted(after[name] - wakes[name] for name in wakes)
     check(len(idle) == parked and min(idle) > 1 - THREAD_MAX - 0.04 and max(idle) < 1 + THREAD_MAX + 0.04 and woken[-1] <= WAKES_MAX,
-          "%s: %d parked threads told for %.3f to %.3f of the time, woken %d times at most" % (label, parked, min(idle), max(idle), woken[-1]))
+          "%s: %d parked threads reported for %.3f to %.3f of the time, woken %d times at most" % (label, parked, min(idle), max(idle), woken[-1]))
     cpu = re.search(r"agent_cpu_ns=(\d+)", session.text)
     seconds = re.search(r"^seconds=(\S+)", session.text, re.M)
     cost = int(cpu[1]) / 1e9 / float(seconds[1])

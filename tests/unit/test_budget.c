@@ -296,7 +296,7 @@ static void waits_that_cost_far_too_much_are_not_told_for_long(void **state)
 	assert_false(quarter(1));
 }
 
-static void burst_of_waits_is_told(void **state)
+static void burst_of_waits_is_reported(void **state)
 {
 	(void)state;
 	assert_false(quarter(0));
@@ -344,8 +344,8 @@ int main(void)
 		cmocka_unit_test_setup(within_the_budget_nothing_changes, begin),
 		cmocka_unit_test_setup(samples_that_cost_too_much_come_as_rarely_as_they_must,
 				       begin),
-		cmocka_unit_test_setup(a_process_with_little_cpu_time_may_be_charged_more_than_max_cpu,
-				       begin),
+		cmocka_unit_test_setup(
+			a_process_with_little_cpu_time_may_be_charged_more_than_max_cpu, begin),
 		cmocka_unit_test_setup(the_cost_of_the_start_does_not_count, begin),
 		cmocka_unit_test_setup(costs_that_no_interval_changes_make_it_no_longer, begin),
 		cmocka_unit_test_setup(interval_comes_back_as_soon_as_it_fits, begin),
@@ -357,7 +357,7 @@ int main(void)
 		cmocka_unit_test_setup(
 			waits_that_cost_too_much_are_only_counted_until_they_cost_less, begin),
 		cmocka_unit_test_setup(waits_that_cost_far_too_much_are_not_told_for_long, begin),
-		cmocka_unit_test_setup(burst_of_waits_is_told, begin),
+		cmocka_unit_test_setup(burst_of_waits_is_reported, begin),
 		cmocka_unit_test_setup(waits_of_a_process_that_does_little_else_are_told, begin),
 		cmocka_unit_test_setup(without_cpu_samples_the_threshold_alone_moves, begin),
 		cmocka_unit_test_setup(a_recording_without_a_budget_keeps_both, begin),

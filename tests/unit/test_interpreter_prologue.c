@@ -94,7 +94,7 @@ static uint8_t *end_of_memory(void)
 }
 
 /* The same when only the first @n bytes of the code are readable. */
-static bool is_told(uint8_t *end, const struct ending *e, size_t n)
+static bool is_recognised(uint8_t *end, const struct ending *e, size_t n)
 {
 	bool other = n < e->needed || !e->expected;
 	size_t sp = !other ? e->sp : e->sender_known ? TOP + 1 : ENTERED;
@@ -124,7 +124,7 @@ static void the_instructions_of_a_return_tell_where_its_address_is(void **state)
 	(void)state;
 	for (size_t k = 0; k < sizeof(endings) / sizeof(endings[0]); k++)
 		for (size_t n = 1; n <= endings[k].n_code; n++)
-			if (!is_told(end, &endings[k], n))
+			if (!is_recognised(end, &endings[k], n))
 				fail_msg("%s, %zu bytes", endings[k].text, n);
 	munmap(end - PAGE, (size_t)2 * PAGE);
 }

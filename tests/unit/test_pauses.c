@@ -81,7 +81,7 @@ static void nonsense_is_left_out(void **state)
 {
 	(void)state;
 	assert_true(add(41, T0 + 10 * MS, 5 * MS, WIRE_PAUSE_GC));
-	assert_false(add(41, T0 + 20 * MS, 5 * MS, WIRE_PAUSE_GC)); /* told before */
+	assert_false(add(41, T0 + 20 * MS, 5 * MS, WIRE_PAUSE_GC)); /* reported before */
 	assert_false(add(7, T0 + 20 * MS, 5 * MS, WIRE_PAUSE_GC));
 	assert_false(add(42, T0 + 12 * MS, 5 * MS, WIRE_PAUSE_GC)); /* inside another */
 	assert_false(add(42, T0 + 20 * MS, UINT64_MAX, WIRE_PAUSE_GC));

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
-#include "daemon/report/events.h"
+#include "daemon/report/event_names.h"
 #include "daemon/report/report.h"
 
 #define CPU   (1u << WIRE_EVENT_CPU)

@@ -154,7 +154,7 @@ struct jfr_sums {
 	bool summary;
 };
 
-/* Types of jfr_priv.h: 101 jdk.ExecutionSample, 110 kindling.CpuTime, 111 kindling.Books. */
+/* Types of jfr_priv.h: 101 jdk.ExecutionSample, 110 kindling.CpuTime, 111 kindling.Accounts. */
 static struct jfr_sums sums_of_jfr(const char *out, size_t len, const char *summary)
 {
 	struct jfr_sums s = { 0 };

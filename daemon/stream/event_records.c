@@ -5,7 +5,7 @@
 
 #define SAMPLES_AHEAD 16
 
-static int stream_events_undefined(struct fault *f, const char *what, uint32_t id)
+static int event_records_undefined(struct fault *f, const char *what, uint32_t id)
 {
 	return fault_set(f, EBADMSG, FAULT_STREAM, "an event names %s %u, which is not defined",
 			 what, id);
@@ -30,7 +30,7 @@ static int add_sample(struct stream *s, const struct wire_sample *w, bool wall, 
 	int r;
 
 	if (!node_ok(s, w->node))
-		return stream_events_undefined(f, "node", w->node);
+		return event_records_undefined(f, "node", w->node);
 	if (!contexts_find(s, w->context, &sample.trace, f))
 		return -EBADMSG;
 	s->newest_ns = w->mono_ns;
@@ -43,8 +43,8 @@ static int add_sample(struct stream *s, const struct wire_sample *w, bool wall, 
 /* Reads samples ahead, and their nodes into the CPU's cache, because the dictionaries of many JVMs
  * are larger than that. Returns their number; *ret_more as wire_next_sample() says it of the next
  * one. */
-static int events_read_ahead(const struct stream *s, struct wire_reader *r,
-			     struct wire_sample to[SAMPLES_AHEAD], int *ret_more)
+static int event_records_read_ahead(const struct stream *s, struct wire_reader *r,
+				    struct wire_sample to[SAMPLES_AHEAD], int *ret_more)
 {
 	int n = 0;
 
@@ -57,7 +57,7 @@ static int events_read_ahead(const struct stream *s, struct wire_reader *r,
 	return n;
 }
 
-int events_on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f)
+int event_records_on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f)
 {
 	struct wire_sample samples[SAMPLES_AHEAD];
 	struct wire_reader r;
@@ -65,7 +65,7 @@ int events_on_samples(struct stream *s, const struct wire_frame *frame, struct f
 
 	wire_read(&r, frame);
 	while (more > 0) {
-		int n = events_read_ahead(s, &r, samples, &more);
+		int n = event_records_read_ahead(s, &r, samples, &more);
 
 		for (int i = 0; i < n; i++) {
 			int e = add_sample(s, &samples[i], frame->type == WIRE_WALL, f);
@@ -77,7 +77,7 @@ int events_on_samples(struct stream *s, const struct wire_frame *frame, struct f
 	return more < 0 ? fault_set(f, EBADMSG, FAULT_STREAM, "a CPU frame is malformed") : 0;
 }
 
-int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f)
+int event_records_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f)
 {
 	struct stream_lock lock = {
 		.begin_ns = w->begin_ns,
@@ -98,9 +98,9 @@ int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f
 	int r = 1;
 
 	if (!node_ok(s, w->node) || !node_ok(s, w->owner_node))
-		return stream_events_undefined(f, "node", w->node);
+		return event_records_undefined(f, "node", w->node);
 	if (w->class_id && !dictionary_has_string(s, w->class_id))
-		return stream_events_undefined(f, "string", w->class_id);
+		return event_records_undefined(f, "string", w->class_id);
 	if (!contexts_find(s, w->context, &lock.trace, f))
 		return -EBADMSG;
 	lock.class_name = dictionary_class(s, w->class_id);
@@ -111,7 +111,7 @@ int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f
 	return r < 0 ? r : 0;
 }
 
-int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault *f)
+int event_records_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault *f)
 {
 	struct stream_alloc alloc = {
 		.mono_ns = w->mono_ns,
@@ -124,9 +124,9 @@ int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault 
 	int r;
 
 	if (!node_ok(s, w->node))
-		return stream_events_undefined(f, "node", w->node);
+		return event_records_undefined(f, "node", w->node);
 	if (w->class_id && !dictionary_has_string(s, w->class_id))
-		return stream_events_undefined(f, "string", w->class_id);
+		return event_records_undefined(f, "string", w->class_id);
 	if (!contexts_find(s, w->context, &alloc.trace, f))
 		return -EBADMSG;
 	alloc.class_name = dictionary_class(s, w->class_id);
@@ -137,7 +137,7 @@ int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault 
 	return r < 0 ? r : 0;
 }
 
-int events_add_offcpu(struct stream *s, const struct wire_offcpu *w, struct fault *f)
+int event_records_add_offcpu(struct stream *s, const struct wire_offcpu *w, struct fault *f)
 {
 	struct stream_offcpu interval = {
 		.mono_ns = w->mono_ns,
@@ -153,9 +153,9 @@ int events_add_offcpu(struct stream *s, const struct wire_offcpu *w, struct faul
 	int r;
 
 	if (!node_ok(s, w->node))
-		return stream_events_undefined(f, "node", w->node);
+		return event_records_undefined(f, "node", w->node);
 	if (w->class_id && !dictionary_has_string(s, w->class_id))
-		return stream_events_undefined(f, "string", w->class_id);
+		return event_records_undefined(f, "string", w->class_id);
 	interval.class_name = dictionary_class(s, w->class_id);
 	if (!contexts_find(s, w->context, &interval.trace, f))
 		return -EBADMSG;
@@ -165,7 +165,7 @@ int events_add_offcpu(struct stream *s, const struct wire_offcpu *w, struct faul
 	return r < 0 ? r : 0;
 }
 
-int events_add_state(struct stream *s, const struct wire_state *w, struct fault *f)
+int event_records_add_state(struct stream *s, const struct wire_state *w, struct fault *f)
 {
 	(void)f;
 	if (s->ops.on_state)
@@ -173,7 +173,7 @@ int events_add_state(struct stream *s, const struct wire_state *w, struct fault 
 	return 0;
 }
 
-int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f)
+int event_records_add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f)
 {
 	struct stream_virtual v = {
 		.mono_ns = w->mono_ns,
@@ -183,9 +183,9 @@ int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fa
 	};
 
 	if (w->class_id && !dictionary_has_string(s, w->class_id))
-		return stream_events_undefined(f, "string", w->class_id);
+		return event_records_undefined(f, "string", w->class_id);
 	if (w->container_id && !dictionary_has_string(s, w->container_id))
-		return stream_events_undefined(f, "string", w->container_id);
+		return event_records_undefined(f, "string", w->container_id);
 	v.class_name = dictionary_class(s, w->class_id);
 	v.container = dictionary_string(s, w->container_id);
 	if (s->ops.on_virtual)
@@ -193,10 +193,10 @@ int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fa
 	return 0;
 }
 
-int events_add_pause(struct stream *s, const struct wire_pause *w, struct fault *f)
+int event_records_add_pause(struct stream *s, const struct wire_pause *w, struct fault *f)
 {
 	if (w->operation_id && !dictionary_has_string(s, w->operation_id))
-		return stream_events_undefined(f, "string", w->operation_id);
+		return event_records_undefined(f, "string", w->operation_id);
 	if (s->ops.on_pause)
 		s->ops.on_pause(s->userdata, w, dictionary_string(s, w->operation_id));
 	return 0;

@@ -1,5 +1,5 @@
-/* See events.h. */
-#include "daemon/report/events.h"
+/* See event_names.h. */
+#include "daemon/report/event_names.h"
 
 #include <stdio.h>
 #include <string.h>
