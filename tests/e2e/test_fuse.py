@@ -88,6 +88,55 @@ class OnSilent(Jvm):
         self.dir.cleanup()
 
 
+# starts its arguments and waits, as a test does
+STARTER = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+READS = "echo $$; read line; exec cat %s/fs/other"
+
+
+class KilledTest(unittest.TestCase):
+    """A test that is killed cleans nothing up, and a process that waits for a file system's answer cannot be killed."""
+
+    def start(self, *words):
+        """(the starter, the pid that the program prints)"""
+        starter = subprocess.Popen([sys.executable, "-c", STARTER, BUILD + "/tests/silent_fs", *words],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for end in (starter.wait, starter.stdin.close, starter.stdout.close):
+            self.addCleanup(end)
+        words = starter.stdout.readline().split()
+        if not words:
+            skip("no file system in user space may be mounted here (FUSE)")
+        return starter, int(words[-1])
+
+    def check_gone(self, starter, *pids):
+        starter.kill()
+        for pid in pids:
+            wait_for("the end of pid %d" % pid, lambda: not os.path.exists("/proc/%d/root" % pid))
+
+    def test_the_processes_of_a_silent_file_system_end_with_it(self):
+        with tempfile.TemporaryDirectory(prefix="kindling-silent-") as directory:
+            starter, pid = self.start(directory, "root")
+            with open("/proc/%d/stat" % pid) as f:
+                server = int(f.read().rsplit(")", 1)[1].split()[1])
+            self.check_gone(starter, server, pid)
+
+    def test_so_does_a_command_that_waits_for_an_answer(self):
+        with tempfile.TemporaryDirectory(prefix="kindling-silent-") as directory:
+            os.chmod(directory, 0o755)
+            starter, pid = self.start(directory, BUILD + "/tests/libspins.so", "/bin/sh", "-c", READS % directory)
+            with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+                server = int(f.read())
+            os.kill(server, signal.SIGUSR1)
+            starter.stdin.write("\n")
+            starter.stdin.flush()
+
+            def waits():
+                with open("/proc/%d/stat" % pid) as f:
+                    comm, fields = f.read().rsplit(")", 1)
+                return comm.endswith("cat") and fields.split()[0] in "DS"
+            wait_for("a wait for an answer", waits)
+            self.check_gone(starter, server, pid)
+
+
 def timed(what):
     begin = time.monotonic()
     what()

@@ -13,7 +13,9 @@
  *
  * The process is user 4711's. Mounts the file system in DIRECTORY, in a namespace of its own, and
  * answers while the process gets ready. Then it says READY and the process' number, takes every
- * request and answers none, until it is killed: whoever waits for an answer cannot be killed.
+ * request and answers none, until it is killed: a process that waits for an answer cannot be killed.
+ * It also ends when the process that started it ends, so that a killed test leaves none in such a
+ * wait.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +32,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -177,23 +180,32 @@ static void on_sigusr1(int signo)
 	silent = true;
 }
 
-static void serve_until_it_ends(int fd)
+/* @starter_fd: a pidfd of the process that started this program. The command may be one that waits
+ * for an answer, so its death alone, which that wait delays, must not be what ends the server. */
+static void serve_until_it_ends(int fd, int starter_fd)
 {
 	static uint8_t buf[FUSE_MIN_READ_BUFFER + PAGE];
-	const struct sigaction sa = { .sa_handler = on_sigusr1 }; /* read(2) ends */
+	const struct sigaction sa = { .sa_handler = on_sigusr1 }; /* poll(2) ends */
+	struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
+				{ .fd = starter_fd, .events = POLLIN } };
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)sigaction(SIGUSR1, &sa, NULL);
 	/* a process that waits for the end of the command's output must not wait for this one */
 	for (int i = 0; i < 3; i++)
 		close(i);
-	for (;;)
+	for (;;) {
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[1].revents)
+			_exit(0);
 		if (read(fd, buf, sizeof(buf)) > 0) {
 			if (!silent)
 				answer(fd, (const void *)buf);
 		} else if (errno != EINTR && errno != ENOENT) {
 			_exit(0);
 		}
+	}
 }
 
 static int take_content(const char *path)
@@ -225,13 +237,16 @@ static int read_through(const char *fs)
 
 static int become_command(int fd, const char *fs, char **argv)
 {
+	int starter_fd = (int)syscall(SYS_pidfd_open, getppid(), 0);
 	pid_t server = fork();
 
 	if (server == 0)
-		serve_until_it_ends(fd);
+		serve_until_it_ends(fd, starter_fd);
+	close(starter_fd);
 	close(fd);
 	if (server < 0 || read_through(fs) < 0 || setgid(TENANT) < 0 || setuid(TENANT) < 0)
 		return 1;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the uid would clear it */
 	(void)execv(argv[0], argv);
 	return 1;
 }
@@ -269,6 +284,7 @@ int main(int argc, char **argv)
 		return 77;
 	if (argc > 3)
 		return become_command(fd, at, argv + 3);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	jvm = fork();
 	if (jvm == 0) {
 		close(fd);
