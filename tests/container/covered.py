@@ -108,7 +108,7 @@ class Covered(unittest.TestCase):
                     daemon.cli("attach", str(c.pid))
                     daemon.wait_state(c.pid, "streaming")
                     self.assertNotEqual(c.tree()["mounts"], before["mounts"], "it was uncovered while it stood still")
-                    time.sleep(3)
+                    time.sleep(3)  # nothing is uncovered meanwhile
                     self.assertNotEqual(c.tree()["mounts"], before["mounts"], "it was uncovered while it stood still")
                     seen = os.path.getsize(looks)
                     go()

@@ -117,7 +117,7 @@ class Names(unittest.TestCase):
             blocked = daemon.status()["blocked"]
             self.assertEqual(len(blocked), 1)
             self.assertIn(ONE, blocked[0]["cohort"])
-            time.sleep(0.5)
+            time.sleep(0.5)  # nothing happens to those that are none of them
             self.assertEqual(daemon.target(other.pid)["state"], "streaming")
             self.assertEqual(daemon.target(stranger.pid)["state"], "streaming")
             new = self.start(Crio("a", "ns", "a-3", "yet/another:name", ONE), **options)
@@ -135,7 +135,7 @@ class Names(unittest.TestCase):
             self.crash(daemon, victim)
             daemon.wait_state(twin.pid, "excluded")
             self.assertRegex(daemon.status()["blocked"][0]["cohort"], r"^image reg/a:1, libjvm of \d+ bytes of ")
-            time.sleep(0.5)
+            time.sleep(0.5)  # nothing happens to those that are none of them
             self.assertEqual(daemon.target(rebuilt.pid)["state"], "streaming")
 
 

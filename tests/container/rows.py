@@ -102,7 +102,7 @@ def while_still(stop, go):
         if len(attach_files(c)) != 1:
             raise AssertionError("no .attach_pid while SIGQUIT is pending: %s" % attach_files(c))
         go(c)
-        time.sleep(0.3)
+        time.sleep(0.3)  # the signal that was pending is the first that it handles
         return attach_patiently(c)
     return run
 

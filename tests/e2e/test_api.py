@@ -151,12 +151,14 @@ class End(unittest.TestCase):
             self.assertIn(b"kindlingd is stopping", words)
             self.assertTrue(all(e["event"] == "cpu" for e in seen))
 
-            # by then the last window is in the store; for a second that memory still has, the store is not asked
-            time.sleep(2)
             daemon.start()
             wait_for("the JVM to be found", lambda: daemon.target(jvm.pid))
-            done = daemon.cli("report", str(jvm.pid), "--last", "5m", "-o", daemon.dir + "/all.txt")
-            self.assertGreaterEqual(int(re.search(r"(\d+) samples", done.stdout + done.stderr).group(1)), len(seen))
+
+            def reported():
+                done = daemon.cli("report", str(jvm.pid), "--last", "5m", "-o", daemon.dir + "/all.txt")
+                return int(re.search(r"(\d+) samples", done.stdout + done.stderr).group(1))
+            # the last window is in the store; a report misses its last second while the new daemon's memory covers that second
+            wait_for("all samples in the history", lambda: reported() >= len(seen))
             jvm.end()
 
 

@@ -69,7 +69,7 @@ sinks:
                 daemon.wait_state(jvm.pid, "streaming")
             self.begin = int(time.time() // WINDOW_S + 1) * WINDOW_S
             self.end = self.begin + WINDOW_S
-            time.sleep(self.end - time.time() + 4)
+            daemon.wait_window(self.end)
             self.reports = {words: self.report(daemon, *words) for words in
                             ((), ("--threads",), ("-e", "lock", "--threads"), ("-e", "lock", "--reverse", "--annotate"))}
             self.json = json.loads(daemon.cli("report", "--all", *self.range(), "-f", "json", "-o", "-").stdout)

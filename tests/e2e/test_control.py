@@ -132,7 +132,7 @@ class ByHand(unittest.TestCase):
                 stop()
                 daemon.start()
                 self.assertEqual(daemon.wait_state(jvm.pid, "detached")["reason"], t["reason"])
-            time.sleep(1)
+            time.sleep(1)  # no daemon comes back to it
             untouched(self, jvm.pid)
             t = json.loads(daemon.cli("attach", "--json", str(jvm.pid)).stdout)
             self.assertEqual((t["pid"], t["state"], t["reason"]), (jvm.pid, "streaming", None))

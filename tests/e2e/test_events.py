@@ -90,9 +90,8 @@ class WithDaemon(unittest.TestCase):
         """The program's own values, and the number of a recording of that time."""
         made = json.loads(ask(self.daemon, "/v1/recordings?target=%d&seconds=60&type=%s%s" % (self.jvm.pid, types, more), "POST"))
         self.wait_events({"cpu", "lock"} | set(types.split(",")))
-        time.sleep(0.3)
         known = go(self.jvm)
-        time.sleep(1.5)  # events that are still on their way
+        self.daemon.wait_arrived(self.jvm.pid)
         ask(self.daemon, "/v1/recordings/%d" % made["id"], "DELETE")
         return known, "/v1/recordings/%d/profile" % made["id"]
 
@@ -166,7 +165,7 @@ class WithDaemon(unittest.TestCase):
                 self.assertEqual(sums(profile, "waitFor"), {})
                 self.assertGreaterEqual(profile["short_waits"], known.enters + known.parks)
             else:
-                # the longest in force: a wait from before the agent read the START has that of the settings
+                # the longest threshold that was in force: until the agent read the START it was that of the settings
                 self.assertIn(profile["min_wait_ns"], (ms * 1e6, before))
                 self.assertEqual(sums(profile, "waitForMonitor")[LOCKS["enter"]][0], known.enters)
             wait_for("the threshold of the settings again", lambda: self.threshold() == before)
@@ -180,7 +179,7 @@ class WithDaemon(unittest.TestCase):
     def test_the_history_has_it_too_and_after_a_restart(self):
         begin = time.time_ns()
         known = go(self.jvm)
-        time.sleep(1.5)
+        self.daemon.wait_arrived(self.jvm.pid)
         end = time.time_ns()
 
         def history():

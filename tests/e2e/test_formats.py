@@ -99,11 +99,10 @@ class Formats(unittest.TestCase):
         cls.jvm = Jvm(MAJOR)
         cls.daemon.wait_state(cls.jvm.pid, "streaming")
         # two whole windows, requested when both are closed, because an open one is answered second by second
-        began = time.time()
-        cls.middle = int(began + 4) // WINDOW_S * WINDOW_S + WINDOW_S
+        cls.middle = int(time.time() + 4) // WINDOW_S * WINDOW_S + WINDOW_S
         cls.begin, cls.end = cls.middle - WINDOW_S, cls.middle + WINDOW_S
         cls.range = ("--from", f"@{cls.begin}", "--to", f"@{cls.end}")
-        time.sleep(cls.end + 4 - began)  # it is closed 2 s after its end
+        cls.daemon.wait_window(cls.end)
         seen = []
         for _ in range(12):  # until late samples have arrived, and native frames have their names
             seen.append(cls.report("x.collapsed"))

@@ -213,7 +213,7 @@ class Hostile(unittest.TestCase):
             connection, _ = listener.accept()
             with connection:
                 connection.recv(65536)
-                time.sleep(0.1)
+                time.sleep(0.1)  # the call is under way
                 try:
                     connection.sendall(frame(SETTINGS, 0, 0) + b"".join(frames))
                     connection.settimeout(hold or 0.3)

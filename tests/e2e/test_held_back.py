@@ -45,7 +45,7 @@ class HeldBack(unittest.TestCase):
         with Daemon(settings(LITTLE)) as daemon, Jvm(MAJOR, full=True) as jvm:
             self.hold(daemon, jvm)
             before = accounts(daemon, jvm.pid)
-            time.sleep(LEASE_S + 5)
+            time.sleep(LEASE_S + 5)  # its agent does not take the daemon for dead meanwhile
             # if other processes need the CPUs, the JVM has less to send for a while, or its share of the budget is
             # enough
             wait_for("more of it", lambda: accounts(daemon, jvm.pid)[2]["quota"] > before[2]["quota"] and

@@ -55,7 +55,7 @@ class History(unittest.TestCase):
             self.daemon.wait_state(self.jvm.pid, "streaming")
             self.assertGreaterEqual(self.daemon.status()["store"]["recovered_windows"], 1)
         first = self.report(str(self.jvm.pid))
-        time.sleep(0.1)
+        time.sleep(0.1)  # some ticks of the clock that the JVM's CPU time is read from
         # the samples of the fourth life so far are part of both
         got, most = first["view"]["process_cpu_ns"], cpu_ns(self.jvm.pid)
         self.assertGreater(got, used - allowed, "%d of %d ns are missing, %d may" % (used - got, used, allowed))

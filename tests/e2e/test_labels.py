@@ -132,7 +132,9 @@ class Labels(unittest.TestCase):
                 self.assertEqual(self.labels(daemon, jvm)["service"], "shop")
             begin = int(time.time()) + 1
             span = ("--from", "@%d" % begin, "--to", "@%d" % (begin + 3))
-            time.sleep(begin + 6 - time.time())  # samples of that time have arrived
+            time.sleep(begin + 3 - time.time())
+            for jvm in (old, new):
+                daemon.wait_arrived(jvm.pid)
 
             def report(*words):
                 return json.loads(daemon.cli("report", *words, *span, "-f", "json", "-o", "-").stdout)

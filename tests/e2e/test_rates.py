@@ -137,7 +137,7 @@ class Rates(Case):
         with Daemon(settings("200us", max_cpu="0.5%")) as daemon, Jvm(MAJOR, full=True) as jvm:
             self.hosted(daemon, jvm)
             wait_for("a longer interval", lambda: daemon.target(jvm.pid)["interval_ns"] > 400000, 60)
-            time.sleep(1)  # until the host engine uses it too
+            wait_for("the host engine to follow", lambda: daemon.status()["host_engine"]["interval_ns"] > 400000)
             before = daemon.target(jvm.pid)["interval_ns"]
             window = Window(daemon, jvm, 3)
             after = daemon.target(jvm.pid)["interval_ns"]
@@ -168,7 +168,7 @@ class Rates(Case):
             # 10 ms, or 500 times what a tick costs here, in whole ms
             cost_ns = daemon.status()["host_engine"]["tick_cost_ns"]
             self.assertEqual(usual, max(10000000, -(-500 * cost_ns // 1000000) * 1000000), cost_ns)
-            time.sleep(3)
+            time.sleep(3)  # warm-up
             out = daemon.dir + "/out.collapsed"
             before, taken = jvm.mark(), daemon.target(jvm.pid)["samples"]["taken"]
             daemon.cli("record", str(jvm.pid), "-d", "6s", "-i", "1ms", "--threads", "-o", out)
@@ -226,7 +226,7 @@ class Rates(Case):
     def test_by_default_short_and_long_runs_of_a_thread_have_their_shares(self):
         with Daemon() as daemon, Jvm(MAJOR, "MixedRuns") as jvm:
             self.hosted(daemon, jvm)
-            time.sleep(2)
+            time.sleep(2)  # warm-up
             threads = self.mixed(daemon, jvm, 20).values()
             for n, off in threads:
                 # the share of a fifth in n samples has a standard deviation of 40 / sqrt(n) points
@@ -251,7 +251,7 @@ class Rates(Case):
     def refused(self, daemon, state, why):
         with Jvm(MAJOR, full=True) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
-            time.sleep(2)
+            time.sleep(2)  # warm-up
             window = Window(daemon, jvm, 5)
             target = daemon.target(jvm.pid)
             accounts_balance(target)
@@ -315,7 +315,7 @@ class Rates(Case):
             true = {n: clocks[n + "_kernel"] / clocks[n] for n in ("large", "mixed")}
             true["spin"] = 0
             check(stacks, true, ratio, daemon.status()["host_engine"])
-            time.sleep(1.5)
+            daemon.wait_arrived(jvm.pid)
             accounts_balance(daemon.target(jvm.pid))
             self.assertEqual(jvm.end(), ("END\n", ""))
 
@@ -403,7 +403,7 @@ class Ends(Case):
             self.hosted(daemon, jvm)
             before = jvm.mark()["full"]
             daemon.kill()
-            time.sleep(2)
+            time.sleep(2)  # signals that are still sent would come in that time
             self.assertTrue(jvm.alive())
             self.assertGreater(jvm.mark()["full"], before)
             self.assertEqual(timers(jvm.pid), 0)
@@ -418,7 +418,7 @@ class Ends(Case):
     def test_programs_that_the_jvm_starts_get_no_signal(self):
         with Daemon(settings("100us")) as daemon, Jvm(MAJOR, "Spawns") as jvm:
             self.hosted(daemon, jvm)
-            time.sleep(8)
+            time.sleep(8)  # any of the programs that it starts meanwhile would die of a signal
             target = daemon.target(jvm.pid)
             out, err = jvm.end()
             print("JDK %s: %d samples, %s" % (MAJOR, target["samples"]["taken"], out.strip()))
@@ -447,7 +447,7 @@ class Ends(Case):
             accounts = re.search(r"target.accounts pid=%d event=cpu taken=(\d+) delivered=(\d+) dropped=(\d+) lost=0" % jvm.pid, log)
             taken, delivered, dropped = (int(n) for n in accounts.groups())
             self.assertEqual(taken, delivered + dropped)
-            time.sleep(0.5)
+            time.sleep(0.5)  # a signal that came now would end the JVM
             self.assertEqual(jvm.end(), ("END\n", ""))
 
 

@@ -175,7 +175,7 @@ class Unit(unittest.TestCase):
         with sandboxed() as daemon, Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
             daemon.kill()
-            time.sleep(1)
+            time.sleep(1)  # systemd, too, leaves a moment between an end and a restart
             daemon.start()
             daemon.wait_state(jvm.pid, "streaming")
             self.assertEqual(jvm.end(), ("END\n", ""))

@@ -177,7 +177,7 @@ class Views(unittest.TestCase):
         # the next complete window, once it is closed and nothing is added to it any more
         begin = (time.time_ns() // WINDOW_NS + 1) * WINDOW_NS
         end = begin + WINDOW_NS
-        time.sleep((end - time.time_ns()) / 1e9 + 4)
+        self.daemon.wait_window(end / 1e9)
         path = "/v1/profile?target=%d&from=%d&to=%d" % (self.jvm.pid, begin, end)
         live = self.check_filters(path, "memory")
         self.assertEqual((live["begin_ns"], live["end_ns"]), (begin, end))

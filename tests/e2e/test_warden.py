@@ -91,7 +91,7 @@ class Warden(unittest.TestCase):
     def test_the_warden_has_nothing_to_do(self):
         with Jvm(MAJOR) as jvm, Daemon() as daemon:
             daemon.wait_state(jvm.pid, "streaming")
-            time.sleep(2)
+            time.sleep(2)  # what the start costs is over
             before = cpu_ns(daemon.process.pid)
             time.sleep(5)
             self.assertLessEqual(cpu_ns(daemon.process.pid) - before, 20_000_000)

@@ -264,6 +264,20 @@ class Daemon:
         except AssertionError:
             raise AssertionError("pid %d is not %s: %s\n%s" % (pid, state, self.target(pid), self.read_log()))
 
+    def wait_arrived(self, pid):
+        """Waits until what a JVM did before this call has arrived: of two new ledgers of its agent the second was
+        written after the call began, and a stream keeps its order. An agent that has nothing to send writes no
+        ledgers, so the JVM must be at work."""
+        for _ in range(2):
+            before = self.target(pid)["agent"]["session_ns"]
+            wait_for("a ledger of pid %d" % pid, lambda: self.target(pid)["agent"]["session_ns"] != before)
+
+    def wait_window(self, end_s):
+        """Waits until the window that ends at @end_s is closed and in the store."""
+        time.sleep(max(0.0, end_s - time.time()))
+        windows = self.status()["store"]["windows"]  # the one before was closed 8 s ago
+        wait_for("the window in the store", lambda: self.status()["store"]["windows"] > windows)
+
     def metrics(self):
         """Those without labels."""
         text = subprocess.run(["curl", "-s", "--unix-socket", self.socket, "http://x/metrics"], capture_output=True,

@@ -59,7 +59,6 @@ def session(home, directory, flags, kind, *words):
         jvm.stdin.write(b"\n")
         jvm.stdin.flush()
         wait_for("END", lambda: "\nEND\n" in open(out).read(), 120)
-        time.sleep(0.3)
         reader.terminate()
         reader.wait(timeout=60)
         return open(out).read(), open(path, errors="replace").read(), reader.returncode == 0

@@ -142,7 +142,6 @@ def play(home, directory, label, flags, words, rules, agent):
         reader = Reader(jvm, directory, "-L", "-T", str(MIN_NS), "-M", "always") if agent else None
         jvm.say(b"\n")
         jvm.wait_line("END", 120)
-        time.sleep(0.3)
         text = reader.end() if reader else ""
         truth = judges.Truth(jvm.read(jvm.out))
         jvm.say(b"q")
@@ -203,8 +202,8 @@ def end_churn(jvm, reader, seconds):
     done = sum(map(int, jvm.read(jvm.out).split("CHURN ")[1].splitlines()[0].split()[:6]))
     said = foreign_lines(jvm.read(jvm.out) + jvm.read(jvm.err))
     taken, short = (int((re.findall(r"\b%s=(\d+)" % key, text) or ["0"])[-1]) for key in (r"lock\.taken", "short_waits"))
-    print("churn: %d waits, %d told, %d too short" % (done, taken, short))
-    check(taken > 0.5 * done / 2 and done > 100 * seconds, "the churn is told")
+    print("churn: %d waits, %d reported, %d too short" % (done, taken, short))
+    check(taken > 0.5 * done / 2 and done > 100 * seconds, "the churn is reported")
     check(reader.process.returncode == 0, "accounts exact: %s" % re.findall(r"^(?:WRONG|FAULT).*", text, re.M)[:5])
     check(not said, "nothing printed %s" % sorted(said)[:5])
 
@@ -275,7 +274,8 @@ class Price:
         self.young = self.start("LockStories", "monitors")
         self.reader = self.read(self.young)
         self.young.say(b"go\n")  # waits that began before the events were on
-        time.sleep(1)
+        wait_for("a note about monitors", lambda: self.notes(self.reader))
+        time.sleep(1)  # no event comes meanwhile
         note = self.notes(self.reader)
         if time.monotonic() - self.began < self.MINUTE / 2:
             check("first minute" in note and " enter " not in self.reader.text(), "no monitors in a JVM's first minute, as is said: %s" % note)
@@ -314,25 +314,26 @@ class Price:
         reader = self.read(debugged)
         debugged.say(b"go\n")
         wait_for("enters beside a debugger", lambda: " enter " in reader.text())
-        check(not self.notes(reader), "where a debugger has an environment monitors are told from the begin, young or not: %s" % self.notes(reader))
+        check(not self.notes(reader), "where a debugger has an environment monitors are reported from the begin, young or not: %s" % self.notes(reader))
         virtual = self.start("LockBench", "yield")
         virtual.say(b"count\n")
         wait_for("virtual threads", lambda: "\ncount " in virtual.read(virtual.out))
-        texts = {mode: self.notes(self.ended(self.read(virtual, mode))) for mode in ("auto", "always")}
+        texts = {mode: self.noted(self.read(virtual, mode)) for mode in ("auto", "always")}
         check("are left out: virtual threads are in use" in texts["auto"], "auto spares virtual threads: %s" % texts["auto"])
         check("of their yields about" in texts["always"], "always says what it costs: %s" % texts["always"])
         self.judge_young()
 
     def judge_young(self):
         wait_for("enters after a minute", lambda: " enter " in self.reader.text(), self.MINUTE + 30)
-        check(time.monotonic() - self.began > self.MINUTE - 1, "monitors are told when it is over")
+        check(time.monotonic() - self.began > self.MINUTE - 1, "monitors are reported when it is over")
         wait_for("the note is taken back", lambda: not self.notes(self.reader), 10)
-        check(self.ended(self.reader).process.returncode == 0, "accounts exact")
+        self.reader.end()
+        check(self.reader.process.returncode == 0, "accounts exact")
 
-    def ended(self, reader):
-        time.sleep(0.5)
+    def noted(self, reader):
+        wait_for("a note about monitors", lambda: self.notes(reader))
         reader.end()
-        return reader
+        return self.notes(reader)
 
     def notes(self, reader):
         """The last note about locks."""

@@ -143,7 +143,8 @@ def two_versions(major, libraries, old_first):
     jvm = Jvm(major)
     before = jvm.look()
     old = read(libraries[0], jvm, 3 if old_first else 5)
-    time.sleep(1)
+    wait_for("the old one", lambda: changes(jvm, before, jvm.look()))
+    time.sleep(1)  # so that the one that comes first also leaves first
     new = read(libraries[1], jvm, 4 if old_first else 2)
     time.sleep(1)
     # from 25 on SIGPROF is JFR's
@@ -173,7 +174,7 @@ def hand_over(major, libraries):
     jvm = Jvm(major)
     before = jvm.look()
     old = read(libraries[0], jvm, 2)
-    time.sleep(1.9)
+    time.sleep(1.9)  # of the 2 s of the old one
     new = read(libraries[1], jvm, 2)
     old, new = Session(old, "hand-over, old"), Session(new, "hand-over, new")
     check(new.first - old.last < 1, "hand-over: %.0f ms between the last sample of the old and the first of the new" % (

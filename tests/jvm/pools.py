@@ -97,29 +97,28 @@ def judge(daemon, server, label, truth, per_s):
     target, rows = ask(daemon, server.pid)
     print("%s: %.0f requests/s, %d of them; %d idle waits in %.1f s, %d short ones, %d rows" % (
         label, per_s, requests, target["idle_waits"], target["idle_waits_ns"] / 1e9, target["short_waits"], len(rows)))
-    check(target["min_wait_ns"] == 1_000_000, "waits of 1 ms and more are told all the while: from %.3f ms" % (target["min_wait_ns"] / 1e6))
+    check(target["min_wait_ns"] == 1_000_000, "waits of 1 ms and more are reported all the while: from %.3f ms" % (target["min_wait_ns"] / 1e6))
     for i, (name, kind) in enumerate(LOCKS.items()):
         waits, ns = known[2 * i:2 * i + 2]
-        told = rows.get(name, {"waits": 0, "ns": 0, "kinds": set()})
-        check(waits >= ENOUGH and near(told["waits"], waits) and near(told["ns"], ns) and told["kinds"] == {kind},
-              "%s: %d waits, %.1f ms; told are %d, %.1f ms (%s)" % (
-                  name, waits, ns / 1e6, told["waits"], told["ns"] / 1e6, ", ".join(told["kinds"])))
+        reported = rows.get(name, {"waits": 0, "ns": 0, "kinds": set()})
+        check(waits >= ENOUGH and near(reported["waits"], waits) and near(reported["ns"], ns) and reported["kinds"] == {kind},
+              "%s: %d waits, %.1f ms; reported are %d, %.1f ms (%s)" % (
+                  name, waits, ns / 1e6, reported["waits"], reported["ns"] / 1e6, ", ".join(reported["kinds"])))
     judge_idle(daemon, server, target)
 
 
 def judge_idle(daemon, server, before):
     check(before["idle_waits"] > 50, "workers wait for work: %d times" % before["idle_waits"])
     after, rows = ask(daemon, server.pid, "--idle")
-    told, counted = sum(row["idle"] for row in rows.values()), after["idle_waits"]
+    reported, counted = sum(row["idle"] for row in rows.values()), after["idle_waits"]
     # each thread holds those since its last report
-    check(0.3 * counted < told <= counted, "--idle shows %d of %d" % (told, counted))
+    check(0.3 * counted < reported <= counted, "--idle shows %d of %d" % (reported, counted))
 
 
 def play(args, label, main, path):
     with Daemon(SETTINGS) as daemon, Server(args.major, main, path) as server:
         daemon.wait_state(server.pid, "streaming", 60)
         wait_for("lock events", lambda: "lock" in daemon.target(server.pid)["events"])
-        time.sleep(1)
         for _ in range(ATTEMPTS):
             server.say("go")
             per_s = load(args.major, server.port, args.rate, args.seconds)

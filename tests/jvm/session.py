@@ -30,7 +30,7 @@ class Session:
             self.process = subprocess.Popen([READER, "-L", "-e", events, "-l", LIBRARY, "-d", "900", *options, str(pid)],
                                             stdout=out, stderr=subprocess.STDOUT)
         wait_for("HELLO", lambda: re.search(begun, self.read(), re.M) or self.process.poll() is not None)
-        time.sleep(0.5)  # START's events come on after HELLO
+        time.sleep(0.5)  # START's events come on after HELLO; one that is refused never does, so there is no condition to wait for
 
     def read(self):
         with open(self.path, errors="replace") as f:
