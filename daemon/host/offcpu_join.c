@@ -246,6 +246,29 @@ static void join_keep_trace(struct join_item *i)
 	i->e.trace = i->trace_text ? &i->trace : NULL;
 }
 
+static void join_wait_for_lock(struct join_item *i, uint64_t now_ns)
+{
+	join_keep_trace(i);
+	i->state = JOIN_FOR_LOCK;
+	i->deadline_ns = now_ns + OFFCPU_JOIN_LOCK_NS;
+}
+
+/* An interval of which only the agent has a record. */
+static struct offcpu_event join_agents_own(struct offcpu_join *j, const struct stream_offcpu *o)
+{
+	struct offcpu_event e = {
+		.end_ns = o->mono_ns,
+		.duration_ns = o->duration_ns,
+		.tid = o->tid,
+		.kernel_class = OFFCPU_NO_CLASS,
+		.syscall_nr = -1,
+	};
+
+	join_take_agents(&e, o);
+	j->explain(j->userdata, &e);
+	return e;
+}
+
 static void join_with_agent(struct offcpu_join *j, struct join_item *i,
 			    const struct stream_offcpu *o, uint64_t now_ns)
 {
@@ -255,24 +278,14 @@ static void join_with_agent(struct offcpu_join *j, struct join_item *i,
 		join_emit(j, i);
 		return;
 	}
-	join_keep_trace(i);
-	i->state = JOIN_FOR_LOCK;
-	i->deadline_ns = now_ns + OFFCPU_JOIN_LOCK_NS;
+	join_wait_for_lock(i, now_ns);
 }
 
 static void join_alone(struct offcpu_join *j, const struct stream_offcpu *o, uint64_t now_ns)
 {
-	struct offcpu_event e = {
-		.end_ns = o->mono_ns,
-		.duration_ns = o->duration_ns,
-		.tid = o->tid,
-		.kernel_class = OFFCPU_NO_CLASS,
-		.syscall_nr = -1,
-	};
+	struct offcpu_event e = join_agents_own(j, o);
 	struct join_item *i = NULL;
 
-	join_take_agents(&e, o);
-	j->explain(j->userdata, &e);
 	if (join_expects_more(&e)) {
 		join_hurry(j);
 		i = join_item_new(&e, NULL, 0);
@@ -281,9 +294,7 @@ static void join_alone(struct offcpu_join *j, const struct stream_offcpu *o, uin
 		join_emit_event(j, &e);
 		return;
 	}
-	join_keep_trace(i);
-	i->state = JOIN_FOR_LOCK;
-	i->deadline_ns = now_ns + OFFCPU_JOIN_LOCK_NS;
+	join_wait_for_lock(i, now_ns);
 	join_add(j, i);
 }
 
@@ -303,16 +314,8 @@ static void join_unmounted(struct offcpu_join *j, const struct stream_offcpu *o)
 		.node = o->node,
 		.waits = 1,
 	};
-	struct offcpu_event e = {
-		.end_ns = o->mono_ns,
-		.duration_ns = o->duration_ns,
-		.tid = o->tid,
-		.kernel_class = OFFCPU_NO_CLASS,
-		.syscall_nr = -1,
-	};
+	struct offcpu_event e = join_agents_own(j, o);
 
-	join_take_agents(&e, o);
-	j->explain(j->userdata, &e);
 	if (o->class_name && o->class_name[0] && e.reason == OFFCPU_REASON_PARK)
 		e.lock = &lock;
 	j->counts.unmounted++;
