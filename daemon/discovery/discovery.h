@@ -41,3 +41,5 @@ const char *discovery_source(const struct discovery *d, const char **ret_why);
  * (ptrace(2), "Ptrace access mode checking"). Writes up to @max pids; returns how many there are.
  */
 uint32_t discovery_denied(const struct discovery *d, pid_t *pids, uint32_t max);
+/* The number of times that a process was examined. Processes that begin all the time drive it up. */
+uint64_t discovery_probes(const struct discovery *d);

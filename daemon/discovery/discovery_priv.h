@@ -9,5 +9,3 @@ int discovery_new_at(struct loop *loop, const struct config *config,
 		     struct discovery **ret);
 void discovery_exec(struct discovery *d, pid_t pid, const char *comm, uint64_t mono_ns);
 void discovery_exit(struct discovery *d, pid_t pid, uint64_t mono_ns);
-/* The number of looks at processes so far. */
-uint64_t discovery_probes(const struct discovery *d);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include "daemon/core/warden.h"
+#include "daemon/discovery/discovery.h"
 #include "daemon/discovery/look.h"
 #include "daemon/ground/clock.h"
 #include "daemon/serve/metric_text.h"
@@ -223,6 +224,14 @@ static void put_stuck(struct metric_text *m, const struct targets *targets)
 			"Receivers given up since the daemon started.", total);
 }
 
+static void put_discovery(struct metric_text *m, const struct discovery *discovery)
+{
+	if (discovery)
+		metrics_put_one(m, METRIC_COUNTER, "kindling_processes_examined", NULL,
+				"Times that discovery examined a process, to see whether it is a JVM.",
+				discovery_probes(discovery));
+}
+
 static void put_looks(struct metric_text *m, const struct look *look)
 {
 	struct look_counts c;
@@ -355,6 +364,7 @@ enum MHD_Result serve_metrics(struct request *r)
 	put_decoding(&m, targets);
 	put_crashes(&m, targets);
 	put_stuck(&m, targets);
+	put_discovery(&m, host_discovery(r->serve->host));
 	put_looks(&m, host_look(r->serve->host));
 	put_names(&m, host_names(r->serve->host));
 	put_daemon(&m, r->serve);
