@@ -1,6 +1,6 @@
 """Measures how easily one finds one's way in the code: includes that climb the ladder of rooms (folders), circles of
-includes, functions that share their name with one in another file, function names of one word. house.py prints the
-figures; house.py --check also fails if one of them is worse than LIMITS, which are the figures that the code has
+includes, functions that share their name with one in another file, function names of one word, unit tests whose name
+leads to no source. house.py prints the figures; house.py --check also fails if one of them is worse than LIMITS, which are the figures that the code has
 reached: lower one when the code gets better, never raise it."""
 import collections
 import glob
@@ -19,7 +19,7 @@ LADDER = [
     "daemon/profile", "daemon/timeline", "daemon/symbols", "daemon/store", "daemon/target", "daemon/report", "daemon/clickhouse",
     "daemon/upload", "daemon/host", "daemon/serve", "daemon", "daemon/cli",
 ]
-LIMITS = {"includes that climb": 0, "rooms in a circle": 0, "shared names, %": 1.0, "names of one word, %": 0.5}
+LIMITS = {"includes that climb": 0, "rooms in a circle": 0, "shared names, %": 1.0, "names of one word, %": 0.5, "tests without a source": 0}
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 # a definition in this code base: the return type begins its line, the body's brace has a line of its own
@@ -76,6 +76,28 @@ def climbs(path, text):
     return ["%s includes %s" % (path, name) for name in INCLUDE.findall(text) if is_wrong(name)]
 
 
+def subjects():
+    """What a unit test may be called after: a source without its ending, with or without its room, or a room."""
+    found = set()
+    for tree in (*TREES, os.path.join("tests", "harness")):
+        for path in glob.glob(os.path.join(SOURCE, tree, "**", "*.[ch]"), recursive=True):
+            room = os.path.basename(os.path.dirname(path))
+            stem = re.sub(r"(\.bpf|_(x86_64|aarch64)(_sig)?|_sig|_priv)?\.[ch]$", "", os.path.basename(path))
+            found |= {stem, room + "_" + stem, room}
+    return found
+
+
+def lost_tests():
+    """Unit tests that are not called test_SUBJECT.c or test_SUBJECT_TOPIC.c."""
+    known = subjects()
+
+    def leads(name):
+        words = name.split("_")
+        return any("_".join(words[:n]) in known for n in range(1, len(words) + 1))
+    tests = glob.glob(os.path.join(SOURCE, "tests", "unit", "test_*.c"))
+    return sorted(os.path.basename(path) for path in tests if not leads(os.path.basename(path)[len("test_"):-len(".c")]))
+
+
 def measure():
     edges, files_of, climbing = collections.defaultdict(set), collections.defaultdict(set), []
     for path, text in sources():
@@ -97,6 +119,8 @@ def measure():
         "circles": circles(edges),
         "shared": shared,
         "one word": one_word,
+        "lost": lost_tests(),
+        "tests without a source": len(lost_tests()),
         "includes that climb": len(climbing),
         "rooms in a circle": sum(len(c) for c in circles(edges)),
         "shared names, %": 100 * sum(len(files) for files in shared.values()) / functions,
@@ -113,6 +137,8 @@ def main():
         print("climbs: %s" % edge)
     for circle in found["circles"]:
         print("a circle of includes: %s" % ", ".join(circle))
+    for test in found["lost"]:
+        print("leads to no source: tests/unit/%s" % test)
     most = sorted(found["shared"].items(), key=lambda item: -len(item[1]))[:10]
     print("most shared: %s" % ", ".join("%s (%d files)" % (name, len(files)) for name, files in most))
     worse = []
