@@ -160,17 +160,19 @@ static void a_program_of_another_name_is_looked_at_as_well_but_less(void **state
 
 static void a_jvm_that_never_catches_sigquit_is_told_after_five_seconds(void **state)
 {
+	uint64_t begin;
+
 	(void)state;
 	fake_process(100, began(60), FAKE_LIBJVM, FAKE_CATCHES_NONE); /* old, -Xrs */
-	run_ms(50);
+	RUN_UNTIL(found.calls == 1);
 	assert_int_equal(found.calls, 1);
+	begin = clock_mono_ns();
 	fake_process(101, began(0), FAKE_LIBJVM, FAKE_CATCHES_NONE); /* known since its exec */
 	discovery_exec(discovery, 101, "java", clock_mono_ns());
-	run_ms(1000);
-	assert_int_equal(found.calls, 1);
-	run_ms(4200);
+	RUN_UNTIL(found.calls == 2);
 	assert_int_equal(found.calls, 2);
 	assert_int_equal(found.pid, 101);
+	assert_true(clock_mono_ns() - begin > 4 * NS_PER_S);
 }
 
 static void an_ended_process_is_forgotten_and_its_number_used_again(void **state)
