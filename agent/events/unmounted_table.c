@@ -1,7 +1,7 @@
 /*
- * See unmounted_table.h. Entries are in lines of the cache's size, so that one load from memory
- * checks four. The table has three parts, as that of waits.c: a larger one is used, and touched at
- * all, only when the lines of an id in the ones before are full.
+ * See unmounted_table.h. Four entries share a cache line, so that one load from memory checks four.
+ * The table has three parts, like the one in waits.c: the memory of a larger part is touched only
+ * when the lines that an id has in the smaller ones are full.
  */
 #include "agent/events/unmounted_table.h"
 

@@ -31,7 +31,7 @@ static const struct usage_row options[] = {
 		0, "idle", struct tail, idle,
 		"with lock and offcpu: also waits for work (a pool's thread at an empty queue)"),
 	OPTION_TEXT(0, "min", "DURATION", struct tail, min,
-		    "with lock and offcpu: nothing shorter than this, such as 5ms"),
+		    "with lock and offcpu: leave out what is shorter than this, such as 5ms"),
 	OPTION_FLAG(0, "no-stack", struct tail, no_stack, "leave the stacks out of the text"),
 	OPTION_TEXT('n', "count", "N", struct tail, count, "exit after N events"),
 	OPTION_HELP,

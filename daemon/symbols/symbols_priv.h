@@ -27,7 +27,7 @@ struct tenant {
 	char name[TENANT_SIZE];
 	unsigned processes, files, contents, waiting; /* that point to it */
 	bool reading; /* its child has not ended */
-	int64_t cpu_ns; /* that its children may still use */
+	int64_t cpu_ns; /* CPU time that its children may still use */
 	uint64_t filled_mono_ns,
 		started_mono_ns; /* when cpu_ns was last refilled; when its last child began */
 	struct file *wanted, **wanted_end; /* queue of files to be opened */
