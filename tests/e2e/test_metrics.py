@@ -71,6 +71,7 @@ class Metrics(unittest.TestCase):
         done = promtool("check", "metrics", text=text)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
         self.assertIn("# TYPE kindling_samples_taken_total counter\n", text)
+        self.assertRegex(text, r"\nkindling_processes_examined_total [1-9]")
 
     def test_openmetrics(self):
         kind, text = self.get("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5")
