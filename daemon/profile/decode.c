@@ -86,13 +86,14 @@ static int get_strings(struct profile_in *in, struct profile *p)
 		bytes += len + 1;
 		ahead.p += len;
 	}
-	if (ahead.bad || profile_text_room(p, bytes) < 0)
+	if (ahead.bad || profile_text_room(p, bytes) < 0 || !profile_room(p, strings, n))
 		return -EBADMSG;
 	for (uint32_t i = 1; i < n; i++) {
 		uint64_t len = profile_decode_length(in);
 
-		if (memchr(in->p, 0, len) || !profile_add_text(p, in->p, len))
+		if (memchr(in->p, 0, len))
 			return -EBADMSG;
+		profile_add_text(p, in->p, len);
 		in->p += len;
 	}
 	return 0;
@@ -115,14 +116,11 @@ static int get_frames(struct profile_in *in, struct profile *p)
 {
 	uint32_t n = profile_decode_count(in, PROFILE_NODES_MAX, 8);
 
-	for (uint32_t i = 0; i < n && !in->bad; i++) {
-		struct profile_frame f;
-
-		profile_decode_frame(in, p, &f);
-		if (in->bad || profile_intern_frame(p, &f) != i)
-			return -EBADMSG;
-	}
-	return 0;
+	if (!profile_room(p, frames, n))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < n && !in->bad; i++)
+		profile_decode_frame(in, p, &FRAMES(p)[p->n_frames++]);
+	return in->bad ? -EBADMSG : 0;
 }
 
 void profile_decode_process(struct profile_in *in, const struct profile *p,
@@ -174,13 +172,10 @@ static int get_threads(struct profile_in *in, struct profile *p)
 {
 	uint32_t n = profile_decode_count(in, PROFILE_NODES_MAX, 3);
 
-	for (uint32_t i = 0; i < n && !in->bad; i++) {
-		struct profile_thread t;
-
-		profile_decode_thread(in, p, &t);
-		if (in->bad || profile_thread(p, &t) != i)
-			return -EBADMSG;
-	}
+	if (!profile_room(p, threads, n))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < n && !in->bad; i++)
+		profile_decode_thread(in, p, &THREADS(p)[p->n_threads++]);
 	return in->bad ? -EBADMSG : 0;
 }
 
@@ -223,13 +218,10 @@ static int get_rows(struct profile_in *in, struct profile *p)
 {
 	uint32_t n = profile_decode_count(in, PROFILE_ROWS_MAX, 4);
 
-	for (uint32_t i = 0; i < n && !in->bad; i++) {
-		struct profile_row r;
-
-		profile_decode_row(in, p, &r);
-		if (!in->bad)
-			profile_add_row(p, &r);
-	}
+	if (!profile_room(p, rows, n))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < n && !in->bad; i++)
+		profile_decode_row(in, p, &ROWS(p)[p->n_rows++]);
 	return in->bad || in->p != in->end ? -EBADMSG : 0;
 }
 
@@ -237,14 +229,15 @@ static int get_stacks(struct profile_in *in, struct profile *p)
 {
 	uint32_t n = profile_decode_count(in, PROFILE_NODES_MAX, 2);
 
+	if (!profile_room(p, nodes, n))
+		return -EBADMSG;
 	for (uint32_t i = 1; i < n && !in->bad; i++) {
-		uint32_t parent = profile_decode_below(in, i);
-		uint32_t frame = profile_decode_below(in, p->n_frames);
+		struct profile_node *to = &NODES(p)[p->n_nodes++];
 
-		if (in->bad || profile_node(p, parent, frame) != i)
-			return -EBADMSG;
+		to->parent = profile_decode_below(in, i);
+		to->frame = profile_decode_below(in, p->n_frames);
 	}
-	return get_spans(in, p) < 0 ? -EBADMSG : get_rows(in, p);
+	return in->bad || get_spans(in, p) < 0 ? -EBADMSG : get_rows(in, p);
 }
 
 int profile_decode_head(struct profile_in *in, struct profile *p)

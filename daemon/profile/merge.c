@@ -120,6 +120,34 @@ uint32_t profile_map_thread(struct profile *dst, const struct profile *src, uint
 	return profile_thread(dst, &copy);
 }
 
+/* Is string @id the same as @to, a string of @dst? If it is, the map has it. */
+static bool map_is_text(const struct profile *dst, const struct profile *src,
+			const struct profile_map *m, uint32_t id, uint32_t to)
+{
+	if (m->strings[id] != NOT_MAPPED)
+		return m->strings[id] == to;
+	if (strcmp(src->strings[id], dst->strings[to]) != 0)
+		return false;
+	m->strings[id] = to;
+	return true;
+}
+
+/* Is @f the frame that follows the last one that was found? The windows of a process have much the
+ * same frames in much the same order: so most need no lookup of their names. */
+static bool map_is_next_frame(const struct profile *dst, const struct profile *src,
+			      const struct profile_map *m, const struct profile_frame *f)
+{
+	const struct profile_frame *to = &dst->frames[dst->index->next_frame];
+
+	return dst->index->next_frame < dst->n_frames && to->kind == f->kind &&
+	       to->line == f->line && to->offset == f->offset && !to->scope && !f->scope &&
+	       map_is_text(dst, src, m, f->method, to->method) &&
+	       map_is_text(dst, src, m, f->class_name, to->class_name) &&
+	       map_is_text(dst, src, m, f->signature, to->signature) &&
+	       map_is_text(dst, src, m, f->file, to->file) &&
+	       map_is_text(dst, src, m, f->module, to->module);
+}
+
 static uint32_t map_frame(struct profile *dst, const struct profile *src,
 			  const struct profile_map *m, uint32_t id)
 {
@@ -128,6 +156,8 @@ static uint32_t map_frame(struct profile *dst, const struct profile *src,
 
 	if (m->frames[id] != NOT_MAPPED)
 		return m->frames[id];
+	if (!dst->index->distinct && map_is_next_frame(dst, src, m, &f))
+		return m->frames[id] = dst->index->next_frame++;
 	f.class_name = map_text(dst, src, m, f.class_name, &full);
 	f.method = map_text(dst, src, m, f.method, &full);
 	f.signature = map_text(dst, src, m, f.signature, &full);
@@ -138,6 +168,7 @@ static uint32_t map_frame(struct profile *dst, const struct profile *src,
 			  1; /* 0 if the process found no room */
 	if (!full)
 		m->frames[id] = profile_intern_frame(dst, &f);
+	dst->index->next_frame = m->frames[id] + 1; /* UINT32_MAX + 1 is 0 */
 	return m->frames[id];
 }
 

@@ -65,6 +65,7 @@ struct profile_index {
 	uint32_t sharers; /* profiles that use the names of this one */
 	char *text; /* all strings of a decoded profile */
 	size_t text_len, text_max;
+	uint32_t next_frame; /* comes after the frame that a merge found last */
 	uint32_t full_name, full_node; /* ids of "[profile full]"; 0 = not made yet */
 	bool no_room; /* of names: a frame, a stack or a process found no room */
 };
@@ -107,8 +108,13 @@ uint32_t profile_intern_span(struct profile *p, const struct profile_span *s);
 uint32_t profile_intern_row(struct profile *p, const struct profile_row *r);
 /* Makes room for the strings of a decoded profile, @bytes with their NULs. 0 or -ENOMEM. */
 int profile_text_room(struct profile *p, size_t bytes);
-/* Appends a string; false = no room. */
-bool profile_add_text(struct profile *p, const void *bytes, size_t len);
+/* Appends a string to a table that has room for it. */
+void profile_add_text(struct profile *p, const void *bytes, size_t len);
+/* Makes a table exactly as large as the @n entries that a decoded profile has in it; false = no
+ * memory. The limits are the caller's. */
+#define profile_room(p, table, n) \
+	profile_table_room(p, (void **)&(p)->table, &(p)->index->cap_##table, n, sizeof(*(p)->table))
+bool profile_table_room(struct profile *p, void **array, uint32_t *cap, uint32_t n, size_t size);
 /* Builds the index of the frames again after they changed; false = two of them are equal. */
 bool profile_index_frames(struct profile *p);
 

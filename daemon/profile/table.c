@@ -119,18 +119,23 @@ static bool profile_table_has_room(const struct profile_index *x, size_t bytes)
 	return n <= 2 || own <= half / n || (x->paid + bytes <= half && own <= half / 2);
 }
 
-/* Charges an entry of @size bytes, including an upper bound for the growth of its table and
+/* Charges @n entries of @size bytes, including an upper bound for the growth of their table and
  * index. */
-static bool profile_table_pay(struct profile *p, size_t size)
+static bool profile_table_pay_many(struct profile *p, size_t n, size_t size)
 {
 	struct profile_index *x = p->index;
-	size_t bytes = 2 * size + 32;
+	size_t bytes = n * (2 * size + 32);
 
 	if (!x->spare && !profile_table_has_room(x, bytes))
 		return false;
 	x->paid += bytes;
 	x->accounts[x->payer].bytes += bytes;
 	return true;
+}
+
+static bool profile_table_pay(struct profile *p, size_t size)
+{
+	return profile_table_pay_many(p, 1, size);
 }
 
 /* Processes are named even when there is no room: the first ones always get their entries. */
@@ -417,20 +422,29 @@ int profile_text_room(struct profile *p, size_t bytes)
 	return 0;
 }
 
-bool profile_add_text(struct profile *p, const void *bytes, size_t len)
+void profile_add_text(struct profile *p, const void *bytes, size_t len)
 {
 	struct profile_index *x = p->index;
 	char *s = x->text + x->text_len;
 
-	if (len >= x->text_max - x->text_len ||
-	    !profile_table_reserve(p, (void **)&p->strings, &x->cap_strings, p->n_strings,
-				   PROFILE_STRINGS_MAX, sizeof(*p->strings)) ||
-	    !profile_table_pay(p, sizeof(*p->strings) + (len + BLOCK_BYTES) / 2))
-		return false;
 	memcpy(s, bytes, len);
 	s[len] = '\0';
 	x->text_len += len + 1;
 	STRINGS(p)[p->n_strings++] = s;
+}
+
+bool profile_table_room(struct profile *p, void **array, uint32_t *cap, uint32_t n, size_t size)
+{
+	void *q = n > *cap ? realloc(*array, n * size) : *array;
+
+	if (n > *cap && !q)
+		return false;
+	if (n > *cap) {
+		p->index->bytes += (n - *cap) * size;
+		*array = q;
+		*cap = n;
+	}
+	(void)profile_table_pay_many(p, n, size);
 	return true;
 }
 

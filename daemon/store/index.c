@@ -158,6 +158,12 @@ struct found {
 	struct index_entry entry;
 };
 
+struct finds {
+	struct found *all;
+	uint32_t n, cap;
+	const struct profile_filter *filter;
+};
+
 static int by_process_and_time(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
@@ -171,36 +177,56 @@ static int by_process_and_time(const void *a, const void *b)
 	return x->entry.at < y->entry.at ? -1 : x->entry.at > y->entry.at;
 }
 
-/* *ret_end: where the last of them ends. */
-static int index_find_all(int fd, off_t from, off_t until, struct found **ret, uint32_t *ret_n,
-			  off_t *ret_end)
+bool index_wants(const struct profile_filter *f, uint32_t pid, uint64_t start_time)
 {
-	CLEANUP(freep) struct found *all = NULL;
-	uint32_t n = 0, cap = 0;
+	if (!f || !f->n_pids)
+		return true;
+	for (uint32_t i = 0; i < f->n_pids; i++)
+		if (f->pids[i] == pid && (!f->start_times || f->start_times[i] == start_time))
+			return true;
+	return false;
+}
+
+static int index_take(void *userdata, off_t at, const struct header *h)
+{
+	struct finds *f = userdata;
+
+	if (h->begin_real_ns > h->end_real_ns || !index_wants(f->filter, h->pid, h->start_time))
+		return 0;
+	if (f->n == f->cap) {
+		uint32_t cap = f->cap ? 2 * f->cap : 1024;
+		struct found *p =
+			f->n < INDEX_ENTRIES_MAX ? realloc(f->all, cap * sizeof(*p)) : NULL;
+
+		if (!p)
+			return -ENOMEM;
+		f->all = p;
+		f->cap = cap;
+	}
+	f->all[f->n++] =
+		(struct found){ *h, { (uint64_t)at, h->begin_real_ns, h->end_real_ns } };
+	return 0;
+}
+
+/* *ret_end: where the last of them ends. */
+static int index_find_all(int fd, off_t from, off_t until, struct finds *f, off_t *ret_end)
+{
 	struct header h;
+	int r = 0;
 
 	*ret_end = from;
-	for (off_t at = from; record_next(fd, &at, &h) && record_end(&h, at) <= until;
-	     at = record_end(&h, at)) {
-		*ret_end = record_end(&h, at);
-		if (h.begin_real_ns > h.end_real_ns)
-			continue;
-		if (n == cap) {
-			struct found *p;
+	for (off_t at = from; r == 0 && record_next(fd, &at, &h) && record_end(&h, at) <= until;
+	     at = *ret_end) {
+		bool contents = contents_is(&h);
 
-			cap = cap ? 2 * cap : 1024;
-			p = n < INDEX_ENTRIES_MAX ? realloc(all, cap * sizeof(*p)) : NULL;
-			if (!p)
-				return -ENOMEM;
-			all = p;
-		}
-		all[n++] = (struct found){ h, { (uint64_t)at, h.begin_real_ns, h.end_real_ns } };
+		*ret_end = record_end(&h, at);
+		r = contents ? contents_each(fd, at, &h, until, index_take, f, ret_end)
+			     : index_take(f, at, &h);
+		r = contents && r == -EBADMSG ? 0 : r; /* then the headers are read */
 	}
-	if (n)
-		qsort(all, n, sizeof(*all), by_process_and_time);
-	*ret = TAKE_PTR(all);
-	*ret_n = n;
-	return 0;
+	if (f->n)
+		qsort(f->all, f->n, sizeof(*f->all), by_process_and_time);
+	return r;
 }
 
 static void add_found(struct index *x, const struct found *f)
@@ -225,35 +251,42 @@ static void add_found(struct index *x, const struct found *f)
 	x->entries[x->n_entries++] = f->entry;
 }
 
+static int scan_for(int fd, off_t from, off_t until, const struct profile_filter *filter,
+		    struct index *ret)
+{
+	struct finds f = { .filter = filter };
+	struct index x = INDEX_NULL;
+	off_t end;
+	int r = index_find_all(fd, from, until, &f, &end);
+
+	if (r == 0) {
+		x.processes = calloc((size_t)f.n + 1, sizeof(*x.processes));
+		x.entries = calloc((size_t)f.n + 1, sizeof(*x.entries));
+		r = x.processes && x.entries ? 0 : -ENOMEM;
+	}
+	for (uint32_t i = 0; r == 0 && i < f.n; i++)
+		add_found(&x, &f.all[i]);
+	free(f.all);
+	x.covered = (uint64_t)end;
+	if (r < 0)
+		index_deinit(&x);
+	else
+		*ret = x;
+	return r;
+}
+
 int index_scan_between(int fd, off_t from, off_t until, struct index *ret)
 {
-	CLEANUP(freep) struct found *all = NULL;
-	struct index x = INDEX_NULL;
-	uint32_t n = 0;
-	off_t end;
-	int r = index_find_all(fd, from, until, &all, &n, &end);
-
-	if (r < 0)
-		return r;
-	x.processes = calloc((size_t)n + 1, sizeof(*x.processes));
-	x.entries = calloc((size_t)n + 1, sizeof(*x.entries));
-	if (!x.processes || !x.entries) {
-		index_deinit(&x);
-		return -ENOMEM;
-	}
-	for (uint32_t i = 0; i < n; i++)
-		add_found(&x, &all[i]);
-	x.covered = (uint64_t)end;
-	*ret = x;
-	return 0;
+	return scan_for(fd, from, until, NULL, ret);
 }
 
-int index_scan(int fd, struct index *ret)
+int index_scan(int fd, const struct profile_filter *f, struct index *ret)
 {
-	return index_scan_between(fd, 0, INT64_MAX, ret);
+	return scan_for(fd, 0, INT64_MAX, f, ret);
 }
 
-int index_open(struct store *s, uint64_t segment, int fd, struct index *ret)
+int index_open(struct store *s, uint64_t segment, int fd, const struct profile_filter *f,
+	       struct index *ret)
 {
 	struct stat st;
 	int r = fstat(fd, &st) < 0 ? -errno
@@ -262,7 +295,7 @@ int index_open(struct store *s, uint64_t segment, int fd, struct index *ret)
 	if (r == -ENOENT && s->kept)
 		return index_kept_open(s->kept, fd, &st, ret);
 	if (r < 0 && r != -ENOMEM)
-		r = index_scan(fd, ret);
+		r = index_scan(fd, f, ret);
 	return r;
 }
 

@@ -152,7 +152,7 @@ int index_write(struct store *s, uint64_t segment)
 	uint64_t covered = store_file_bytes(s, STORE_SEGMENT, segment);
 	struct index x = INDEX_NULL;
 	struct writer w;
-	int r = fd < 0 ? -ENOENT : index_scan(fd, &x);
+	int r = fd < 0 ? -ENOENT : index_scan(fd, NULL, &x);
 
 	if (r == 0)
 		r = index_describe(&x, fd);

@@ -91,8 +91,13 @@ int store_journal(struct store *s, uint64_t begin_real_ns, const uint8_t *raw, s
 	ssize_t n;
 	int r = open_journal(s, begin_real_ns / WINDOW_NS, &j);
 
-	if (r == 0)
-		r = record_pack(begin_real_ns, j->id, raw, len, &record, &record_len);
+	if (r == 0) {
+		const struct header h = { .begin_real_ns = begin_real_ns,
+					  .end_real_ns = begin_real_ns,
+					  .journal = j->id };
+
+		r = record_pack(&h, raw, len, &record, &record_len);
+	}
 	if (r < 0)
 		return r;
 	if (j->bytes + record_len > most)

@@ -34,16 +34,6 @@ struct visit {
 	void *userdata;
 };
 
-static bool query_is_wanted(const struct profile_filter *f, const struct index_process *q)
-{
-	if (!f || !f->n_pids)
-		return true;
-	for (uint32_t i = 0; i < f->n_pids; i++)
-		if (f->pids[i] == q->pid && (!f->start_times || f->start_times[i] == q->start_time))
-			return true;
-	return false;
-}
-
 static bool query_touches(const struct visit *v, uint64_t begin_ns, uint64_t end_ns)
 {
 	return begin_ns < v->to && end_ns > v->from;
@@ -67,11 +57,11 @@ static int visit_segment(struct visit *v, uint64_t segment, const struct index *
 
 	if (fd < 0 || record_is_foreign(fd))
 		return 0;
-	r = index_open(v->store, segment, fd, &part.index);
+	r = index_open(v->store, segment, fd, v->filter, &part.index);
 	for (uint32_t i = 0; i < part.index.n_processes && r >= 0; i++) {
 		const struct index_process *q = &part.index.processes[i], *sum;
 
-		if (!query_is_wanted(v->filter, q) ||
+		if (!index_wants(v->filter, q->pid, q->start_time) ||
 		    !query_touches(v, q->begin_real_ns, q->end_real_ns))
 			continue;
 		sum = sums ? index_find(sums, q->pid, q->start_time) : NULL;
@@ -90,7 +80,7 @@ static int visit_sums(struct visit *v, struct part *part)
 	for (uint32_t i = 0; i < part->index.n_processes && r >= 0; i++) {
 		struct index_process *q = &part->index.processes[i];
 
-		if (!query_is_wanted(v->filter, q))
+		if (!index_wants(v->filter, q->pid, q->start_time))
 			continue;
 		r = q->sum_at ? v->fn(v, part, q) : 0;
 		if (r == VISIT_DAMAGED)
@@ -190,7 +180,7 @@ static int each_entry(struct visit *v, const struct part *part, const struct ind
 	int r = index_entries(&part->index, q, &entries);
 
 	if (r == -EBADMSG) { /* the sum is damaged: the segment has the same data */
-		r = index_scan(part->fd, &scanned);
+		r = index_scan(part->fd, v->filter, &scanned);
 		q = r == 0 ? index_find(&scanned, q->pid, q->start_time) : NULL;
 		r = r == 0 && q ? index_entries(&scanned, q, &entries) : r;
 	}

@@ -206,18 +206,16 @@ int record_make_all(const struct profile *w, uint64_t journal, uint8_t **ret, si
 		if (r == 0)
 			r = record_add_record(&to, part, journal);
 	}
+	if (r == 0)
+		r = contents_put(&to.p, &to.len);
 	return give_records(&to, r, ret, ret_len);
 }
 
-int record_pack(uint64_t begin_real_ns, uint64_t journal, const uint8_t *raw, size_t raw_len,
-		uint8_t **ret, size_t *ret_len)
+int record_pack(const struct header *h, const uint8_t *raw, size_t raw_len, uint8_t **ret,
+		size_t *ret_len)
 {
 	struct records to = { 0 };
-	int r = add_bytes(&to,
-			  (struct header){ .begin_real_ns = begin_real_ns,
-					   .end_real_ns = begin_real_ns,
-					   .journal = journal },
-			  raw, raw_len, ZSTD_FAST);
+	int r = add_bytes(&to, *h, raw, raw_len, ZSTD_FAST);
 
 	return give_records(&to, r, ret, ret_len);
 }

@@ -94,7 +94,7 @@ static bool read_segment(struct store *store, struct shares *s, uint32_t index)
 
 	if (fd < 0 || record_is_foreign(fd))
 		return true;
-	if (index_open(store, s->segments[index], fd, &x) < 0)
+	if (index_open(store, s->segments[index], fd, NULL, &x) < 0)
 		return false;
 	for (uint32_t i = 0; i < x.n_processes && r; i++)
 		r = add_slice(s, &(struct slice){ .tenant = x.processes[i].tenant,
@@ -193,7 +193,7 @@ static int shares_copy(int from, int to, off_t at, uint64_t len)
 	return 0;
 }
 
-/* Copies the records that stay from one segment file to another. Returns their bytes, or -errno. */
+/* Copies the records that stay, without contents, from one segment file to another. Returns their bytes, or -errno. */
 static int64_t copy_rest(int from, int to, struct slice *slices, uint32_t n)
 {
 	int64_t bytes = 0;
@@ -201,7 +201,7 @@ static int64_t copy_rest(int from, int to, struct slice *slices, uint32_t n)
 	int e = 0;
 
 	for (off_t at = 0; e == 0 && record_next(from, &at, &h); at = record_end(&h, at)) {
-		if (shares_goes(slices, n, &h))
+		if (contents_is(&h) || shares_goes(slices, n, &h))
 			continue;
 		e = shares_copy(from, to, at, sizeof(h) + h.zstd_len);
 		bytes += (int64_t)(sizeof(h) + h.zstd_len);

@@ -1,8 +1,9 @@
 /*
  * Shared by the files of the store: store.c (segments and appending), record.c (one window of one
  * process on disk), shares.c (which windows go when there are too many bytes), index.c (what a
- * segment holds), index_write.c (its file), index_kept.c (the index of a growing segment), query.c
- * (windows by process and time), journal.c (windows that are not closed).
+ * segment holds), index_write.c (its file), index_kept.c (the index of a growing segment),
+ * contents.c (what one append holds), query.c (windows by process and time), journal.c (windows that
+ * are not closed).
  */
 #pragma once
 
@@ -97,9 +98,22 @@ int record_make_all(const struct profile *window, uint64_t journal, uint8_t **re
 /* Encodes @p, a profile of one process, as one record. */
 int record_make(const struct profile *p, uint64_t journal, uint8_t **ret, size_t *ret_len);
 
-/* Packs any bytes as a record of a journal, compressed fast. 0, -E2BIG or -ENOMEM. */
-int record_pack(uint64_t begin_real_ns, uint64_t journal, const uint8_t *raw, size_t raw_len,
-		uint8_t **ret, size_t *ret_len);
+/* Packs any bytes as a record, compressed fast. @h: its header, except for magic, lengths and CRCs.
+ * 0, -E2BIG or -ENOMEM. */
+int record_pack(const struct header *h, const uint8_t *raw, size_t raw_len, uint8_t **ret,
+		size_t *ret_len);
+
+/* contents.c. Is this the header of contents, not of a window? */
+bool contents_is(const struct header *h);
+/* Puts their contents in front of the records in *@records, which is malloc'ed, if there are
+ * several. 0, -E2BIG or -ENOMEM; after an error the records are as before. */
+int contents_put(uint8_t **records, size_t *len);
+/* Calls @fn for each record that the contents @of at @at are of, with as much of its header as
+ * index.c needs, until it returns an error. *ret_end: where the last of them ends. 0, @fn's error,
+ * -ENOMEM, or -EBADMSG: they do not fit what is there up to @until, and @fn was not called. */
+typedef int contents_fn(void *userdata, off_t at, const struct header *h);
+int contents_each(int fd, off_t at, const struct header *of, off_t until, contents_fn *fn,
+		  void *userdata, off_t *ret_end);
 
 /* journal.c. The number of an open window's journal; 0 = it has none. */
 uint64_t journal_of(struct store *s, uint64_t begin_real_ns);
@@ -161,16 +175,21 @@ struct index {
 #define INDEX_NULL ((struct index){ .fd = -1 })
 void index_deinit(struct index *x);
 
-/* Reads the index from its file, or else scans the segment @fd. 0 or -ENOMEM. */
-int index_open(struct store *s, uint64_t segment, int fd, struct index *ret);
+/* Does the filter want this process? NULL wants all. */
+bool index_wants(const struct profile_filter *f, uint32_t pid, uint64_t start_time);
+/* Reads the index from its file, or else scans the segment @fd, at least for the processes that @f
+ * wants. 0 or -ENOMEM. */
+int index_open(struct store *s, uint64_t segment, int fd, const struct profile_filter *f,
+	       struct index *ret);
 /* Reads the index of a segment or an hour, only from its file. 0, -ENOENT, -EBADMSG, or -ESTALE: it
  * belongs to another segment, or does not cover @covered bytes. */
 int index_read(struct store *s, enum store_file kind, uint64_t segment, uint64_t covered,
 	       struct index *ret);
 /* The same from an open file, which it closes. Accepts any content (fuzzed). */
 int index_read_fd(int fd, uint32_t number, uint64_t covered, struct index *ret);
-int index_scan(int fd, struct index *ret);
-/* Likewise, only of the records that begin at @from, a record's begin, or later, and end at @until
+/* Scans a segment for the processes that @f wants. 0 or -ENOMEM. */
+int index_scan(int fd, const struct profile_filter *f, struct index *ret);
+/* Likewise for all processes, only of the records that begin at @from, a record's begin, or later, and end at @until
  * or before; ret->covered is where the last of them ends. */
 int index_scan_between(int fd, off_t from, off_t until, struct index *ret);
 /* Finds the names of processes after a scan, which decodes one record of each. */

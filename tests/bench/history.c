@@ -2,7 +2,8 @@
  * Measures what queries of the history cost: history DIRECTORY [PROCESSES [HOURS [DAYS]]]. The
  * windows are made up: each process is a server with 100 samples a second, 40 threads and 600
  * stacks of 20 to 60 frames, a few of which take most of the time. PROCESSES processes live for
- * HOURS, one of them for DAYS. Nothing is asserted; the limits are those of decisions/0018.
+ * HOURS, one of them for DAYS. A DIRECTORY that an earlier run has filled is only asked. Nothing is
+ * asserted; the limits are those of decisions/0018.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,6 +135,40 @@ static double fill(struct store *s, uint32_t processes, uint64_t from, uint64_t 
 	return cpu_s() - before;
 }
 
+/* When the windows of an earlier run end; 0 = there are none. */
+static uint64_t filled_until(struct store *s)
+{
+	struct store_process *list;
+	uint64_t end = 0;
+	uint32_t n;
+
+	if (store_processes_unnamed(s, 0, UINT64_MAX, &list, &n) < 0)
+		exit(2);
+	for (uint32_t i = 0; i < n; i++)
+		if (list[i].end_real_ns > end)
+			end = list[i].end_real_ns;
+	store_processes_free(list, n);
+	return end;
+}
+
+/* Returns when they end. */
+static uint64_t fill_all(struct store *s, uint32_t processes, uint64_t hours, uint64_t days)
+{
+	uint64_t end = clock_real_ns() / HOUR_NS * HOUR_NS, begin = end - hours * HOUR_NS;
+	struct store_counts c;
+	double cpu;
+
+	if (days * 24 > hours)
+		(void)fill(s, 1, end - days * 24 * HOUR_NS, begin);
+	cpu = fill(s, processes, begin, end);
+	store_counts(s, &c);
+	printf("%u processes, %llu hours: %.2f ms of CPU a process and window, %.2f bytes a sample\n",
+	       processes, (unsigned long long)hours,
+	       1e3 * cpu / (double)processes / (double)(hours * 360),
+	       (double)c.bytes / (double)SAMPLES / (double)processes / (double)(hours * 360));
+	return end;
+}
+
 static int by_size(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -178,24 +213,17 @@ int main(int argc, char **argv)
 	uint32_t processes = argc > 2 ? (uint32_t)atoi(argv[2]) : 200;
 	uint64_t hours = argc > 3 ? (uint64_t)atoi(argv[3]) : 24;
 	uint64_t days = argc > 4 ? (uint64_t)atoi(argv[4]) : 7;
-	uint64_t end = clock_real_ns() / HOUR_NS * HOUR_NS, begin = end - hours * HOUR_NS;
 	struct store_process *list;
-	struct store_counts c;
+	uint64_t at, begin, end;
 	struct store *s;
-	uint64_t at;
-	double cpu;
 	uint32_t n;
 
 	if (argc < 2 || store_new(argv[1], 30 * 24 * HOUR_NS, UINT64_MAX / 2, &s) < 0)
 		return 2;
-	if (days * 24 > hours)
-		(void)fill(s, 1, end - days * 24 * HOUR_NS, begin);
-	cpu = fill(s, processes, begin, end);
-	store_counts(s, &c);
-	printf("%u processes, %llu hours: %.2f ms of CPU a process and window, %.2f bytes a sample\n",
-	       processes, (unsigned long long)hours,
-	       1e3 * cpu / (double)processes / (double)(hours * 360),
-	       (double)c.bytes / (double)SAMPLES / (double)processes / (double)(hours * 360));
+	end = filled_until(s);
+	if (!end)
+		end = fill_all(s, processes, hours, days);
+	begin = end - hours * HOUR_NS;
 	ask(s, "an hour of one", UINT32_MAX, processes, HOUR_NS, begin, end);
 	ask(s, "ten minutes of one", UINT32_MAX, processes, 600 * NS_PER_S, begin, end);
 	ask(s, "the last hour of one", UINT32_MAX, processes, HOUR_NS, end - HOUR_NS, end);

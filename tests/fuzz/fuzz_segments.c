@@ -47,6 +47,19 @@ static void scan(int fd, size_t size)
 	}
 }
 
+/* Also by contents, which must not lead behind the file's end. */
+static void list(int fd, size_t size)
+{
+	struct index x = INDEX_NULL;
+
+	if (index_scan_between(fd, 0, (off_t)size, &x) < 0)
+		return;
+	for (uint32_t i = 0; i < x.n_entries; i++)
+		if (x.entries[i].at >= size)
+			abort();
+	index_deinit(&x);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	CLEANUP(fd_closep) int fd = memfd_create("segment", MFD_CLOEXEC);
@@ -60,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (pwrite(fd, bytes, size, 0) != (ssize_t)size)
 			abort();
 		scan(fd, size);
+		list(fd, size);
 		mend(bytes, size);
 	}
 	free(bytes);
