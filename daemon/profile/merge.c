@@ -214,6 +214,20 @@ static void need_node(struct profile *dst, uint32_t *nodes, uint32_t *payers, ui
 	nodes[node] = NOT_MAPPED;
 }
 
+/* The node that follows its parent in @dst, as most nodes of a stack do, if it is node @id of @src;
+ * else NOT_MAPPED. */
+static uint32_t map_next_node(const struct profile *dst, const struct profile *src, uint32_t id,
+			      const struct profile_map *m)
+{
+	uint32_t parent = m->nodes[src->nodes[id].parent], frame = m->frames[src->nodes[id].frame];
+	uint32_t next = parent + 1;
+
+	return frame != NOT_MAPPED && next < dst->n_nodes && dst->nodes[next].parent == parent &&
+			       dst->nodes[next].frame == frame && id != src->index->full_node
+		       ? next
+		       : NOT_MAPPED;
+}
+
 /* Replaces each NOT_MAPPED, which marks a needed node, by the node's id in @dst. Parents come
  * first. */
 static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *payers,
@@ -229,7 +243,9 @@ static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *
 		if (nodes[i] != NOT_MAPPED)
 			continue;
 		dst->index->payer = payers[i];
-		nodes[i] = profile_map_node(dst, src, i, nodes[src->nodes[i].parent], m);
+		nodes[i] = map_next_node(dst, src, i, m);
+		if (nodes[i] == NOT_MAPPED)
+			nodes[i] = profile_map_node(dst, src, i, nodes[src->nodes[i].parent], m);
 	}
 }
 

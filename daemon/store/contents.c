@@ -11,8 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define CONTENTS_START 0x73746e65746e6f63ull /* the start time of no process: "contents" */
-#define CONTENTS_MAX   (1u << 18)
+#define CONTENTS_MAX (1u << 18)
 
 /* As much of a record's header as a scan needs. */
 struct contents_entry {

@@ -103,7 +103,9 @@ int record_make(const struct profile *p, uint64_t journal, uint8_t **ret, size_t
 int record_pack(const struct header *h, const uint8_t *raw, size_t raw_len, uint8_t **ret,
 		size_t *ret_len);
 
-/* contents.c. Is this the header of contents, not of a window? */
+/* contents.c. The start time of no process: "contents". */
+#define CONTENTS_START 0x73746e65746e6f63ull
+/* Is this the header of contents, not of a window? */
 bool contents_is(const struct header *h);
 /* Puts their contents in front of the records in *@records, which is malloc'ed, if there are
  * several. 0, -E2BIG or -ENOMEM; after an error the records are as before. */

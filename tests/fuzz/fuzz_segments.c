@@ -60,6 +60,30 @@ static void list(int fd, size_t size)
 	index_deinit(&x);
 }
 
+static void put(int fd, const struct header *h, const uint8_t *raw, size_t len)
+{
+	CLEANUP(freep) uint8_t *record = NULL;
+	size_t record_len;
+
+	if (record_pack(h, raw, len, &record, &record_len) < 0 ||
+	    write(fd, record, record_len) != (ssize_t)record_len)
+		abort();
+}
+
+/* Contents with any entries, and records behind them. */
+static void list_any(const uint8_t *data, size_t size)
+{
+	const struct header contents = { .start_time = CONTENTS_START };
+	CLEANUP(fd_closep) int fd = memfd_create("segment", MFD_CLOEXEC);
+
+	if (fd < 0)
+		abort();
+	put(fd, &contents, data, size < RAW_MAX ? size : RAW_MAX);
+	for (uint32_t pid = 1; pid < 4; pid++)
+		put(fd, &(struct header){ .pid = pid }, data, 0);
+	list(fd, (size_t)lseek(fd, 0, SEEK_CUR));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	CLEANUP(fd_closep) int fd = memfd_create("segment", MFD_CLOEXEC);
@@ -77,5 +101,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		mend(bytes, size);
 	}
 	free(bytes);
+	list_any(data, size);
 	return 0;
 }
