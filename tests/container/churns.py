@@ -15,11 +15,13 @@ from test_beside_floods import Memory, Questions  # noqa: E402
 from test_rights import children_of  # noqa: E402
 
 MANNERS = ("churn", "attached", "switch", "sleepers", "forks", "execs", "names", "maps")
-SETTINGS = "events: {cpu: {}, lock: {}, alloc: {}, offcpu: {}}\n" + ONLY_MINE
+# Without max_cpu, because beside such a container an agent needs more CPU time for a sample, and keeps to 1 % by fewer samples:
+# then gaps tell of it, and not of what is on a sample's way.
+SETTINGS = "events: {cpu: {max_cpu: 100%}, lock: {}, alloc: {}, offcpu: {}}\n" + ONLY_MINE
 SECONDS = 6
 CPUS = 1.0
 TASKS = 8000
-GAP_MAX = 1.5  # s; a second is aimed at, and 1.05 s were seen beside other work
+GAP_MAX = 1.0  # s
 OF_A_CORE = 0.1
 PSS_MAX = 256 << 20
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -46,19 +48,21 @@ class Churns(unittest.TestCase):
         with Container(jdk, launcher="churns", main=manner, cpus=CPUS, pids=TASKS) as c:
             daemon.wait_state(c.pid, "streaming")
             with Memory(daemon) as memory, Wakes() as wakes, Questions(daemon) as questions:
-                tail.longest, begin, cpu = 0.0, time.monotonic(), cpu_s(daemon)
+                tail.longest, tail.latest, begin, cpu = 0.0, 0.0, time.monotonic(), cpu_s(daemon)
                 open(c.tmp_dir() + "/go", "w").close()
                 time.sleep(SECONDS)
                 seconds, gap = time.monotonic() - begin, max(tail.longest, time.monotonic() - tail.last)
                 cpu, late = cpu_s(daemon) - cpu, wakes.longest()
             c.signal(signal.SIGKILL)
         tail.end()
-        print("  %-9s longest gap %.2f s, slowest answer %.2f s, %.1f %% of a core, %.0f MiB; who only wakes up waits "
-              "%.2f s" % (manner, gap, questions.slowest, 100 * cpu / seconds, memory.most / 2 ** 20, late), flush=True)
-        # On a machine that does other work everybody waits: each process on the way from the agent to this test may wait
-        # as long as one that only wakes up.
-        self.assertLess(gap, GAP_MAX + Wakes.HOPS * late)
-        self.assertLess(questions.slowest, 1 + Wakes.HOPS * late)
+        print("  %-9s longest gap %.2f s, latest sample %.2f s, slowest answer %.2f s, %.1f %% of a core, %.0f MiB; who needs as "
+              "little CPU time waits %.2f s" % (manner, gap, tail.latest, questions.slowest, 100 * cpu / seconds,
+                                                memory.most / 2 ** 20, late), flush=True)
+        # On a machine that does other work everybody waits, and kindling no longer than a row of as many processes that need as much
+        # CPU time: twice, because the JVM waits as well before it has a sample.
+        self.assertLess(gap, GAP_MAX + 2 * late)
+        self.assertLess(tail.latest, GAP_MAX + 2 * late)
+        self.assertLess(questions.slowest, 1 + 2 * late)
         self.assertLess(cpu, OF_A_CORE * seconds)
         self.assertLess(memory.most, PSS_MAX)
 

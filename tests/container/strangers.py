@@ -85,7 +85,7 @@ class Strangers(unittest.TestCase):
         with open(out) as f:
             shares = shares_by_thread(f.read())
         states = [t["state"] for t in daemon.status()["targets"] if t["pid"] != jvm.pid]
-        print("  longest gap %.2f s, slowest answer %.2f s, who only wakes up waits %.2f s; %.1f %% of a core, %.0f MiB, disk %.1f MiB; "
+        print("  longest gap %.2f s, slowest answer %.2f s, who needs as little CPU time waits %.2f s; %.1f %% of a core, %.0f MiB, disk %.1f MiB; "
               "others: %s" % (gap, questions.slowest, late, 100 * cpu, memory.most / 2 ** 20, disk_bytes(daemon.dir) / 2 ** 20,
                               {s: states.count(s) for s in sorted(set(states))}), flush=True)
         return gap, questions.slowest, late, cpu, memory.most, shares, {g: after[g] - before[g] for g in METHODS}
@@ -101,9 +101,9 @@ class Strangers(unittest.TestCase):
                 c.signal(signal.SIGKILL)
             tail.end()
             self.assertEqual(daemon.data_pid(), data, daemon.read_log()[-3000:])
-            # each on the way from the agent to us may have to wait as long as one that only wakes up
-            self.assertLess(gap, 1 + Wakes.HOPS * late)
-            self.assertLess(slowest, 1 + Wakes.HOPS * late)
+            # no longer than a row of as many processes that need as much CPU time; twice: container/churns.py
+            self.assertLess(gap, 1 + 2 * late)
+            self.assertLess(slowest, 1 + 2 * late)
             self.assertLess(memory, PSS_MAX)
             self.assertLess(cpu, OF_A_CORE)
             self.assertLess(disk_bytes(daemon.dir), DISK_MAX)

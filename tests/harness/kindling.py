@@ -337,19 +337,21 @@ class Daemon:
 
 
 class Tail:
-    """Watches the stream of one JVM: the longest time in which nothing arrived."""
+    """Watches the stream of one JVM: the longest time in which nothing arrived, and the longest way of a sample."""
 
     def __init__(self, daemon, pid):
         self.process = subprocess.Popen([BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--json", str(pid)],
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.lines, self.longest, self.last = 0, 0.0, None
+        self.lines, self.longest, self.last, self.latest = 0, 0.0, None, 0.0
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
-        for _ in self.process.stdout:
-            now = time.monotonic()
+        for line in self.process.stdout:
+            now, taken = time.monotonic(), json.loads(line).get("ts_ns")
             if self.last is not None:
                 self.longest = max(self.longest, now - self.last)
+            if taken is not None:
+                self.latest = max(self.latest, time.time() - taken / 1e9)
             self.last, self.lines = now, self.lines + 1
 
     def end(self):
@@ -454,11 +456,13 @@ class Lateness:
 
 
 class Wakes:
-    """Processes that do nothing but wake up, beside a daemon: harness/wakes.c. Without @words they are where this process is."""
+    """Processes that wake up and use as little CPU time as kindling does, beside a daemon: harness/wakes.c. Without @words they
+    are where this process is."""
     HOPS = 5  # from an agent to whoever follows its samples
+    WORK_US = 2000  # each 50 ms: 4 % of a core, as much as all of kindling uses beside one JVM
 
     def __init__(self, words=()):
-        self.process = subprocess.Popen([*words, BUILD + "/tests/wakes", str(self.HOPS)], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([*words, BUILD + "/tests/wakes", str(self.HOPS), str(self.WORK_US)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
 
     def longest(self):
