@@ -756,6 +756,28 @@ int on_asleep(struct bpf_iter__task *ctx)
 
 /* ---- the programs ---------------------------------------------------------------------------- */
 
+static void blame(struct task_struct *task, __u64 run_ns)
+{
+	__u32 pid = task->tgid, *index = bpf_map_lookup_elem(&indexes, &pid);
+	struct offcpu_target *g = index ? target_at(*index, pid) : 0;
+
+	if (g)
+		__sync_fetch_and_add(&g->timed_ns, run_ns);
+}
+
+static __noinline void time_run(struct task_struct *prev, struct task_struct *next, __u64 began)
+{
+	__u64 run_ns = bpf_ktime_get_ns() - began;
+
+	if (run_ns > RUN_NS_MAX)
+		run_ns = RUN_NS_MAX;
+	__sync_fetch_and_add(&timed, 1);
+	__sync_fetch_and_add(&timed_ns, run_ns);
+	blame(prev, run_ns);
+	if (next->tgid != prev->tgid)
+		blame(next, run_ns);
+}
+
 static __always_inline int on_switch(int preempted, struct task_struct *prev,
 				     struct task_struct *next, __u32 state, int by_task_work)
 {
@@ -769,12 +791,8 @@ static __always_inline int on_switch(int preempted, struct task_struct *prev,
 		switch_out(prev, preempted, state, now);
 	if (arrives)
 		switch_in(next, now, by_task_work);
-	if ((now >> 5) % COST_EVERY == 0) {
-		__u64 run_ns = bpf_ktime_get_ns() - now;
-
-		__sync_fetch_and_add(&timed, 1);
-		__sync_fetch_and_add(&timed_ns, run_ns < RUN_NS_MAX ? run_ns : RUN_NS_MAX);
-	}
+	if ((now >> 5) % COST_EVERY == 0)
+		time_run(prev, next, now);
 	return 0;
 }
 

@@ -1,6 +1,8 @@
 /* See offcpu_cost.h. */
 #include "daemon/bpf/offcpu_cost.h"
 
+#include <stddef.h>
+
 void offcpu_cost_rest(struct offcpu_cost *c)
 {
 	c->resting = OFFCPU_REST_TICKS;
@@ -50,4 +52,60 @@ enum offcpu_step offcpu_cost_tick(struct offcpu_cost *c, uint64_t cost_ppm)
 	else if (cost_ppm <= OFFCPU_COST_PPM_NO_WAKERS && --c->pause_left == 0)
 		return cost_with_wakers(c);
 	return OFFCPU_GOES_ON;
+}
+
+void offcpu_cost_spare(struct offcpu_cost *c)
+{
+	c->resting = 0;
+	c->rests--;
+}
+
+/* Sums up each tenant's targets; returns the number of tenants. */
+static unsigned cost_sum_tenants(struct offcpu_share *shares, unsigned n)
+{
+	unsigned tenants = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		shares[i].tenant_ppm = 0;
+		for (unsigned k = 0; k < n; k++)
+			if (shares[k].tenant == shares[i].tenant)
+				shares[i].tenant_ppm += shares[k].ppm;
+		tenants += shares[i].tenant_ppm > 0;
+		for (unsigned k = 0; k < i; k++)
+			if (shares[k].tenant == shares[i].tenant) {
+				tenants -= shares[i].tenant_ppm > 0;
+				break;
+			}
+	}
+	return tenants;
+}
+
+/* The costliest target of the costliest tenant, if that costs at least @least_ppm. */
+static struct offcpu_share *cost_largest(struct offcpu_share *shares, unsigned n, uint64_t least_ppm)
+{
+	struct offcpu_share *largest = NULL;
+
+	for (struct offcpu_share *s = shares; s < shares + n; s++)
+		if (!s->rests && s->ppm && s->tenant_ppm >= least_ppm &&
+		    (!largest || s->tenant_ppm > largest->tenant_ppm ||
+		     (s->tenant == largest->tenant && s->ppm > largest->ppm)))
+			largest = s;
+	return largest;
+}
+
+bool offcpu_cost_choose(struct offcpu_share *shares, unsigned n, uint64_t cost_ppm)
+{
+	unsigned tenants = cost_sum_tenants(shares, n);
+	struct offcpu_share *s;
+	bool some = false;
+
+	while (cost_ppm > OFFCPU_COST_PPM_MAX &&
+	       (s = cost_largest(shares, n, OFFCPU_COST_PPM_MAX / (tenants + 1)))) {
+		s->rests = some = true;
+		cost_ppm -= s->ppm < cost_ppm ? s->ppm : cost_ppm;
+		for (unsigned i = 0; i < n; i++)
+			if (shares[i].tenant == s->tenant)
+				shares[i].tenant_ppm -= s->ppm;
+	}
+	return some;
 }

@@ -1,7 +1,8 @@
 /*
  * What the off-CPU engine may cost a host: above half a percent of all CPUs it no longer records who
  * woke a thread, and if it then still costs more than 1 % it rests for a minute. Wakers are tried
- * again after a pause, which doubles with each try that is too costly. Pure.
+ * again after a pause, which doubles with each try that is too costly. If some targets cost more than
+ * their share, only they rest. Pure.
  */
 #pragma once
 
@@ -38,3 +39,21 @@ struct offcpu_cost {
 enum offcpu_step offcpu_cost_tick(struct offcpu_cost *c, uint64_t cost_ppm);
 /* Begins a rest. */
 void offcpu_cost_rest(struct offcpu_cost *c);
+/* After OFFCPU_RESTS: some targets rest instead of all. */
+void offcpu_cost_spare(struct offcpu_cost *c);
+
+/* What one target costs, of the time of all CPUs. */
+struct offcpu_share {
+	uint64_t tenant;
+	uint64_t ppm;
+	bool rests; /* out: it is to rest */
+	uint64_t tenant_ppm; /* of offcpu_cost_choose(): of its tenant's targets that do not rest */
+};
+
+/*
+ * Chooses who rests when all cost @cost_ppm, which is too much: of the tenant that costs most the
+ * target that costs most, and so on, until the others cost no more than is allowed. No tenant rests
+ * that costs less than its share: the allowed cost, divided by the tenants and the rest of the host.
+ * false = nobody costs more than that: all have to rest.
+ */
+bool offcpu_cost_choose(struct offcpu_share *shares, unsigned n, uint64_t cost_ppm);

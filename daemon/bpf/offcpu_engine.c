@@ -29,8 +29,14 @@
 /* The daemon's own data of a target; the mapped table has the rest at the same index. */
 struct offcpu_entry {
 	pid_t pid; /* 0 = free */
+	uint64_t tenant;
 	struct offcpu_minimum minimum;
 	bool is_new; /* since the last tick */
+	uint64_t timed_ns, cost_ppm; /* at the last tick */
+	/* Ticks that are left of its rest, 0 = it does not rest; and the length of the last one,
+	 * which doubles with each, because a target that is always costly should not cost others
+	 * anything. */
+	unsigned resting, rest;
 };
 
 struct offcpu_engine {
@@ -107,7 +113,7 @@ static void offcpu_stop(struct offcpu_engine *e, size_t i)
 	offcpu_threads_drop(&e->programs, (pid_t)pid);
 }
 
-static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
+static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint64_t min_ns)
 {
 	struct offcpu_entry *entry = offcpu_find(e, 0);
 	size_t i;
@@ -116,7 +122,9 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 	if (!entry)
 		return -ENOSPC;
 	i = (size_t)(entry - e->entries);
-	*entry = (struct offcpu_entry){ .pid = pid, .minimum.asked_ns = min_ns };
+	*entry = (struct offcpu_entry){ .pid = pid,
+					.tenant = tenant,
+					.minimum.asked_ns = min_ns };
 	*offcpu_mapped(e, i) = (struct offcpu_target){
 		.min_ns = min_ns,
 		.signals_max = e->signals_per_s * WINDOW_NS / NS_PER_S + 1,
@@ -135,7 +143,7 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 	return r;
 }
 
-int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
+int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint64_t min_ns)
 {
 	struct offcpu_entry *entry;
 
@@ -143,7 +151,7 @@ int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t min_ns)
 		return -EINVAL;
 	entry = offcpu_find(e, pid);
 	if (!entry)
-		return offcpu_add(e, pid, min_ns);
+		return offcpu_add(e, pid, tenant, min_ns);
 	if (entry->minimum.asked_ns != min_ns) {
 		entry->minimum.asked_ns = min_ns;
 		offcpu_mapped(e, (size_t)(entry - e->entries))->min_ns = min_ns;
@@ -280,6 +288,8 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 	struct offcpu_target *m = offcpu_mapped(e, i);
 	uint64_t own_per_s = e->signals_per_s * (uint64_t)e->n_cpus / 2 / e->n;
 
+	if (entry->resting)
+		return;
 	if (entry->is_new)
 		offcpu_threads_prune(&e->programs, entry->pid);
 	entry->is_new = false;
@@ -301,6 +311,21 @@ static uint64_t offcpu_read_switches(void)
 	return n;
 }
 
+/* What each target costs, of the time of all CPUs, by the timed runs. */
+static void offcpu_measure_targets(struct offcpu_engine *e, uint64_t passed_ns)
+{
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
+		struct offcpu_entry *entry = &e->entries[i];
+		uint64_t timed_ns = offcpu_mapped(e, i)->timed_ns;
+
+		if (!entry->pid)
+			continue;
+		entry->cost_ppm = (uint64_t)((double)(timed_ns - entry->timed_ns) * COST_EVERY * 1e6 /
+					     (double)passed_ns / (double)e->n_cpus);
+		entry->timed_ns = timed_ns;
+	}
+}
+
 /* Estimates the cost from the timed runs and the number of switches. */
 static void offcpu_measure(struct offcpu_engine *e)
 {
@@ -317,11 +342,48 @@ static void offcpu_measure(struct offcpu_engine *e)
 		e->switches_per_s = (uint64_t)((double)(ctxt - e->ctxt) * 1e9 / (double)passed_ns);
 		e->cost_ppm =
 			(uint64_t)((double)cost_ns * 1e6 / (double)passed_ns / (double)e->n_cpus);
+		offcpu_measure_targets(e, passed_ns);
 	}
 	e->tick_ns = now;
 	e->ctxt = ctxt;
 	e->timed = timed;
 	e->timed_ns = timed_ns;
+}
+
+/* If some targets cost more than their share only they rest; false = all have to. */
+static bool offcpu_rest_costly(struct offcpu_engine *e)
+{
+	static struct offcpu_share shares[OFFCPU_TARGETS_MAX];
+	bool some;
+
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		shares[i] = (struct offcpu_share){ .tenant = e->entries[i].tenant,
+						   .ppm = e->entries[i].pid ? e->entries[i].cost_ppm
+									    : 0 };
+	some = offcpu_cost_choose(shares, OFFCPU_TARGETS_MAX, e->cost_ppm);
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX && some; i++) {
+		struct offcpu_entry *entry = &e->entries[i];
+
+		if (!shares[i].rests)
+			continue;
+		offcpu_stop(e, i);
+		entry->rest = entry->rest ? 2 * entry->rest : OFFCPU_REST_TICKS;
+		if (entry->rest > OFFCPU_PAUSE_TICKS_MAX)
+			entry->rest = OFFCPU_PAUSE_TICKS_MAX;
+		entry->resting = entry->rest;
+	}
+	return some;
+}
+
+static void offcpu_end_rests(struct offcpu_engine *e)
+{
+	bool some = false;
+
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->entries[i].pid && e->entries[i].resting && --e->entries[i].resting == 0)
+			some |= offcpu_start(e, i) == 0;
+	if (some)
+		offcpu_learn_sleeps(&e->programs);
 }
 
 static void offcpu_rest(struct offcpu_engine *e)
@@ -346,7 +408,7 @@ static void offcpu_resume(struct offcpu_engine *e)
 		return;
 	}
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->entries[i].pid)
+		if (e->entries[i].pid && !e->entries[i].resting)
 			(void)offcpu_start(e, i);
 	offcpu_learn_sleeps(&e->programs);
 }
@@ -356,6 +418,10 @@ static void offcpu_limit_cost(struct offcpu_engine *e)
 	enum offcpu_step step = offcpu_cost_tick(&e->cost, e->cost_ppm);
 
 	e->programs.no_wakers = e->cost.no_wakers;
+	if (step == OFFCPU_RESTS && offcpu_rest_costly(e)) {
+		offcpu_cost_spare(&e->cost);
+		return;
+	}
 	if (step == OFFCPU_WITHOUT_WAKERS)
 		offcpu_detach_wakers(&e->programs);
 	else if (step == OFFCPU_WITH_WAKERS && offcpu_attach(&e->programs) < 0)
@@ -384,6 +450,8 @@ void offcpu_engine_tick(struct offcpu_engine *e)
 		return;
 	}
 	offcpu_measure(e);
+	if (!e->cost.resting)
+		offcpu_end_rests(e);
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
 		if (e->entries[i].pid && !e->cost.resting)
 			offcpu_tick_target(e, i);
@@ -408,9 +476,13 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 		.missed = e->programs.bpf->bss->missed,
 		.ends_lost = e->programs.bpf->bss->ends_lost,
 	};
-	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->entries[i].pid && offcpu_mapped(e, i)->min_ns > ret->min_ns)
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
+		if (!e->entries[i].pid)
+			continue;
+		if (offcpu_mapped(e, i)->min_ns > ret->min_ns)
 			ret->min_ns = offcpu_mapped(e, i)->min_ns;
+		ret->resting_targets += e->entries[i].resting > 0;
+	}
 }
 
 void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *ret)
@@ -433,6 +505,14 @@ bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcp
 		return true;
 	}
 	return false;
+}
+
+unsigned offcpu_engine_rests(const struct offcpu_engine *e, pid_t pid)
+{
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (pid > 0 && e->entries[i].pid == pid)
+			return e->entries[i].resting;
+	return 0;
 }
 
 /* ---- life cycle ------------------------------------------------------------------------------ */

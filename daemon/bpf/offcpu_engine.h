@@ -92,6 +92,7 @@ struct offcpu_state {
 	uint64_t reduced_since_ns;
 	uint64_t wakers_again_s; /* in so many seconds at least they are tried again; 0 = no pause */
 	bool resting; /* paused, because there are too many switches */
+	unsigned resting_targets; /* those that alone are paused */
 	uint64_t min_ns; /* the longest minimum of any target now; 0 = no targets */
 	uint64_t signals_per_s; /* at most, per target */
 	uint64_t switches_per_s; /* of the host */
@@ -118,11 +119,12 @@ DEFINE_FREEP(struct offcpu_engine, offcpu_engine_free);
 uint64_t offcpu_engine_affordable(uint64_t price_ns);
 
 /*
- * Adds @pid, or changes its minimum. Signals are sent to it only while it is also a target of the
+ * Adds @pid, or changes its minimum. If the targets of one @tenant cost too much, only they rest.
+ * Signals are sent to it only while it is also a target of the
  * host engine; its agent must understand off-CPU cookies. 0, -EINVAL (a minimum below
  * OFFCPU_MIN_NS_LEAST), -ENOSPC or the kernel's error.
  */
-int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t min_ns);
+int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint64_t min_ns);
 void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid);
 /* A wait of this thread in a futex had a stack without a Java frame. From the third of them on its
  * waits in futexes have records, but no signals; one is not enough, because a Java thread that starts
@@ -145,6 +147,8 @@ unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_
 /* Call once a second: adapts minimums and measures the cost. */
 void offcpu_engine_tick(struct offcpu_engine *e);
 void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret);
+/* The seconds that are left of a rest of this target alone, because it costs too much; 0 = none. */
+unsigned offcpu_engine_rests(const struct offcpu_engine *e, pid_t pid);
 /* Of all targets since the start. */
 void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *ret);
 /* The counts of one target; *ret_min_ns: its minimum now. false = @pid is not a target. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include "daemon/core/tenant.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 
@@ -128,6 +129,7 @@ static struct host_engine_target host_sampling_parameters(const struct target *t
 static void host_sampling_follow_offcpu(struct host_sampling *s, struct target *t)
 {
 	struct offcpu_counts counts;
+	char tenant[TENANT_SIZE];
 	uint64_t min_ns;
 	int r;
 
@@ -137,7 +139,9 @@ static void host_sampling_follow_offcpu(struct host_sampling *s, struct target *
 		offcpu_engine_remove(s->offcpu, t->jvm.pid);
 		return;
 	}
-	r = offcpu_engine_set(s->offcpu, t->jvm.pid, s->config->offcpu_min_ns);
+	tenant_name(tenant, t->jvm.container_id, t->jvm.uid);
+	r = offcpu_engine_set(s->offcpu, t->jvm.pid, tenant_number(tenant),
+			      s->config->offcpu_min_ns);
 	if (offcpu_engine_target(s->offcpu, t->jvm.pid, &counts, &min_ns))
 		t->offcpu_signals = counts.signalled;
 	if (r < 0)

@@ -126,10 +126,20 @@ static void status_put_offcpu_note(struct text_out *to, struct host *h, const st
 	uint64_t min_ns, asked_ns = host_config(h)->offcpu_min_ns;
 	char what[200], min[32], asked[32];
 	struct offcpu_counts c;
+	unsigned rests_s;
 
 	if (!host_offcpu_engine(h) ||
-	    !offcpu_engine_target(host_offcpu_engine(h), t->jvm.pid, &c, &min_ns) ||
-	    min_ns <= asked_ns)
+	    !offcpu_engine_target(host_offcpu_engine(h), t->jvm.pid, &c, &min_ns))
+		return;
+	rests_s = offcpu_engine_rests(host_offcpu_engine(h), t->jvm.pid);
+	if (rests_s) {
+		snprintf(what, sizeof(what),
+			 "its times off the CPU are not measured for %u s: its context switches cost the host too much",
+			 rests_s);
+		status_put_note(to, "offcpu", what);
+		return;
+	}
+	if (min_ns <= asked_ns)
 		return;
 	snprintf(
 		what, sizeof(what),
@@ -369,6 +379,7 @@ static void status_put_offcpu_counts(struct text_out *to, struct host *h,
 	else
 		json_add_null(to, "reduced_since_ns");
 	json_add_u64(to, "targets", s.targets);
+	json_add_u64(to, "resting_targets", s.resting_targets);
 	json_add_u64(to, "min_ns", s.min_ns);
 	json_add_u64(to, "min_asked_ns", host_config(h)->offcpu_min_ns);
 	json_add_u64(to, "signals_per_s", s.signals_per_s);

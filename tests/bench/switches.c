@@ -107,9 +107,9 @@ static void begin(struct offcpu_engine *e, enum manner manner, const pid_t *two,
 	if (manner == EMPTY)
 		empty_attach(0);
 	if (manner == OTHERS)
-		(void)offcpu_engine_set(e, third, NS_PER_MS);
+		(void)offcpu_engine_set(e, third, 0, NS_PER_MS);
 	for (int i = 0; manner == TARGETS && i < 2; i++)
-		(void)offcpu_engine_set(e, two[i], NS_PER_MS);
+		(void)offcpu_engine_set(e, two[i], 0, NS_PER_MS);
 	usleep(20000);
 }
 

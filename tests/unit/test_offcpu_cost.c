@@ -85,6 +85,54 @@ static void above_a_percent_it_rests_for_a_minute_and_tries_again(void **state)
 	assert_int_equal(seconds(1000, 100), OFFCPU_GOES_ON);
 }
 
+static void choose(struct offcpu_share *s, unsigned n, uint64_t ppm, bool some, const char *rests)
+{
+	char got[8] = "";
+
+	assert_int_equal(offcpu_cost_choose(s, n, ppm), some);
+	for (unsigned i = 0; i < n; i++)
+		got[i] = s[i].rests ? 'r' : '-';
+	assert_string_equal(got, rests);
+}
+
+#define SHARE(of, n) { .tenant = (of), .ppm = (n) }
+
+static void who_costs_most_rests_alone(void **state)
+{
+	struct offcpu_share one[] = { SHARE(1, 9000), SHARE(2, 500), SHARE(0, 0), SHARE(3, 2000) };
+	/* a tenant with many targets is judged by their sum, and they rest in turns */
+	struct offcpu_share many[] = { SHARE(1, 3000), SHARE(2, 4000), SHARE(1, 3500), SHARE(1, 3200) };
+	struct offcpu_share two[] = { SHARE(1, 9000), SHARE(2, 8000), SHARE(3, 100) };
+
+	(void)state;
+	choose(one, 4, 12000, true, "r---");
+	choose(many, 4, 14000, true, "--rr");
+	choose(two, 3, 18000, true, "r--");
+	/* the other switches of the host may be too much as well, but they come second */
+	two[0].rests = false;
+	choose(two, 3, 35000, true, "rr-");
+}
+
+static void who_costs_less_than_its_share_does_not_rest(void **state)
+{
+	/* the host's other switches cost too much: nobody here is to blame */
+	struct offcpu_share s[] = { SHARE(1, 2000), SHARE(2, 3000) };
+
+	(void)state;
+	choose(s, 2, 25000, false, "--");
+}
+
+static void a_rest_of_some_is_no_rest_of_all(void **state)
+{
+	(void)state;
+	half_a_percent_costs_the_wakers(state);
+	assert_int_equal(seconds(OFFCPU_COST_TICKS, OFFCPU_COST_PPM_MAX + 1), OFFCPU_RESTS);
+	offcpu_cost_spare(&cost);
+	assert_int_equal(cost.resting, 0);
+	assert_int_equal(cost.rests, 0);
+	assert_int_equal(seconds(10, OFFCPU_COST_PPM_NO_WAKERS), OFFCPU_GOES_ON);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -93,6 +141,9 @@ int main(void)
 		cmocka_unit_test(wakers_come_back_after_a_minute_that_leaves_room_for_them),
 		cmocka_unit_test(tries_in_vain_become_rare),
 		cmocka_unit_test(above_a_percent_it_rests_for_a_minute_and_tries_again),
+		cmocka_unit_test(who_costs_most_rests_alone),
+		cmocka_unit_test(who_costs_less_than_its_share_does_not_rest),
+		cmocka_unit_test(a_rest_of_some_is_no_rest_of_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

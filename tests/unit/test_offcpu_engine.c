@@ -22,6 +22,7 @@
 #define LONG_WAITS    40
 #define RECORDS_MAX   8192
 #define GENERATIONS   60
+#define ENOUGH_SWITCHES 220000 /* a second, on two CPUs, to cost more than 1 % without any target */
 
 static const enum offcpu_class class_of_kind[KINDS] = { OFFCPU_SLEEP, OFFCPU_FUTEX, OFFCPU_POLL,
 							OFFCPU_PIPE, OFFCPU_SOCKET };
@@ -104,7 +105,7 @@ static void measure(pid_t pid, uint64_t handler, uint64_t min_ns)
 	struct host_engine_target t = { handler, 10 * NS_PER_MS, SIGPROF };
 
 	assert_int_equal(host_engine_set(seen.host, pid, &t), 0);
-	assert_int_equal(offcpu_engine_set(seen.engine, pid, min_ns), 0);
+	assert_int_equal(offcpu_engine_set(seen.engine, pid, 0, min_ns), 0);
 }
 
 struct lookup {
@@ -612,22 +613,70 @@ static void a_storm_of_switches_costs_the_wakers_and_then_a_rest(void **state)
 	pid = offcpu_child(STORMING);
 	offcpu_child_wait();
 	measure(pid, shared->handler, NS_PER_MS);
-	for (int i = 0; i < 600 && !s.resting; i++) {
+	for (int i = 0; i < 600 && !s.resting_targets; i++) {
 		s = tick_after(100);
-		without_wakers |= !s.wakers && !s.resting;
+		without_wakers |= !s.wakers && !s.resting_targets;
 	}
 	print_message("%llu switches a second\n", (unsigned long long)s.switches_per_s);
 	assert_true(without_wakers);
+	/* only the one whose storm it is, also if it is asked for again */
+	assert_int_equal(s.resting_targets, 1);
+	assert_false(s.resting);
+	assert_int_equal(s.rests, 0);
+	assert_int_equal(offcpu_engine_rests(seen.engine, pid), 60);
+	assert_int_equal(offcpu_engine_rests(seen.engine, quiet), 0);
+	measure(pid, shared->handler, NS_PER_MS);
+	kill(pid, SIGSTOP); /* so many switches cost too much also without being measured */
+	assert_int_equal(offcpu_engine_threads(seen.engine, 0, look_up, &l), 1);
+	seen.n = 0;
+	for (int i = 0; i < 50 && !seen.n; i++)
+		s = tick_after(20);
+	assert_true(seen.n > 0);
+	assert_false(s.resting);
+	/* it goes on after its rest, and the next one is longer */
+	for (int i = 0; i < 100 && s.resting_targets; i++)
+		s = tick_after(1);
+	assert_int_equal(s.resting_targets, 0);
+	kill(pid, SIGCONT);
+	for (int i = 0; i < 600 && !s.resting_targets; i++)
+		s = tick_after(100);
+	assert_int_equal(offcpu_engine_rests(seen.engine, pid), 120);
+	offcpu_child_end(pid);
+	offcpu_child_end(quiet);
+	engines_free();
+}
+
+/* A storm of processes that are no targets: all targets rest. */
+static void a_storm_of_others_costs_all_a_rest(void **state)
+{
+	pid_t quiet = offcpu_child(SLEEPING), others[4];
+	struct offcpu_state s = { 0 };
+	struct lookup l = { 0 };
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	offcpu_child_wait();
+	measure(quiet, shared->handler, NS_PER_MS);
+	for (unsigned i = 0; i < ARRAY_SIZE(others); i++)
+		others[i] = offcpu_child(STORMING);
+	for (int i = 0; i < 60 && !s.resting; i++)
+		s = tick_after(100);
+	print_message("%llu switches a second\n", (unsigned long long)s.switches_per_s);
+	for (unsigned i = 0; i < ARRAY_SIZE(others); i++)
+		offcpu_child_end(others[i]);
+	if (!s.resting && s.switches_per_s < ENOUGH_SWITCHES) {
+		offcpu_child_end(quiet);
+		engines_free();
+		skip(); /* this machine is too slow, or too busy, for such a storm */
+	}
 	assert_true(s.resting);
 	assert_int_equal(s.rests, 1);
 	assert_int_equal(s.cost_ppm, 0);
 	/* nothing is measured during a rest, and a target that comes then is no exception */
 	assert_int_equal(offcpu_engine_threads(seen.engine, 0, look_up, &l), 0);
-	offcpu_engine_remove(seen.engine, pid);
-	measure(pid, shared->handler, NS_PER_MS);
+	offcpu_engine_remove(seen.engine, quiet);
+	measure(quiet, shared->handler, NS_PER_MS);
 	assert_int_equal(offcpu_engine_threads(seen.engine, 0, look_up, &l), 0);
-	offcpu_child_end(pid);
-	offcpu_engine_remove(seen.engine, pid);
 	for (int i = 0; i < 100 && s.resting; i++)
 		s = tick_after(1);
 	assert_false(s.resting);
@@ -901,7 +950,7 @@ static void targets_come_without_rights(void **state)
 		/* the clocks need rights that the warden has in a daemon; if they are refused
 		 * here, the test goes on without them */
 		(void)host_engine_set(seen.host, pid, &t);
-		if (offcpu_engine_set(seen.engine, pid, OFFCPU_MIN_NS_LEAST) < 0)
+		if (offcpu_engine_set(seen.engine, pid, 0, OFFCPU_MIN_NS_LEAST) < 0)
 			_exit(3);
 		for (int i = 0; i < 200 && seen.n == before; i++) {
 			usleep(20000);
@@ -959,9 +1008,9 @@ static void a_minimum_that_would_be_a_flood_is_refused(void **state)
 {
 	(void)state;
 	engines_or_skip(SIGNALS_PER_S);
-	assert_int_equal(offcpu_engine_set(seen.engine, getpid(), OFFCPU_MIN_NS_LEAST - 1),
+	assert_int_equal(offcpu_engine_set(seen.engine, getpid(), 0, OFFCPU_MIN_NS_LEAST - 1),
 			 -EINVAL);
-	assert_int_equal(offcpu_engine_set(seen.engine, 0, NS_PER_MS), -EINVAL);
+	assert_int_equal(offcpu_engine_set(seen.engine, 0, 0, NS_PER_MS), -EINVAL);
 	engines_free();
 }
 
@@ -977,6 +1026,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(signals_beyond_the_budget_are_counted_and_the_minimum_grows),
 		cmocka_unit_test(those_that_use_the_signals_up_leave_others_theirs),
 		cmocka_unit_test(a_storm_of_switches_costs_the_wakers_and_then_a_rest),
+		cmocka_unit_test(a_storm_of_others_costs_all_a_rest),
 		cmocka_unit_test(a_thread_that_needs_no_stack_has_records_and_no_signals),
 		cmocka_unit_test(the_agents_thread_has_no_events),
 		cmocka_unit_test(threads_that_end_while_they_are_added_leave_no_entry),

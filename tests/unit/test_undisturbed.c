@@ -96,7 +96,7 @@ static void run(struct engines *e, bool off, uint64_t cpu_ns)
 	if (e->host)
 		assert_int_equal(host_engine_set(e->host, pid, &t), 0);
 	if (off)
-		assert_int_equal(offcpu_engine_set(e->off, pid, OFF_MIN_NS), 0);
+		assert_int_equal(offcpu_engine_set(e->off, pid, 0, OFF_MIN_NS), 0);
 	__atomic_store_n(&shared->done, 1, __ATOMIC_RELEASE);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
