@@ -14,12 +14,12 @@ from kindling import ONLY_MINE, Daemon, Jvm, Tail, Wakes, accounts_balance, skip
 from test_beside_floods import Memory, Questions  # noqa: E402
 from test_rights import children_of  # noqa: E402
 
-MANNERS = ("churn", "attached", "switch", "sleepers", "forks", "execs", "names", "maps")
+MANNERS = ("churn", "attached", "switch", "blocked", "sleepers", "forks", "execs", "names", "maps")
 # Without max_cpu, because beside such a container an agent needs more CPU time for a sample, and keeps to 1 % by fewer samples:
 # then gaps tell of it, and not of what is on a sample's way.
 SETTINGS = "events: {cpu: {max_cpu: 100%}, lock: {}, alloc: {}, offcpu: {}}\n" + ONLY_MINE
 SECONDS = 6
-MANY_SWITCHES = ("switch",)  # so many that time off the CPU may have to rest for all
+MANY_SWITCHES = ("switch", "blocked")  # so many that time off the CPU may have to rest for all
 CPUS = 1.0
 TASKS = 8000
 GAP_MAX = 1.0  # s

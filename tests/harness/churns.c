@@ -6,6 +6,7 @@
  *
  *   churn     four threads begin and join others        attached  the same, each is the JVM's
  *   switch    2,000 threads sleep for 20 us
+ *   blocked   400 threads, which get no signals, sleep for a little more than a millisecond
  *   sleepers  threads begin and stay, 4,000 of them     forks     children begin and end
  *   execs     children that execute this program        names     children change session and name
  *   maps      two threads map and unmap memory          rests     nothing
@@ -13,6 +14,7 @@
 #include <dlfcn.h>
 #include <jni.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,7 @@
 #include <unistd.h>
 
 #define SWITCHERS  2000
+#define BLOCKED	   400
 #define SLEEPERS   4000
 #define STACK_SIZE (32 << 10)
 
@@ -77,6 +80,18 @@ static void *switches(void *unused)
 {
 	for (;;)
 		sleep_ns(20000);
+	return unused;
+}
+
+/* Each sleep is a record of the kernel's, and the agent is never asked about it. */
+static void *is_blocked(void *unused)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	(void)pthread_sigmask(SIG_BLOCK, &all, NULL);
+	for (;;)
+		sleep_ns(1100000);
 	return unused;
 }
 
@@ -149,6 +164,8 @@ static int act(const char *manner)
 		begin(4, churn_attached);
 	else if (strcmp(manner, "switch") == 0)
 		begin(SWITCHERS, switches);
+	else if (strcmp(manner, "blocked") == 0)
+		begin(BLOCKED, is_blocked);
 	else if (strcmp(manner, "sleepers") == 0)
 		begin(SLEEPERS, sleeps);
 	else if (strcmp(manner, "maps") == 0)

@@ -194,6 +194,33 @@ static void the_cause_has_its_name_in_the_status(void **state)
 	assert_string_equal(ledger_cause_names[LEDGER_RESET], "reset");
 }
 
+/* A JVM names its service as it likes; keys are names of files and paths in URLs. */
+static void a_service_s_name_cannot_leave_its_directory(void **state)
+{
+	static const struct {
+		const char *name, *word;
+	} names[] = {
+		{ "../../etc/cron.d/x", "-.-..-etc-cron.d-x" },
+		{ "..", "-." },
+		{ "/etc/passwd", "-etc-passwd" },
+		{ "a\nb\r\tc", "a-b--c" },
+		{ "a%2f..?b#c&d", "a-2f..-b-c-d" },
+		{ "caf\xc3\xa9 \xff", "caf----" },
+		{ "", "" },
+	};
+	char word[32], long_name[4096];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		sink_key_word(names[i].name, word, sizeof(word));
+		assert_string_equal(word, names[i].word);
+	}
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	long_name[sizeof(long_name) - 1] = '\0';
+	sink_key_word(long_name, word, sizeof(word));
+	assert_int_equal(strlen(word), sizeof(word) - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +231,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_body_that_the_server_calls_too_large_is_not_counted_as_reset, set_up,
 			tear_down),
+		cmocka_unit_test(a_service_s_name_cannot_leave_its_directory),
 		cmocka_unit_test(the_cause_has_its_name_in_the_status),
 	};
 
