@@ -114,7 +114,8 @@ __u64 floor_ns; /* the shortest minimum of all targets */
  * @shared_max, is for those that need more. */
 __u64 own_max, shared_max;
 __u64 shared_window, shared_in_window;
-__u64 timed, timed_ns; /* one in COST_EVERY runs for targets: their number and total time */
+__u64 timed_ns; /* the time of one in COST_EVERY runs for targets, without that for signals */
+__u64 signals, signals_ns; /* delayed: their number, and the time that this took the programs */
 __u64 missed; /* context switches for which the kernel did not call the program */
 __u64 ends_lost; /* ended threads whose times found no room in the ring */
 
@@ -460,15 +461,32 @@ static int has_pending(struct task_struct *task)
 	return t && is_pending(task, t->signo);
 }
 
-/* Both return whether a signal will be sent, and set the stay in the kernel that it belongs to. */
+/* Adds a signal and the time since @begin, which differs much between machines: the interrupt that a
+ * signal needs may leave a virtual machine. Returns that time. */
+static __u64 count_signal(__u64 begin)
+{
+	__u64 took_ns = bpf_ktime_get_ns() - begin;
+
+	if (took_ns > RUN_NS_MAX)
+		took_ns = RUN_NS_MAX;
+	__sync_fetch_and_add(&signals, 1);
+	__sync_fetch_and_add(&signals_ns, took_ns);
+	return took_ns;
+}
+
+/* Both return whether a signal will be sent, and set the stay in the kernel that it belongs to.
+ * @took_ns: the time that this takes is added to it. */
 static int signal_by_task_work(struct task_struct *task, struct offcpu_thread *t, __u64 off_ns,
-			       __u64 now)
+			       __u64 now, __u64 *took_ns)
 {
 	enum put_off r;
+	__u64 begin;
 
 	if (has_pending(task))
 		return is_reported_by_pending(task);
+	begin = bpf_ktime_get_ns();
 	r = put_off(task, task->pid, 0, off_ns);
+	*took_ns += count_signal(begin);
 	if (r == PUT_OFF_ANEW)
 		t->stay_ns = now;
 	return r != PUT_OFF_NOT;
@@ -583,21 +601,21 @@ static void record(struct task_struct *task, struct offcpu_thread *t, struct off
 }
 
 /* Reports a time off the CPU of @off_ns, if that is long enough for its target: as a record, and by
- * a signal. */
-static __always_inline void report_interval(struct task_struct *task, struct offcpu_thread *t,
-					    __u64 off_ns, __u64 queue_ns, __u64 now,
-					    int by_task_work)
+ * a signal. Returns the time that the signal took. */
+static __always_inline __u64 report_interval(struct task_struct *task, struct offcpu_thread *t,
+					     __u64 off_ns, __u64 queue_ns, __u64 now,
+					     int by_task_work)
 {
 	struct offcpu_target *g = target_at(t->target, t->pid);
 	int is_long = g && off_ns >= g->min_ns * LONG_MINIMUMS;
 	int is_open = g && off_ns >= g->min_ns && is_open_to_signals(task);
-	__u64 in_window;
+	__u64 in_window, took_ns = 0;
 	__u8 flags;
 
 	/* the agent's thread waits for samples, which concerns nobody */
 	if (!g || off_ns < g->min_ns || (!is_open && is_the_agents_thread(task))) {
 		t->short_count++;
-		return;
+		return 0;
 	}
 	if (off_ns > HOST_COOKIE_OFFCPU_NS_MAX)
 		off_ns = HOST_COOKIE_OFFCPU_NS_MAX;
@@ -607,7 +625,7 @@ static __always_inline void report_interval(struct task_struct *task, struct off
 	if (in_window >= g->signals_max * RECORDS_PER_SIG * (is_long ? 2 : 1)) {
 		__sync_fetch_and_add(&g->lost, 1);
 		__sync_fetch_and_add(&g->lost_ns, off_ns);
-		return;
+		return 0;
 	}
 	if (!is_open)
 		flags = OFFCPU_UNREACHABLE;
@@ -615,7 +633,7 @@ static __always_inline void report_interval(struct task_struct *task, struct off
 		flags = OFFCPU_UNNEEDED;
 	else if (!is_within_budget(g, is_long, now))
 		flags = OFFCPU_OVER_BUDGET;
-	else if (by_task_work ? signal_by_task_work(task, t, off_ns, now)
+	else if (by_task_work ? signal_by_task_work(task, t, off_ns, now, &took_ns)
 			      : signal_by_rseq(task, t, off_ns, now))
 		flags = OFFCPU_SIGNALLED;
 	else
@@ -634,6 +652,7 @@ static __always_inline void report_interval(struct task_struct *task, struct off
 		__sync_fetch_and_add(&g->unreachable_ns, off_ns);
 	}
 	record(task, t, g, off_ns, queue_ns, now, flags);
+	return took_ns;
 }
 
 /* Sets the class of a thread that was not seen to leave the CPU: a new thread was in the run queue
@@ -690,7 +709,8 @@ static __u64 queued_ns(struct offcpu_thread *t, struct task_struct *task, __u64 
 	return since && clock > since ? clock - since : 0;
 }
 
-static __always_inline void switch_in(struct task_struct *task, __u64 now, int by_task_work)
+/* Returns the time that a signal took. */
+static __always_inline __u64 switch_in(struct task_struct *task, __u64 now, int by_task_work)
 {
 	struct offcpu_thread *t = thread_known(task);
 	__u64 off_ns, queue_ns = 0;
@@ -699,7 +719,7 @@ static __always_inline void switch_in(struct task_struct *task, __u64 now, int b
 	if (!t)
 		t = thread_new(task);
 	if (!t)
-		return;
+		return 0;
 	/* a thread that slept already when its process became a target, too: its time off the CPU
 	 * counts since then */
 	met = t->now == OFFCPU_NOW_OFF;
@@ -719,9 +739,9 @@ static __always_inline void switch_in(struct task_struct *task, __u64 now, int b
 	t->now = OFFCPU_NOW_RUNS;
 	/* if its leaving was not seen, its begin is unknown */
 	if (met && off_ns >= floor_ns)
-		report_interval(task, t, off_ns, queue_ns, now, by_task_work);
-	else
-		t->short_count++;
+		return report_interval(task, t, off_ns, queue_ns, now, by_task_work);
+	t->short_count++;
+	return 0;
 }
 
 /* ---- sleeping since before ------------------------------------------------------------------- */
@@ -765,13 +785,13 @@ static void blame(struct task_struct *task, __u64 run_ns)
 		__sync_fetch_and_add(&g->timed_ns, run_ns);
 }
 
+/* @began: without the time for signals, which is counted apart. */
 static __noinline void time_run(struct task_struct *prev, struct task_struct *next, __u64 began)
 {
 	__u64 run_ns = bpf_ktime_get_ns() - began;
 
 	if (run_ns > RUN_NS_MAX)
 		run_ns = RUN_NS_MAX;
-	__sync_fetch_and_add(&timed, 1);
 	__sync_fetch_and_add(&timed_ns, run_ns);
 	blame(prev, run_ns);
 	if (next->tgid != prev->tgid)
@@ -782,7 +802,7 @@ static __always_inline int on_switch(int preempted, struct task_struct *prev,
 				     struct task_struct *next, __u32 state, int by_task_work)
 {
 	int leaves = targets_bit(prev->tgid), arrives = targets_bit(next->tgid);
-	__u64 now;
+	__u64 now, signal_ns = 0;
 
 	if (!leaves && !arrives)
 		return 0;
@@ -790,9 +810,9 @@ static __always_inline int on_switch(int preempted, struct task_struct *prev,
 	if (leaves)
 		switch_out(prev, preempted, state, now);
 	if (arrives)
-		switch_in(next, now, by_task_work);
+		signal_ns = switch_in(next, now, by_task_work);
 	if ((now >> 5) % COST_EVERY == 0)
-		time_run(prev, next, now);
+		time_run(prev, next, now + signal_ns);
 	return 0;
 }
 
@@ -818,16 +838,18 @@ int BPF_PROG(on_rseq, struct task_struct *task)
 	__u32 tgid = task->tgid, zero = 0;
 	struct sampler_target *s;
 	struct sampler_counts *c;
-	__u64 off_ns;
+	__u64 off_ns, begin;
 
 	if (!t || !t->owed_ns)
 		return 0;
+	begin = bpf_ktime_get_ns();
 	off_ns = t->owed_ns;
 	t->owed_ns = 0;
 	s = bpf_map_lookup_elem(&targets, &tgid);
 	c = bpf_map_lookup_elem(&counts, &zero);
 	if (s && c)
 		send_at_return(c, s, 0, off_ns);
+	count_signal(begin);
 	return 0;
 }
 

@@ -3,6 +3,9 @@
 
 #include <stddef.h>
 
+/* The part of a limit that signals may fill: what costs the rest of the work changes by the second. */
+#define FILLED(limit_ppm) ((limit_ppm) / 5 * 4)
+
 void offcpu_cost_rest(struct offcpu_cost *c)
 {
 	c->resting = OFFCPU_REST_TICKS;
@@ -108,4 +111,21 @@ bool offcpu_cost_choose(struct offcpu_share *shares, unsigned n, uint64_t cost_p
 				shares[i].tenant_ppm -= s->ppm;
 	}
 	return some;
+}
+
+uint64_t offcpu_cost_signals(uint64_t rest_ppm, uint64_t price_ns, unsigned cpus, uint64_t most)
+{
+	uint64_t limit_ppm = FILLED(OFFCPU_COST_PPM_NO_WAKERS), n;
+	uint64_t least = most / OFFCPU_SIGNALS_KEPT;
+
+	if (rest_ppm >= limit_ppm)
+		limit_ppm = FILLED(OFFCPU_COST_PPM_MAX);
+	/* ppm of a second are 1,000 ns each */
+	n = rest_ppm < limit_ppm ? (limit_ppm - rest_ppm) * 1000 * cpus : 0;
+	n = price_ns ? n / price_ns : most;
+	if (least < OFFCPU_SIGNALS_MIN * cpus)
+		least = OFFCPU_SIGNALS_MIN * cpus;
+	if (n < least)
+		n = least;
+	return n < most ? n : most;
 }

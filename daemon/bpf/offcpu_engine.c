@@ -44,7 +44,9 @@ struct offcpu_engine {
 	enum offcpu_way way;
 	struct offcpu_entry entries[OFFCPU_TARGETS_MAX];
 	unsigned n;
+	/* at most: of one target and of all, as it was asked for; and what their cost allows now */
 	uint64_t signals_per_s;
+	uint64_t signals_now_per_s, all_signals_now_per_s;
 	long n_cpus;
 	struct ring_buffer *ring;
 	offcpu_interval_fn *on_interval;
@@ -52,8 +54,9 @@ struct offcpu_engine {
 	void *userdata;
 	struct offcpu_counts gone; /* of removed targets */
 	/* cost of the programs */
-	uint64_t tick_ns, ctxt, timed, timed_ns;
-	uint64_t switches_per_s, cost_ppm;
+	uint64_t tick_ns, ctxt, timed_ns, signals, signals_ns;
+	uint64_t switches_per_s, cost_ppm, rest_ppm;
+	uint64_t signal_price_ns; /* the latest; 0 = none was sent yet */
 	struct offcpu_cost cost;
 	uint64_t reduced_since_ns;
 };
@@ -71,6 +74,11 @@ static struct offcpu_entry *offcpu_find(struct offcpu_engine *e, pid_t pid)
 		if (e->entries[i].pid == pid)
 			return &e->entries[i];
 	return NULL;
+}
+
+static uint64_t offcpu_per_window(uint64_t per_s)
+{
+	return per_s * WINDOW_NS / NS_PER_S + 1;
 }
 
 /* Tells the programs the shortest minimum of all targets, because they ignore what is shorter, and
@@ -127,7 +135,7 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 					.minimum.asked_ns = min_ns };
 	*offcpu_mapped(e, i) = (struct offcpu_target){
 		.min_ns = min_ns,
-		.signals_max = e->signals_per_s * WINDOW_NS / NS_PER_S + 1,
+		.signals_max = offcpu_per_window(e->signals_now_per_s),
 	};
 	e->n++;
 	offcpu_update_shares(e);
@@ -286,15 +294,16 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 {
 	struct offcpu_entry *entry = &e->entries[i];
 	struct offcpu_target *m = offcpu_mapped(e, i);
-	uint64_t own_per_s = e->signals_per_s * (uint64_t)e->n_cpus / 2 / e->n;
+	uint64_t own_per_s = e->all_signals_now_per_s / 2 / e->n;
 
 	if (entry->resting)
 		return;
 	if (entry->is_new)
 		offcpu_threads_prune(&e->programs, entry->pid);
 	entry->is_new = false;
+	m->signals_max = offcpu_per_window(e->signals_now_per_s);
 	m->min_ns = offcpu_minimum_tick(&entry->minimum, m->min_ns, m->signalled, m->over_budget,
-					own_per_s, e->signals_per_s);
+					own_per_s, e->signals_now_per_s);
 }
 
 static uint64_t offcpu_read_switches(void)
@@ -311,43 +320,76 @@ static uint64_t offcpu_read_switches(void)
 	return n;
 }
 
-/* What each target costs, of the time of all CPUs, by the timed runs. */
-static void offcpu_measure_targets(struct offcpu_engine *e, uint64_t passed_ns)
+/* What each target costs, of the time of all CPUs: by the timed runs, and its signals. */
+static void offcpu_measure_targets(struct offcpu_engine *e, uint64_t all_ns)
 {
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
 		struct offcpu_entry *entry = &e->entries[i];
-		uint64_t timed_ns = offcpu_mapped(e, i)->timed_ns;
+		const struct offcpu_target *m = offcpu_mapped(e, i);
+		uint64_t timed_ns = m->timed_ns, ns;
 
 		if (!entry->pid)
 			continue;
-		entry->cost_ppm = (uint64_t)((double)(timed_ns - entry->timed_ns) * COST_EVERY * 1e6 /
-					     (double)passed_ns / (double)e->n_cpus);
+		ns = (timed_ns - entry->timed_ns) * COST_EVERY +
+		     (m->signalled - entry->minimum.signalled) * e->signal_price_ns;
+		entry->cost_ppm = (uint64_t)((double)ns * 1e6 / (double)all_ns);
 		entry->timed_ns = timed_ns;
 	}
 }
 
-/* Estimates the cost from the timed runs and the number of switches. */
+/* Sets the numbers of signals for the next second. @all_per_s: of all targets. */
+static void offcpu_allow_signals(struct offcpu_engine *e, uint64_t all_per_s)
+{
+	e->all_signals_now_per_s = all_per_s;
+	e->signals_now_per_s = all_per_s < e->signals_per_s ? all_per_s : e->signals_per_s;
+	e->programs.bpf->bss->shared_max = offcpu_per_window(all_per_s) / 2;
+}
+
+/* What the rest of the work cost decides how many signals there may be. */
+static void offcpu_budget_signals(struct offcpu_engine *e, uint64_t signals, uint64_t signals_ns,
+				  uint64_t rest_ppm)
+{
+	uint64_t most = e->signals_per_s * (uint64_t)e->n_cpus;
+
+	if (signals)
+		e->signal_price_ns = signals_ns / signals;
+	/* few runs are timed: the mean of some seconds */
+	e->rest_ppm = (3 * e->rest_ppm + rest_ppm) / 4;
+	offcpu_allow_signals(e, offcpu_cost_signals(e->rest_ppm, e->signal_price_ns,
+						    (unsigned)e->n_cpus, most));
+}
+
+/* How many programs run at a switch at most: at the switch itself, at the wake-up before it, and on the
+ * way back to user mode. */
+static unsigned offcpu_calls(const struct offcpu_engine *e)
+{
+	return 1 + !e->programs.no_wakers + (e->way == OFFCPU_BY_RSEQ);
+}
+
+/* Estimates the cost from the timed runs, the signals and the number of switches. */
 static void offcpu_measure(struct offcpu_engine *e)
 {
 	const struct offcpu_bpf__bss *bss = e->programs.bpf->bss;
-	uint64_t now = clock_mono_ns(), ctxt = offcpu_read_switches();
-	uint64_t timed = bss->timed, timed_ns = bss->timed_ns, passed_ns = now - e->tick_ns;
-	uint64_t cost_ns;
+	uint64_t now = clock_mono_ns(), ctxt = offcpu_read_switches(), timed_ns = bss->timed_ns;
+	uint64_t signals = bss->signals, signals_ns = bss->signals_ns, rest_ns, all_ns;
 
-	if (e->tick_ns && passed_ns && ctxt >= e->ctxt) {
-		cost_ns = (timed_ns - e->timed_ns) * COST_EVERY;
-		/* at most two programs run per switch: the switch itself, and the wake-up before
-		 * it */
-		cost_ns += (ctxt - e->ctxt) * (e->programs.no_wakers ? 1 : 2) * CALL_NS;
-		e->switches_per_s = (uint64_t)((double)(ctxt - e->ctxt) * 1e9 / (double)passed_ns);
-		e->cost_ppm =
-			(uint64_t)((double)cost_ns * 1e6 / (double)passed_ns / (double)e->n_cpus);
-		offcpu_measure_targets(e, passed_ns);
+	if (e->tick_ns && now > e->tick_ns && ctxt >= e->ctxt) {
+		all_ns = (now - e->tick_ns) * (uint64_t)e->n_cpus;
+		rest_ns = (timed_ns - e->timed_ns) * COST_EVERY +
+			  (ctxt - e->ctxt) * offcpu_calls(e) * CALL_NS;
+		e->switches_per_s =
+			(uint64_t)((double)(ctxt - e->ctxt) * 1e9 / (double)(now - e->tick_ns));
+		e->cost_ppm = (uint64_t)((double)(rest_ns + signals_ns - e->signals_ns) * 1e6 /
+					 (double)all_ns);
+		offcpu_measure_targets(e, all_ns);
+		offcpu_budget_signals(e, signals - e->signals, signals_ns - e->signals_ns,
+				      (uint64_t)((double)rest_ns * 1e6 / (double)all_ns));
 	}
 	e->tick_ns = now;
 	e->ctxt = ctxt;
-	e->timed = timed;
 	e->timed_ns = timed_ns;
+	e->signals = signals;
+	e->signals_ns = signals_ns;
 }
 
 /* If some targets cost more than their share only they rest; false = all have to. */
@@ -444,8 +486,9 @@ void offcpu_engine_tick(struct offcpu_engine *e)
 {
 	if (!e->n) {
 		e->tick_ns = 0;
-		e->cost_ppm = 0;
+		e->cost_ppm = e->rest_ppm = 0;
 		e->cost.resting = 0;
+		offcpu_allow_signals(e, e->signals_per_s * (uint64_t)e->n_cpus);
 		offcpu_note_reduced(e);
 		return;
 	}
@@ -469,7 +512,8 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 		.wakers = !e->programs.no_wakers,
 		.reduced_since_ns = e->reduced_since_ns,
 		.wakers_again_s = e->cost.no_wakers ? e->cost.pause_left : 0,
-		.signals_per_s = e->signals_per_s,
+		.signals_per_s = e->signals_now_per_s,
+		.signal_price_ns = e->signal_price_ns,
 		.switches_per_s = e->switches_per_s,
 		.cost_ppm = e->cost.resting ? 0 : e->cost_ppm,
 		.rests = e->cost.rests,
@@ -543,8 +587,7 @@ int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct o
 	r = offcpu_load(host, e->way, &e->programs, why);
 	if (r < 0)
 		return r;
-	e->programs.bpf->bss->shared_max =
-		(signals_per_s * WINDOW_NS / NS_PER_S + 1) * (uint64_t)e->n_cpus / 2;
+	offcpu_allow_signals(e, signals_per_s * (uint64_t)e->n_cpus);
 	e->ring = ring_buffer__new(bpf_map__fd(e->programs.bpf->maps.records), offcpu_on_record, e,
 				   NULL);
 	if (!e->ring)

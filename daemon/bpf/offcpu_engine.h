@@ -94,7 +94,8 @@ struct offcpu_state {
 	bool resting; /* paused, because there are too many switches */
 	unsigned resting_targets; /* those that alone are paused */
 	uint64_t min_ns; /* the longest minimum of any target now; 0 = no targets */
-	uint64_t signals_per_s; /* at most, per target */
+	uint64_t signals_per_s; /* at most, per target, now */
+	uint64_t signal_price_ns; /* measured; 0 = none was sent yet */
 	uint64_t switches_per_s; /* of the host */
 	uint64_t cost_ppm; /* of all CPUs, estimated from sampled runs */
 	uint64_t rests; /* number of pauses */
@@ -106,7 +107,8 @@ struct offcpu_state {
 /*
  * Loads the programs; none runs before there is a target. @host is borrowed and must outlive the
  * engine; if it sends its signals at once, this engine delays its own by rseq. @signals_per_s: the
- * maximum per target; the maximum for all targets is that times the number of CPUs. 0, or -errno
+ * maximum per target; the maximum for all targets is that times the number of CPUs. Both are less
+ * while signals would cost so much that nobody could be asked who woke a thread. 0, or -errno
  * with a sentence in @why (OFFCPU_ENGINE_WHY_MAX bytes).
  */
 int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct offcpu_engine **ret,

@@ -47,6 +47,7 @@ enum offcpu_manner {
 	ASLEEP,
 	SELDOM,
 	BLOCKING,
+	DISGUISED, /* as SELDOM to whoever looks at the system call, with another kernel stack */
 	STORMING
 };
 

@@ -133,6 +133,26 @@ static void a_rest_of_some_is_no_rest_of_all(void **state)
 	assert_int_equal(seconds(10, OFFCPU_COST_PPM_NO_WAKERS), OFFCPU_GOES_ON);
 }
 
+/* Two CPUs, of which 1 % each pays for 1,000 signals a second in all. */
+static void signals_get_what_the_rest_leaves(void **state)
+{
+	(void)state;
+	/* cheap ones, or a price that is not known yet */
+	assert_int_equal(offcpu_cost_signals(500, 1000, 2, 1000), 1000);
+	assert_int_equal(offcpu_cost_signals(500, 0, 2, 1000), 1000);
+	/* 0.1 % for the rest, so 0.3 % for signals of 10 us: together with room for wakers */
+	assert_int_equal(offcpu_cost_signals(1000, 10000, 2, 1000), 600);
+	assert_int_equal(offcpu_cost_signals(1000, 20000, 2, 1000), 300);
+	assert_int_equal(offcpu_cost_signals(1000, 10000, 4, 2000), 1200);
+	/* nothing is left for them, and they keep a quarter */
+	assert_int_equal(offcpu_cost_signals(3999, 10000, 2, 1000), 250);
+	assert_int_equal(offcpu_cost_signals(100000, 10000, 2, 1000), 250);
+	assert_int_equal(offcpu_cost_signals(100000, 10000, 2, 120), 100);
+	assert_int_equal(offcpu_cost_signals(100000, 10000, 2, 60), 60);
+	/* the rest costs the wakers in any case: then what the limit of a rest leaves */
+	assert_int_equal(offcpu_cost_signals(4000, 10000, 2, 1000), 800);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +164,7 @@ int main(void)
 		cmocka_unit_test(who_costs_most_rests_alone),
 		cmocka_unit_test(who_costs_less_than_its_share_does_not_rest),
 		cmocka_unit_test(a_rest_of_some_is_no_rest_of_all),
+		cmocka_unit_test(signals_get_what_the_rest_leaves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,7 +208,7 @@ static void check_times(pid_t pid, int kind)
 
 	for (int i = 0; i < WAITS; i++)
 		waited_ns += shared->waits[kind][i].end_ns - shared->waits[kind][i].begin_ns;
-	/* the time before it was measured is only in its own clock */
+	/* its own clock has only the time of the waits */
 	assert_true(cpu_ns < 20 * (int64_t)NS_PER_MS && cpu_ns > -20 * (int64_t)NS_PER_MS);
 	assert_true(off_ns > waited_ns - waited_ns / 10);
 }
@@ -488,6 +488,54 @@ static void a_process_that_is_no_target_has_no_record(void **state)
 	engines_free();
 }
 
+/* The number of sleeps of @pid so far, and of those whose stack one of @other's has. */
+static unsigned sleeps_of(pid_t pid, pid_t other, unsigned *ret_mixed)
+{
+	unsigned sleeps = 0, mixed = 0;
+
+	for (unsigned i = 0; i < seen.n; i++) {
+		const struct offcpu_interval *a = &seen.intervals[i];
+		bool same = false;
+
+		if (a->pid != pid || a->class != OFFCPU_SLEEP || a->state != 'S')
+			continue;
+		for (unsigned k = 0; k < seen.n; k++)
+			same |= seen.intervals[k].pid == other &&
+				seen.stack_hashes[k] == seen.stack_hashes[i];
+		sleeps++;
+		mixed += same;
+	}
+	*ret_mixed = mixed;
+	return sleeps;
+}
+
+static void a_process_never_gets_the_kernel_stack_of_another(void **state)
+{
+	unsigned n = 0, n_disguised = 0, mixed = 0, mixed_disguised = 0;
+	pid_t pid, disguised = offcpu_child(DISGUISED);
+
+	(void)state;
+	engines_or_skip(SIGNALS_PER_S);
+	offcpu_child_wait();
+	pid = offcpu_child(SELDOM);
+	offcpu_child_wait();
+	measure(disguised, shared->handler, OFFCPU_MIN_NS_LEAST);
+	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
+	for (int i = 0; i < 400 && (n < 50 || n_disguised < 50) && seen.n < RECORDS_MAX; i++) {
+		usleep(50000);
+		offcpu_engine_drain(seen.engine);
+		n = sleeps_of(pid, disguised, &mixed);
+		n_disguised = sleeps_of(disguised, pid, &mixed_disguised);
+	}
+	print_message("%u sleeps and %u that look like them, %u and %u with a stack of the others\n",
+		      n, n_disguised, mixed, mixed_disguised);
+	assert_true(n >= 50 && n_disguised >= 50);
+	assert_int_equal(mixed + mixed_disguised, 0);
+	offcpu_child_end(pid);
+	offcpu_child_end(disguised);
+	engines_free();
+}
+
 static void wait_until_asleep(pid_t pid, const uint32_t *tid)
 {
 	char path[64], state = 0;
@@ -553,6 +601,31 @@ static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **s
 	assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
 	assert_int_equal(before_ns, OFFCPU_MIN_NS_LEAST);
 	assert_int_equal(min_ns, 2 * before_ns);
+	offcpu_child_end(pid);
+	engines_free();
+}
+
+static void signals_that_cost_much_become_fewer(void **state)
+{
+	struct offcpu_state before, after;
+	pid_t pid = offcpu_child(MIXED);
+
+	(void)state;
+	engines_or_skip(100000);
+	offcpu_child_wait();
+	measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
+	offcpu_engine_state(seen.engine, &before);
+	assert_int_equal(before.signals_per_s, 100000);
+	assert_int_equal(before.signal_price_ns, 0);
+	for (int i = 0; i < 3; i++) {
+		offcpu_engine_tick(seen.engine);
+		usleep(500000);
+	}
+	offcpu_engine_state(seen.engine, &after);
+	print_message("a signal costs %lu ns: %lu a second\n", (unsigned long)after.signal_price_ns,
+		      (unsigned long)after.signals_per_s);
+	assert_in_range(after.signal_price_ns, 100, 20000);
+	assert_true(after.signals_per_s < 100000);
 	offcpu_child_end(pid);
 	engines_free();
 }
@@ -1022,8 +1095,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_used_up_quota_is_told_from_the_run_queue),
 		cmocka_unit_test(a_process_with_another_handler_gets_no_signal),
 		cmocka_unit_test(a_process_that_is_no_target_has_no_record),
+		cmocka_unit_test(a_process_never_gets_the_kernel_stack_of_another),
 		cmocka_unit_test(threads_that_sleep_since_before_have_a_class),
 		cmocka_unit_test(signals_beyond_the_budget_are_counted_and_the_minimum_grows),
+		cmocka_unit_test(signals_that_cost_much_become_fewer),
 		cmocka_unit_test(those_that_use_the_signals_up_leave_others_theirs),
 		cmocka_unit_test(a_storm_of_switches_costs_the_wakers_and_then_a_rest),
 		cmocka_unit_test(a_storm_of_others_costs_all_a_rest),
