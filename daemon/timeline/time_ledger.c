@@ -46,6 +46,7 @@ struct time_ledger {
 	uint64_t refused;
 	uint64_t swept_ns;
 	uint64_t begin_ns; /* the earliest known time; 0 = none yet */
+	uint64_t end_ns; /* the latest */
 };
 
 int time_ledger_new(struct time_ledger **ret)
@@ -271,6 +272,8 @@ void time_ledger_totals(struct time_ledger *l, const struct time_totals *now)
 		return;
 	if (!l->begin_ns || now->from_ns < l->begin_ns)
 		l->begin_ns = now->from_ns;
+	if (now->to_ns > l->end_ns)
+		l->end_ns = now->to_ns;
 	/* Totals that begin before the last ones end go on from them: no time counts twice. */
 	before = t->begun && now->from_ns < t->last.to_ns ? &t->last : &zero;
 	begin_ns = before == &zero ? now->from_ns : before->to_ns;
@@ -466,8 +469,22 @@ static void ledger_add_open(struct ledger_sum *sum, const struct time_reason *op
 	sum->waited[source][open->reason] += ns;
 }
 
-static void ledger_row(const struct ledger_thread *t, const struct ledger_span *span,
-		       const struct time_reason *open, uint32_t n_open, struct time_row *ret)
+/* No totals come of any thread since a while, because the measurement rests: what has passed since
+ * then is not seen, of threads that lived when it stopped. */
+static uint64_t ledger_rested_ns(const struct time_ledger *l, const struct ledger_thread *t,
+				 const struct ledger_span *span)
+{
+	uint64_t from_ns = t->last.to_ns > span->begin_ns ? t->last.to_ns : span->begin_ns;
+
+	if (!t->begun || t->ended || l->end_ns + TIME_LEDGER_STALE_NS >= span->end_ns ||
+	    t->last.to_ns + TIME_LEDGER_STALE_NS < l->end_ns)
+		return 0;
+	return span->end_ns - from_ns;
+}
+
+static void ledger_row(const struct time_ledger *l, const struct ledger_thread *t,
+		       const struct ledger_span *span, const struct time_reason *open,
+		       uint32_t n_open, struct time_row *ret)
 {
 	const struct slice *ring = span->coarse ? t->coarse : t->fine;
 	uint64_t slice_ns = span->coarse ? COARSE_NS : TIME_LEDGER_SLICE_NS;
@@ -485,6 +502,7 @@ static void ledger_row(const struct ledger_thread *t, const struct ledger_span *
 			ledger_add_open(&sum, &open[i], t->last.to_ns - begin);
 	}
 	ledger_apply(&sum);
+	sum.row.wall_ns += ledger_rested_ns(l, t, span);
 	time_row_close(&sum.row);
 	*ret = sum.row;
 }
@@ -524,7 +542,7 @@ int time_ledger_query(const struct time_ledger *l, uint64_t now_ns, uint64_t las
 		return -ENOMEM;
 	for (uint32_t i = 0; i < BUCKETS; i++)
 		for (const struct ledger_thread *t = l->buckets[i]; t; t = t->next) {
-			ledger_row(t, &span, open, n_open, &ret->rows[ret->n]);
+			ledger_row(l, t, &span, open, n_open, &ret->rows[ret->n]);
 			ret->n += ret->rows[ret->n].wall_ns > 0;
 		}
 	qsort(ret->rows, ret->n, sizeof(*ret->rows), ledger_by_tid);

@@ -197,6 +197,35 @@ static void unmeasured_time_is_unseen(void **state)
 	assert_int_equal(r.cpu_ns, 10 * S);
 }
 
+static void a_rest_that_goes_on_is_unseen(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 }, other = t;
+	struct time_row r;
+
+	(void)state;
+	other.tid = 12;
+	live(&other, 2, S, 0, OTHER);
+	live(&t, 10, S, 0, OTHER);
+	/* totals come once a second: what is missing may still come */
+	r = row_of(11, t.to_ns + 2 * S, 60 * S, NULL);
+	assert_int_equal(r.wall_ns, 10 * S);
+	r = row_of(11, t.to_ns + 40 * S, 60 * S, NULL);
+	assert_int_equal(r.wall_ns, 50 * S);
+	assert_int_equal(r.unseen_ns, 40 * S);
+	r = row_of(11, t.to_ns + 40 * S, 20 * S, NULL);
+	assert_in_range(r.unseen_ns, 20 * S, 25 * S); /* in whole slices */
+	assert_int_equal(r.wall_ns, r.unseen_ns);
+	/* this one was gone before, without a word of its end */
+	r = row_of(12, t.to_ns + 40 * S, 60 * S, NULL);
+	assert_int_equal(r.wall_ns, 2 * S);
+	/* it goes on: the same time is unseen still */
+	t = (struct time_totals){ .tid = 11, .from_ns = t.to_ns + 40 * S, .to_ns = t.to_ns + 40 * S };
+	live(&t, 1, S, 0, OTHER);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_int_equal(r.wall_ns, 51 * S);
+	assert_int_equal(r.unseen_ns, 40 * S);
+}
+
 static void time_that_was_counted_too_early_moves(void **state)
 {
 	struct time_totals t = { .tid = 1, .from_ns = t0, .to_ns = t0 };
@@ -360,6 +389,7 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(a_wait_that_goes_on_explains_too, begin, end),
 		cmocka_unit_test_setup_teardown(unmeasured_time_is_unseen, begin, end),
+		cmocka_unit_test_setup_teardown(a_rest_that_goes_on_is_unseen, begin, end),
 		cmocka_unit_test_setup_teardown(time_that_was_counted_too_early_moves, begin, end),
 		cmocka_unit_test_setup_teardown(no_time_counts_twice_when_totals_overlap, begin,
 						end),
