@@ -6,7 +6,7 @@ from the launch, taken before the fork; kindlingd's own figure (`target.first_sa
 counts from the moment in which it learned of the process, which with BPF is its exec and without is a
 scan. Lines of its log are timed when they are seen, at most 2 ms late.
 
-tail: `kindling tail --json` on a busy JVM; age = the moment in which this program reads a line less the
+tail: `kindling tail --json` on a busy JVM, of its CPU samples or other events; age = the moment in which this program reads a line less the
 line's ts_ns (the host's real time at which the handler ran).
 """
 import json
@@ -188,21 +188,22 @@ def starts(args):
 
 
 def tails(args):
-    with Jvm(args.jdk, full=True) as jvm, Daemon(bench.settings(args)) as daemon:
+    more = [] if args.event == "cpu" else ["  lock: {}", "  offcpu: {}"]
+    with Jvm(args.jdk, full=True) as jvm, Daemon(bench.settings(args, *more)) as daemon:
         daemon.wait_state(jvm.pid, "streaming", bench.FOREVER)
         wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 100, bench.FOREVER)
-        tail = Tail(daemon, str(jvm.pid))
+        tail = Tail(daemon, "--event", args.event, str(jvm.pid))
         watch = Watch(daemon, jvm, tail)
         time.sleep(args.seconds)
         watch.end()
         events = tail.end()
-    ages = sorted(((moment - e["ts_ns"]) / 1e6, moment, e["ts_ns"]) for moment, e in events if e["event"] == "cpu")
+    ages = sorted(((moment - e["ts_ns"]) / 1e6, moment, e["ts_ns"]) for moment, e in events if e["event"] == args.event)
     lost = sum(e["count"] for _, e in events if e["event"] == "dropped")
     if len(ages) < 100:
-        bench.cannot("%d samples in %g s" % (len(ages), args.seconds))
+        bench.cannot("%d events in %g s" % (len(ages), args.seconds))
     figures = spread([age for age, _, _ in ages])
-    print("age of a sample on the tail, JDK %s: %d samples in %g s, %d lost by the reader" % (
-        args.jdk, len(ages), args.seconds, lost))
+    print("age of an event %s on the tail, JDK %s: %d of them in %g s, %d lost by the reader" % (
+        args.event, args.jdk, len(ages), args.seconds, lost))
     bench.table([("ms", "p50", "p90", "p99", "max"), ("age", *("%.1f" % figures[q] for q in ("p50", "p90", "p99", "max")))])
     # late lines come in bursts: prints the oldest line of each, and what delayed it
     worst = []
@@ -220,6 +221,7 @@ def main():
     p = bench.parser(__doc__)
     p.add_argument("--launches", type=int, default=20, help="JVMs to launch (20); 0 = only the tail")
     p.add_argument("--seconds", type=float, default=60, help="of tail (60); 0 = only the launches")
+    p.add_argument("--event", default="cpu", help="what the tail shows (cpu); an event offcpu is as old as its end")
     args = bench.begin(p)
     java_home(args.jdk)
     classes()
