@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_PROTOCOL	  3
+#define WIRE_PROTOCOL	  4
 #define WIRE_HDR_SIZE	  16
 #define WIRE_FRAME_MAX	  4096
 #define WIRE_STRING_MAX	  2048 /* bytes of one string; senders cut longer ones */
@@ -444,12 +444,18 @@ struct wire_offcpu {
 	uint32_t class_id, identity;
 };
 
-/* STATE: the state of one platform thread at that moment, sent when it has changed. */
+/*
+ * STATE: the state of one platform thread at that moment, sent when it has changed. It also has the
+ * sums of waits that were below the threshold, and so are no events, in the @span_us before it;
+ * span_us 0 = there were none.
+ */
 struct wire_state {
 	uint64_t mono_ns;
 	uint32_t tid;
 	uint8_t state; /* enum wire_thread_state */
+	uint8_t status; /* enum wire_offcpu_status, as far as Thread.threadStatus tells */
 	uint64_t cpu_ns; /* since the thread began */
+	uint32_t span_us, short_us[WIRE_WAIT_COUNT];
 };
 
 /* VIRTUAL: the number of virtual threads of one container that are in one state. All records with

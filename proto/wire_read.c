@@ -294,14 +294,21 @@ int wire_next_offcpu(struct wire_reader *r, struct wire_offcpu *ret)
 int wire_next_state(struct wire_reader *r, struct wire_state *ret)
 {
 	int more = get_time(r, &ret->mono_ns);
-	uint32_t state;
+	uint32_t state, status;
 
 	if (more <= 0)
 		return more;
 	if (get_max(r, UINT32_MAX, &ret->tid) || get_max(r, WIRE_STATE_COUNT - 1, &state) ||
-	    get_u64(r, &ret->cpu_ns))
+	    get_max(r, WIRE_OFFCPU_STATUS_COUNT - 1, &status) ||
+	    get_u64(r, &ret->cpu_ns) || get_max(r, UINT32_MAX, &ret->span_us))
 		return -EBADMSG;
 	ret->state = (uint8_t)state;
+	ret->status = (uint8_t)status;
+	for (unsigned i = 0; i < WIRE_WAIT_COUNT; i++) {
+		ret->short_us[i] = 0;
+		if (ret->span_us && get_max(r, UINT32_MAX, &ret->short_us[i]))
+			return -EBADMSG;
+	}
 	return 1;
 }
 

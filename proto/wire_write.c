@@ -328,7 +328,11 @@ bool wire_put_state(struct wire_writer *w, const struct wire_state *s)
 	rec_time(&r, w, s->mono_ns);
 	rec_u64(&r, s->tid);
 	rec_u64(&r, s->state);
+	rec_u64(&r, s->status);
 	rec_u64(&r, s->cpu_ns);
+	rec_u64(&r, s->span_us);
+	for (unsigned i = 0; s->span_us && i < WIRE_WAIT_COUNT; i++)
+		rec_u64(&r, s->short_us[i]);
 	return add_timed(w, &r, s->mono_ns);
 }
 

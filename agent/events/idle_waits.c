@@ -31,6 +31,8 @@ struct idler {
 	uint64_t seen_ns; /* the end of its last wait */
 	uint64_t waits, ns; /* not reported yet */
 	uint64_t reported_ns; /* when its sum was reported last */
+	/* waits that were not idle and below the threshold; the agent's thread takes them away */
+	uint32_t short_us[WIRE_WAIT_COUNT];
 	struct walk_mark sites[SITES]; /* sp 0 = none */
 	uint8_t is_idle[SITES];
 	uint8_t next; /* the site to be replaced next */
@@ -90,6 +92,7 @@ static struct idler *idle_waits_claim(uint64_t java_thread, uint64_t now_ns)
 			__atomic_fetch_add(&n_slots, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&p->seen_ns, now_ns, __ATOMIC_RELAXED);
 		p->waits = p->ns = p->reported_ns = 0;
+		memset(p->short_us, 0, sizeof(p->short_us));
 		memset(p->sites, 0, sizeof(p->sites));
 		return p;
 	}
@@ -230,7 +233,31 @@ void idle_waits_counts(uint64_t *ret_waits, uint64_t *ret_ns)
 	}
 }
 
+void idle_waits_add_short(uint64_t java_thread, enum wire_wait how, uint64_t duration_ns,
+			  uint64_t now_ns)
+{
+	struct idler *p = idle_waits_slot_of(java_thread, now_ns);
+
+	if (!p)
+		return;
+	__atomic_store_n(&p->seen_ns, now_ns, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&p->short_us[how], (uint32_t)((duration_ns + 500) / 1000),
+			   __ATOMIC_RELAXED);
+}
+
 /* ---- agent's thread ---- */
+
+bool idle_waits_take_short(uint64_t java_thread, uint32_t ret_us[WIRE_WAIT_COUNT])
+{
+	struct idler *p = idle_waits_find(java_thread);
+	bool any = false;
+
+	for (unsigned i = 0; i < WIRE_WAIT_COUNT; i++) {
+		ret_us[i] = p ? __atomic_exchange_n(&p->short_us[i], 0, __ATOMIC_RELAXED) : 0;
+		any |= ret_us[i] != 0;
+	}
+	return any;
+}
 
 int idle_waits_begin(void)
 {

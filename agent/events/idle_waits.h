@@ -3,11 +3,21 @@
  * one by one, and too many to be reported with a stack each. The waiting thread recognises them by
  * the few frames that matter, at about the cost of a short wait, and counts them. About once a
  * second each thread reports one wait that stands for all its idle waits since the last report.
+ * The same table keeps each thread's sums of other waits that are too short to be reported.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "proto/wire.h"
+
+/* Counts a wait of a platform thread that was below the threshold and not idle. A thread that finds
+ * no slot is not counted here. */
+void idle_waits_add_short(uint64_t java_thread, enum wire_wait how, uint64_t duration_ns,
+			  uint64_t now_ns);
+/* Agent's thread. Takes the sums of that thread's short waits since the last call; false = there
+ * were none. */
+bool idle_waits_take_short(uint64_t java_thread, uint32_t ret_us[WIRE_WAIT_COUNT]);
 
 /* Agent's thread. 0 or -ENOMEM. The memory is never unmapped, as that of waits.c. */
 int idle_waits_begin(void);

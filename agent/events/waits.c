@@ -260,6 +260,9 @@ static void waits_count_short(struct wait *w, uint64_t duration_ns)
 	/* only the slot's holder adds; the agent's thread reads */
 	__atomic_store_n(&w->short_waits, w->short_waits + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->short_ns, w->short_ns + duration_ns, __ATOMIC_RELAXED);
+	if (!w->number)
+		idle_waits_add_short(w->java_thread, w->how, duration_ns,
+				     w->begin_ns + duration_ns);
 }
 
 void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,

@@ -183,7 +183,7 @@ static void jni_names_on_thread(JNIEnv *env, jobject thread, uint64_t java_threa
 	name_one(env, thread, tid, pass->on_name);
 	status = pass->on_state ? status_of(env, thread) : -1;
 	if (status >= 0)
-		pass->on_state(tid, status);
+		pass->on_state(tid, java_thread, status);
 }
 
 void jni_names_pass(jni_name_fn *on_name, jni_state_fn *on_state)

@@ -14,10 +14,10 @@ bool jni_thread_is_parked(JNIEnv *env, jobject thread);
 /*
  * Calls @on_name for each live platform thread, with its tid, its Thread.getId() and its name as
  * JNI returns it (modified UTF-8, valid during the call); and @on_state, unless NULL, with the
- * status field of Thread in JVMTI's bits, where it is known.
+ * address of its JavaThread and the status field of Thread in JVMTI's bits, where it is known.
  */
 typedef void jni_name_fn(uint32_t tid, uint64_t id, const char *name);
-typedef void jni_state_fn(uint32_t tid, int32_t status);
+typedef void jni_state_fn(uint32_t tid, uint64_t java_thread, int32_t status);
 void jni_names_pass(jni_name_fn *on_name, jni_state_fn *on_state);
 /* Copies a system property to @buf, "" if there is none. */
 void jni_property(JNIEnv *env, const char *key, char *buf, size_t size);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include "agent/base/agent.h"
 #include "agent/base/tasks.h"
+#include "agent/events/idle_waits.h"
 #include "agent/events/virtual_states.h"
 #include "agent/hotspot/jni_names.h"
 #include "agent/output/threads.h"
@@ -21,17 +22,19 @@
 
 struct reported {
 	uint32_t tid; /* 0 = empty */
-	/* the state that was sent; the Java state that this pass found */
-	uint8_t state, java_state;
+	/* what was sent; what this pass found */
+	uint8_t state, status, java_state, java_status;
 	uint8_t is_reported;
 	/* the last pass that found the thread; the last one that found java_state */
 	uint8_t pass, java_pass;
 	uint64_t cpu_ns;
+	uint64_t java_thread; /* that this pass found */
 };
 
 static struct {
 	struct reported *table;
 	uint64_t next_ns; /* 0 = off */
+	uint64_t pass_ns; /* the time of the last pass; 0 = none since START */
 	uint32_t passes; /* since START */
 	uint8_t pass;
 } states;
@@ -66,20 +69,49 @@ static uint8_t thread_states_state_of(int32_t status)
 	return WIRE_STATE_RUNNABLE;
 }
 
-void thread_states_java(uint32_t tid, int32_t status)
+static uint8_t thread_states_status_of(int32_t status)
+{
+	if (status & JVMTI_THREAD_STATE_SLEEPING)
+		return WIRE_OFFCPU_SLEEP;
+	if (status & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER)
+		return WIRE_OFFCPU_LOCK;
+	if (status & JVMTI_THREAD_STATE_IN_OBJECT_WAIT)
+		return WIRE_OFFCPU_WAIT;
+	if (status & JVMTI_THREAD_STATE_PARKED)
+		return WIRE_OFFCPU_PARK;
+	return WIRE_OFFCPU_RUNNABLE;
+}
+
+void thread_states_java(uint32_t tid, uint64_t java_thread, int32_t status)
 {
 	struct reported *t = states.table ? thread_states_slot_of(tid) : NULL;
 
 	if (!t)
 		return;
 	t->java_state = thread_states_state_of(status);
+	t->java_status = thread_states_status_of(status);
 	t->java_pass = states.pass;
+	t->java_thread = java_thread;
+}
+
+/* The sums since the last pass. Those from before the first one are dropped: nobody knows since when
+ * they are. */
+static bool thread_states_add_short(const struct reported *t, struct wire_state *record)
+{
+	uint64_t span_us = (record->mono_ns - states.pass_ns) / 1000;
+
+	if (!idle_waits_take_short(t->java_thread, record->short_us) || !states.pass_ns ||
+	    span_us > UINT32_MAX)
+		return false;
+	record->span_us = (uint32_t)span_us;
+	return true;
 }
 
 static void thread_states_check(uint32_t tid, uint64_t now_ns)
 {
 	struct wire_state record = { .mono_ns = now_ns, .tid = tid };
 	struct reported *t = thread_states_slot_of(tid);
+	bool waited = false;
 
 	if (!t)
 		return;
@@ -87,9 +119,13 @@ static void thread_states_check(uint32_t tid, uint64_t now_ns)
 	record.cpu_ns = thread_cpu_ns(tid);
 	if (record.cpu_ns == UINT64_MAX)
 		return;
-	if (t->java_pass == states.pass)
+	if (t->java_pass == states.pass) {
 		record.state = t->java_state;
-	if (t->is_reported && t->cpu_ns == record.cpu_ns && t->state == record.state)
+		record.status = t->java_status;
+		waited = thread_states_add_short(t, &record);
+	}
+	if (t->is_reported && !waited && t->cpu_ns == record.cpu_ns && t->state == record.state &&
+	    t->status == record.status)
 		return;
 	threads_seen(tid, "");
 	writer_state(&record);
@@ -97,6 +133,7 @@ static void thread_states_check(uint32_t tid, uint64_t now_ns)
 		return; /* dropped: the next pass sends all */
 	t->is_reported = 1;
 	t->state = record.state;
+	t->status = record.status;
 	t->cpu_ns = record.cpu_ns;
 }
 
@@ -131,6 +168,7 @@ void thread_states_begin(bool wanted)
 {
 	thread_states_end();
 	states.passes = 0;
+	states.pass_ns = 0;
 	states.next_ns = wanted ? 1 : 0;
 }
 
@@ -144,6 +182,7 @@ void thread_states_tick(uint64_t now_ns)
 	states.pass = states.pass % 255 + 1; /* never 0, the value in new slots */
 	jni_names_pass(threads_java_name, thread_states_java);
 	tasks_each(thread_states_on_task, &now_ns);
+	states.pass_ns = now_ns;
 	thread_states_remove_ended();
 	virtual_states_each_group(now_ns, writer_virtual);
 }

@@ -19,4 +19,4 @@ void thread_states_forget(void);
 void thread_states_end(void);
 uint64_t thread_states_bytes(void);
 /* For jni_names_pass(): the status field of Thread in JVMTI's bits. */
-void thread_states_java(uint32_t tid, int32_t status);
+void thread_states_java(uint32_t tid, uint64_t java_thread, int32_t status);

@@ -21,6 +21,12 @@ static const uint8_t reasons[OFFCPU_CLASS_COUNT] = {
 	[OFFCPU_OTHER] = OFFCPU_REASON_OTHER,	[OFFCPU_RUNQUEUE] = OFFCPU_REASON_RUNQUEUE,
 };
 
+static const uint8_t reason_of_wait[WIRE_WAIT_COUNT] = {
+	[WIRE_WAIT_ENTER] = OFFCPU_REASON_LOCK,
+	[WIRE_WAIT_WAIT] = OFFCPU_REASON_WAIT,
+	[WIRE_WAIT_PARK] = OFFCPU_REASON_PARK,
+};
+
 /* The targets that stream, sorted by pid. */
 struct booking {
 	struct booking_target {
@@ -127,11 +133,6 @@ void host_ledgers_event(struct host_entry *e, const struct offcpu_event *event)
 
 void host_ledgers_wait(const struct host_entry *e, const struct stream_lock *w)
 {
-	static const uint8_t reason_of[WIRE_WAIT_COUNT] = {
-		[WIRE_WAIT_ENTER] = OFFCPU_REASON_LOCK,
-		[WIRE_WAIT_WAIT] = OFFCPU_REASON_WAIT,
-		[WIRE_WAIT_PARK] = OFFCPU_REASON_PARK,
-	};
 	struct time_reason r = {
 		.tid = w->tid,
 		.begin_ns = w->begin_ns,
@@ -144,8 +145,58 @@ void host_ledgers_wait(const struct host_entry *e, const struct stream_lock *w)
 	    w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED) ||
 	    w->duration_ns > UINT64_MAX - w->begin_ns)
 		return;
-	r.reason = reason_of[w->wait];
+	r.reason = reason_of_wait[w->wait];
 	time_ledger_reason(e->ledger, &r);
+}
+
+/* A wait that went on when the thread was looked at; OTHER = none that is a futex for the kernel. */
+static uint8_t ledgers_reason_of_status(uint8_t status)
+{
+	switch (status) {
+	case WIRE_OFFCPU_SLEEP:
+		return OFFCPU_REASON_SLEEP;
+	case WIRE_OFFCPU_WAIT:
+		return OFFCPU_REASON_WAIT;
+	case WIRE_OFFCPU_PARK:
+		return OFFCPU_REASON_PARK;
+	case WIRE_OFFCPU_LOCK:
+		return OFFCPU_REASON_LOCK;
+	default:
+		return OFFCPU_REASON_OTHER;
+	}
+}
+
+void host_ledgers_state(struct host_entry *e, const struct wire_state *w)
+{
+	uint64_t span_ns = w->span_us * 1000ull;
+	struct time_reason r = {
+		.tid = w->tid,
+		.begin_ns = w->mono_ns - span_ns,
+		.end_ns = w->mono_ns,
+		.from = reasons[OFFCPU_FUTEX],
+		.is_wait = true,
+	};
+
+	if (w->tid >= WIRE_VIRTUAL_TID || w->mono_ns < span_ns)
+		return;
+	if (!e->ledger)
+		(void)time_ledger_new(&e->ledger);
+	if (!e->ledger)
+		return;
+	for (unsigned i = 0; i < WIRE_WAIT_COUNT; i++) {
+		r.reason = reason_of_wait[i];
+		r.part_ns = w->short_us[i] * 1000ull;
+		if (r.part_ns)
+			time_ledger_reason(e->ledger, &r);
+	}
+	time_ledger_seen(e->ledger,
+			 &(struct time_seen){
+				 .tid = w->tid,
+				 .at_ns = w->mono_ns,
+				 .from = r.from,
+				 .reason = ledgers_reason_of_status(w->status),
+				 .no_event = w->status == WIRE_OFFCPU_SLEEP,
+			 });
 }
 
 const struct time_ledger *host_time_ledger(struct host *h, const struct target *t,

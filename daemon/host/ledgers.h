@@ -11,3 +11,6 @@ void host_ledgers_event(struct host_entry *e, const struct offcpu_event *event);
 /* A wait for a lock, or the sum of a thread's idle waits: the reason of times off the CPU that are
  * too short for an event. Its thread has the host's number. */
 void host_ledgers_wait(const struct host_entry *e, const struct stream_lock *w);
+/* A thread's state, and its sums of waits that were too short for an event: the reason of times off
+ * the CPU. The thread has the host's number. */
+void host_ledgers_state(struct host_entry *e, const struct wire_state *w);

@@ -350,15 +350,18 @@ static void wiring_on_thread(void *target, const struct wire_thread *w, const ch
 		locks_thread(e->locks, &thread, name, clock_mono_ns());
 }
 
-static void wiring_on_thread_state(void *target, const struct wire_state *w, const char *name)
+static void wiring_on_thread_state(void *userdata, const struct wire_state *w, const char *name)
 {
-	struct host_entry *e = wiring_entry_of(target);
+	struct target *t = userdata;
+	struct host_entry *e = wiring_entry_of(t);
 	struct wire_state state = *w;
 
 	(void)name;
 	state.tid = wiring_number_of(e, w->tid);
 	if (e && e->locks)
 		locks_state(e->locks, &state, clock_mono_ns());
+	if (e && target_events(t) & 1u << WIRE_EVENT_OFFCPU)
+		host_ledgers_state(e, &state);
 }
 
 static void wiring_on_virtual(void *target, const struct stream_virtual *v)

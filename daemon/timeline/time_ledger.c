@@ -14,7 +14,7 @@
 /* The number of the kernel's reasons that are explained in a slice; others stay unexplained. */
 #define SOURCES 3u
 /* Kinds of waits of a slice that the application's locks tell of. */
-#define WAITED 3u
+#define WAITED 4u
 
 struct slice {
 	uint64_t number; /* slice's number in its ring; 0 = empty */
@@ -37,6 +37,7 @@ struct ledger_thread {
 	bool ended;
 	bool begun; /* last is set */
 	struct time_totals last;
+	struct time_seen seen; /* at_ns 0 = in no wait */
 	struct slice fine[FINE], coarse[COARSE];
 };
 
@@ -260,6 +261,103 @@ static void ledger_spread(struct ledger_thread *t, const struct passed *p, uint6
 	spread(t->coarse, COARSE, COARSE_NS, *p, begin_ns, end_ns);
 }
 
+/* ---- reasons --------------------------------------------------------------------------------- */
+
+static void slice_explain(struct slice *s, const struct time_reason *r, uint64_t us)
+{
+	uint32_t i = 0;
+
+	while (i < s->n_explained && s->explained[i].from != r->from)
+		i++;
+	if (i == SOURCES)
+		return; /* it keeps the kernel's own reason */
+	if (i == s->n_explained)
+		s->explained[s->n_explained++].from = r->from;
+	s->explained[i].us[r->reason] += (uint32_t)us;
+}
+
+static void slice_explain_waited(struct slice *s, const struct time_reason *r, uint64_t us)
+{
+	uint32_t i = 0;
+
+	while (i < s->n_waited &&
+	       (s->waited[i].from != r->from || s->waited[i].reason != r->reason))
+		i++;
+	if (i == WAITED)
+		return;
+	if (i == s->n_waited)
+		s->waited[s->n_waited++] = (struct waited){ r->from, r->reason, 0 };
+	s->waited[i].us += (uint32_t)us;
+}
+
+/* What @r explains of [begin, end), a part of its span. */
+static uint64_t reason_us(const struct time_reason *r, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t us = us_between(begin_ns, end_ns);
+
+	if (!r->part_ns || r->part_ns >= r->end_ns - r->begin_ns)
+		return us;
+	return (uint64_t)((unsigned __int128)us * r->part_ns / (r->end_ns - r->begin_ns));
+}
+
+static void explain_ring(struct slice *ring, uint32_t n, uint64_t slice_ns,
+			 const struct time_reason *r)
+{
+	uint64_t begin_ns = r->begin_ns;
+
+	if (r->end_ns - begin_ns > n * slice_ns)
+		begin_ns = r->end_ns - n * slice_ns;
+	while (begin_ns < r->end_ns) {
+		uint64_t next_ns = (begin_ns / slice_ns + 1) * slice_ns;
+		uint64_t until_ns = next_ns < r->end_ns ? next_ns : r->end_ns;
+		uint64_t number = begin_ns / slice_ns + 1;
+		struct slice *s = &ring[number % n];
+
+		/* the totals for this slice may arrive after the reason */
+		if (s->number <= number)
+			s = ledger_slice_at(ring, n, slice_ns, begin_ns);
+		if (s && s->number == number && r->is_wait)
+			slice_explain_waited(s, r, reason_us(r, begin_ns, until_ns));
+		else if (s && s->number == number)
+			slice_explain(s, r, reason_us(r, begin_ns, until_ns));
+		begin_ns = until_ns;
+	}
+}
+
+static void ledger_explain(struct ledger_thread *t, const struct time_reason *r)
+{
+	explain_ring(t->fine, FINE, TIME_LEDGER_SLICE_NS, r);
+	explain_ring(t->coarse, COARSE, COARSE_NS, r);
+}
+
+/*
+ * Is the thread still in the wait in which it was seen? Then it has not run since: the kernel saw it
+ * leave the CPU before, or has not seen it run at all.
+ */
+static bool ledger_is_seen_wait(const struct ledger_thread *t)
+{
+	const struct time_totals *last = &t->last;
+	bool same = t->seen.at_ns >= last->off_since_ns || last->off_since_ns <= last->from_ns;
+
+	return t->seen.at_ns && last->off_since_ns && same && t->seen.from == last->off_reason &&
+	       last->to_ns > last->off_since_ns;
+}
+
+/* The thread was seen in that wait: what is known of it, which is all but its end. */
+static void ledger_end_seen_wait(struct ledger_thread *t)
+{
+	const struct time_reason r = {
+		.tid = t->tid,
+		.begin_ns = t->last.off_since_ns,
+		.end_ns = t->last.to_ns,
+		.from = t->seen.from,
+		.reason = t->seen.reason,
+		.is_wait = true,
+	};
+
+	ledger_explain(t, &r);
+}
+
 void time_ledger_totals(struct time_ledger *l, const struct time_totals *now)
 {
 	static const struct time_totals zero;
@@ -293,62 +391,24 @@ void time_ledger_totals(struct time_ledger *l, const struct time_totals *now)
 			ledger_correct(t, now, &p);
 		ledger_spread(t, &p, begin_ns, now->to_ns);
 	}
+	/* its time off the CPU may have no event either, or no reason */
+	if (t->seen.no_event && ledger_is_seen_wait(t) && now->off_since_ns != t->last.off_since_ns)
+		ledger_end_seen_wait(t);
 	t->last = *now;
 	t->begun = true;
 	t->ended = now->ended;
 }
 
-/* ---- reasons --------------------------------------------------------------------------------- */
-
-static void slice_explain(struct slice *s, const struct time_reason *r, uint64_t us)
+/* The thread's first totals may come later, in a second at most; NULL = there is no room. */
+static struct ledger_thread *ledger_get_early(struct time_ledger *l, uint32_t tid, uint64_t now_ns)
 {
-	uint32_t i = 0;
+	struct ledger_thread *t = ledger_find(l, tid);
 
-	while (i < s->n_explained && s->explained[i].from != r->from)
-		i++;
-	if (i == SOURCES)
-		return; /* it keeps the kernel's own reason */
-	if (i == s->n_explained)
-		s->explained[s->n_explained++].from = r->from;
-	s->explained[i].us[r->reason] += (uint32_t)us;
-}
-
-static void slice_explain_waited(struct slice *s, const struct time_reason *r, uint64_t us)
-{
-	uint32_t i = 0;
-
-	while (i < s->n_waited &&
-	       (s->waited[i].from != r->from || s->waited[i].reason != r->reason))
-		i++;
-	if (i == WAITED)
-		return;
-	if (i == s->n_waited)
-		s->waited[s->n_waited++] = (struct waited){ r->from, r->reason, 0 };
-	s->waited[i].us += (uint32_t)us;
-}
-
-static void explain_ring(struct slice *ring, uint32_t n, uint64_t slice_ns,
-			 const struct time_reason *r)
-{
-	uint64_t begin_ns = r->begin_ns;
-
-	if (r->end_ns - begin_ns > n * slice_ns)
-		begin_ns = r->end_ns - n * slice_ns;
-	while (begin_ns < r->end_ns) {
-		uint64_t next_ns = (begin_ns / slice_ns + 1) * slice_ns;
-		uint64_t until_ns = next_ns < r->end_ns ? next_ns : r->end_ns;
-		uint64_t number = begin_ns / slice_ns + 1;
-		struct slice *s = &ring[number % n];
-
-		/* the totals for this slice may arrive after the reason */
-		if (s->number <= number)
-			s = ledger_slice_at(ring, n, slice_ns, begin_ns);
-		if (s && s->number == number && r->is_wait)
-			slice_explain_waited(s, r, us_between(begin_ns, until_ns));
-		else if (s && s->number == number)
-			slice_explain(s, r, us_between(begin_ns, until_ns));
-		begin_ns = until_ns;
-	}
+	if (!t && l->n < TIME_LEDGER_THREADS)
+		t = ledger_get(l, tid, now_ns);
+	if (t && !t->begun) /* else it would be swept */
+		t->last.to_ns = now_ns;
+	return t;
 }
 
 void time_ledger_reason(struct time_ledger *l, const struct time_reason *r)
@@ -358,15 +418,23 @@ void time_ledger_reason(struct time_ledger *l, const struct time_reason *r)
 	if (r->from == r->reason || r->from >= REASONS || r->reason >= REASONS ||
 	    r->end_ns <= r->begin_ns || r->end_ns > UINT64_MAX / 2)
 		return;
-	t = ledger_find(l, r->tid);
-	if (!t && l->n < TIME_LEDGER_THREADS)
-		t = ledger_get(l, r->tid, r->end_ns);
+	t = ledger_get_early(l, r->tid, r->end_ns);
+	if (t)
+		ledger_explain(t, r);
+}
+
+void time_ledger_seen(struct time_ledger *l, const struct time_seen *seen)
+{
+	struct ledger_thread *t;
+
+	if (seen->from >= REASONS || seen->reason >= REASONS || seen->at_ns > UINT64_MAX / 2)
+		return;
+	t = ledger_get_early(l, seen->tid, seen->at_ns);
 	if (!t)
 		return;
-	if (!t->begun) /* else the thread would be swept: its first totals come in a second at most */
-		t->last.to_ns = r->end_ns;
-	explain_ring(t->fine, FINE, TIME_LEDGER_SLICE_NS, r);
-	explain_ring(t->coarse, COARSE, COARSE_NS, r);
+	t->seen = *seen;
+	if (seen->from == seen->reason)
+		t->seen.at_ns = 0;
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -482,6 +550,37 @@ static uint64_t ledger_rested_ns(const struct time_ledger *l, const struct ledge
 	return span->end_ns - from_ns;
 }
 
+static void ledger_add_seen_wait(struct ledger_sum *sum, const struct ledger_thread *t,
+				 const struct ledger_span *span)
+{
+	uint64_t begin_ns = t->last.off_since_ns;
+	const struct time_reason open = { .from = t->seen.from, .reason = t->seen.reason };
+
+	if (begin_ns < span->begin_ns)
+		begin_ns = span->begin_ns;
+	ledger_add_open(sum, &open, t->last.to_ns - begin_ns);
+}
+
+/* Adds what @t waits for now. */
+static void ledger_add_now(struct ledger_sum *sum, const struct ledger_thread *t,
+			   const struct ledger_span *span, const struct time_reason *open,
+			   uint32_t n_open)
+{
+	bool is_open = false;
+
+	for (uint32_t i = 0; i < n_open; i++) {
+		uint64_t begin =
+			open[i].begin_ns > span->begin_ns ? open[i].begin_ns : span->begin_ns;
+
+		if (open[i].tid != t->tid || begin >= t->last.to_ns)
+			continue;
+		ledger_add_open(sum, &open[i], t->last.to_ns - begin);
+		is_open = true;
+	}
+	if (!is_open && ledger_is_seen_wait(t) && t->last.to_ns > span->begin_ns)
+		ledger_add_seen_wait(sum, t, span);
+}
+
 static void ledger_row(const struct time_ledger *l, const struct ledger_thread *t,
 		       const struct ledger_span *span, const struct time_reason *open,
 		       uint32_t n_open, struct time_row *ret)
@@ -494,13 +593,7 @@ static void ledger_row(const struct time_ledger *l, const struct ledger_thread *
 	for (uint32_t i = 0; i < (span->coarse ? COARSE : FINE); i++)
 		if (ring[i].number >= first && ring[i].number <= last)
 			ledger_add_slice(&sum, &ring[i]);
-	for (uint32_t i = 0; i < n_open; i++) {
-		uint64_t begin =
-			open[i].begin_ns > span->begin_ns ? open[i].begin_ns : span->begin_ns;
-
-		if (open[i].tid == t->tid && begin < t->last.to_ns)
-			ledger_add_open(&sum, &open[i], t->last.to_ns - begin);
-	}
+	ledger_add_now(&sum, t, span, open, n_open);
 	ledger_apply(&sum);
 	sum.row.wall_ns += ledger_rested_ns(l, t, span);
 	time_row_close(&sum.row);
@@ -584,7 +677,7 @@ int time_ledger_off(const struct time_ledger *l, uint64_t now_ns, struct time_of
 			if (ledger_is_off(t, now_ns))
 				list[n++] = (struct time_off){ .tid = t->tid,
 							       .begin_ns = t->last.off_since_ns,
-							       .reason = t->last.off_reason,
+							       .reason = ledger_is_seen_wait(t) ? t->seen.reason : t->last.off_reason,
 							       .syscall_nr = t->last.off_syscall };
 	*ret = list;
 	*ret_n = n;

@@ -54,8 +54,22 @@ struct time_reason {
 	/* A lock event reported it. A time off the CPU may report the same wait,
 	 * so the larger of the two sums of a reason counts. */
 	bool is_wait;
+	/* Only so much of the span, spread evenly over it; 0 = all of it. */
+	uint64_t part_ns;
 };
 void time_ledger_reason(struct time_ledger *l, const struct time_reason *r);
+
+/*
+ * At @at_ns the thread was in a wait for @reason, which the kernel counts under @from; it is in it
+ * until a later call tells otherwise, or it runs. @from == @reason: it is in none.
+ */
+struct time_seen {
+	uint32_t tid;
+	uint64_t at_ns;
+	uint8_t from, reason;
+	bool no_event; /* no lock event tells of it when it ends: what is known of it stays */
+};
+void time_ledger_seen(struct time_ledger *l, const struct time_seen *seen);
 
 struct time_row {
 	uint32_t tid;

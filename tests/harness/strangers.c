@@ -252,9 +252,15 @@ static void states(struct voice *v)
 	begin(v, WIRE_STATE);
 	for (uint32_t i = 1; i <= IDS; i++)
 		PUT(v, WIRE_STATE,
-		    wire_put_state(&v->w, &(struct wire_state){ now_ns(), i,
-								(uint8_t)any(WIRE_STATE_COUNT),
-								any(1u << 30) }));
+		    wire_put_state(&v->w, &(struct wire_state){
+						  now_ns(),
+						  i,
+						  (uint8_t)any(WIRE_STATE_COUNT),
+						  (uint8_t)any(WIRE_OFFCPU_STATUS_COUNT),
+						  any(1u << 30),
+						  (uint32_t)any(1u << 31),
+						  { (uint32_t)any(1u << 31), 0, UINT32_MAX },
+					  }));
 	say(v);
 	begin(v, WIRE_VIRTUAL);
 	for (uint32_t i = 1; i <= IDS; i++)

@@ -81,6 +81,30 @@ static void short_waits_at_a_known_place_need_no_look(void **state)
 	fake_counts_are(fake.short_before + 10, fake.unpaired_before);
 }
 
+static void short_waits_are_summed_for_their_thread(void **state)
+{
+	uint32_t us[WIRE_WAIT_COUNT];
+
+	(void)state;
+	fake.sight = IDLE_NO;
+	for (int i = 0; i < 3; i++)
+		wait_for_work(64, MIN / 2);
+	fake_begin(64, 64, WIRE_WAIT_ENTER);
+	fake.clock_ns += MIN / 4 - 1;
+	fake_end(64, 64, WIRE_WAIT_ENTER);
+	wait_for_work(64, 2 * MIN); /* an event */
+	assert_false(idle_waits_take_short(128, us));
+	assert_true(idle_waits_take_short(64, us));
+	assert_in_range(us[WIRE_WAIT_PARK], 3 * (MIN / 2 / 1000) - 3, 3 * (MIN / 2 / 1000) + 3);
+	assert_in_range(us[WIRE_WAIT_ENTER], MIN / 4 / 1000 - 1, MIN / 4 / 1000 + 1);
+	assert_int_equal(us[WIRE_WAIT_WAIT], 0);
+	assert_false(idle_waits_take_short(64, us)); /* they are taken away */
+	fake.sight = IDLE_YES;
+	wait_for_work(192, MIN / 2);
+	wait_for_work(192, MIN / 2);
+	assert_false(idle_waits_take_short(192, us)); /* idle ones have sums of their own */
+}
+
 static void interpreted_frames_are_looked_at_each_time(void **state)
 {
 	(void)state;
@@ -165,6 +189,7 @@ int main(void)
 		TEST(idle_waits_are_told_in_sums),
 		TEST(task_that_waits_is_told_whatever_its_worker_did_before),
 		TEST(short_waits_at_a_known_place_need_no_look),
+		TEST(short_waits_are_summed_for_their_thread),
 		TEST(interpreted_frames_are_looked_at_each_time),
 		TEST(monitors_are_never_idle_and_old_readers_know_no_sums),
 		TEST(idle_threads_tell_fifty_times_a_second_in_all),

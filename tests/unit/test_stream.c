@@ -116,7 +116,7 @@ static void a_later_hello_begins_anew_and_keeps_the_accounts(void **state)
 static void states_of_threads_are_told_with_names_and_stand_beside_the_accounts(void **state)
 {
 	struct wire_thread thread = { 7, WIRE_THREAD_JAVA, 1, str("main") };
-	struct wire_state record = { 5, 7, WIRE_STATE_BLOCKED, 9 };
+	struct wire_state record = { 5, 7, WIRE_STATE_BLOCKED, WIRE_OFFCPU_LOCK, 9, 0, { 0 } };
 	struct wire_virtual group = { 6, 2, 1, WIRE_STATE_WAITING, 100, 1 };
 	struct stream *s = greeted_stream();
 	struct stream_counts c;

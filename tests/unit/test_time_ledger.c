@@ -115,7 +115,7 @@ static void a_reason_takes_the_place_of_what_it_explains(void **state)
 static void a_reason_may_come_before_the_first_totals(void **state)
 {
 	struct time_totals t = { .tid = 12, .from_ns = t0, .to_ns = t0 + S, .ended = true };
-	struct time_reason why = { 12, t0 + 100 * MS, t0 + 700 * MS, OTHER, PARK, false };
+	struct time_reason why = { 12, t0 + 100 * MS, t0 + 700 * MS, OTHER, PARK, false, 0 };
 	struct time_row r;
 
 	(void)state;
@@ -158,6 +158,115 @@ static void a_wait_counts_once_however_it_is_told_of(void **state)
 	assert_in_range(r.off_ns[PARK], 14 * S - 10000, 14 * S + 10000);
 	assert_in_range(r.off_ns[LOCK], 2 * S - 10000, 2 * S + 10000);
 	assert_in_range(r.off_ns[OTHER], 4 * S - 20000, 4 * S + 20000);
+}
+
+/* Waits that are no events are told of as a sum. */
+static void a_reason_may_explain_a_part_of_its_span(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
+	struct time_reason why = { .tid = 11,
+				   .begin_ns = t0 + 5 * S,
+				   .end_ns = t0 + 15 * S,
+				   .from = OTHER,
+				   .reason = PARK,
+				   .is_wait = true,
+				   .part_ns = 4 * S };
+	struct time_row r;
+
+	(void)state;
+	live(&t, 20, 0, 0, OTHER);
+	time_ledger_reason(ledger, &why);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.off_ns[PARK], 4 * S - 10000, 4 * S);
+	why.reason = LOCK;
+	why.part_ns = UINT64_MAX; /* not more than its span */
+	time_ledger_reason(ledger, &why);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.off_ns[LOCK], 10 * S - 10000, 10 * S);
+}
+
+/* One second after the other off the CPU since @since_ns. */
+static void be_off(struct time_totals *t, unsigned seconds, uint64_t since_ns)
+{
+	t->off_since_ns = since_ns;
+	t->off_reason = OTHER;
+	live(t, seconds, 0, 0, OTHER);
+}
+
+static void see(uint64_t at_ns, uint8_t reason, bool no_event)
+{
+	time_ledger_seen(ledger, &(struct time_seen){ 11, at_ns, OTHER, reason, no_event });
+}
+
+static void a_wait_in_which_a_thread_is_seen_is_known_before_it_ends(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
+	struct time_off *off;
+	struct time_row r;
+	uint32_t n;
+
+	(void)state;
+	be_off(&t, 5, t0 + 1);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_int_equal(r.off_ns[PARK], 0);
+	see(t0 + 4 * S, PARK, true);
+	be_off(&t, 5, t0 + 1);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.off_ns[PARK], 10 * S - 10000, 10 * S);
+	assert_int_equal(time_ledger_off(ledger, t.to_ns, &off, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(off[0].reason, PARK);
+	free(off);
+	/* that wait is over, and keeps its reason; the next one is another */
+	be_off(&t, 5, t0 + 10 * S);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.off_ns[PARK], 10 * S - 10000, 10 * S);
+	assert_in_range(r.off_ns[OTHER], 5 * S, 5 * S + 10000);
+	see(t0 + 15 * S, PARK, true);
+	see(t0 + 16 * S, OTHER, true); /* no longer */
+	be_off(&t, 5, t0 + 10 * S);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.off_ns[PARK], 10 * S - 10000, 10 * S);
+}
+
+static void a_wait_in_which_a_thread_is_seen_counts_once(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
+	struct time_reason why = {
+		.tid = 11, .begin_ns = t0 + 2 * S, .from = OTHER, .reason = PARK, .is_wait = true
+	};
+	struct time_row r;
+
+	(void)state;
+	be_off(&t, 2, 0);
+	see(t0 + 4 * S, PARK, false);
+	be_off(&t, 8, t0 + 2 * S);
+	r = row_of(11, t.to_ns, 60 * S, &why); /* a lock event has told that it began */
+	assert_in_range(r.off_ns[PARK], 8 * S - 10000, 8 * S);
+	why.end_ns = t.to_ns;
+	time_ledger_reason(ledger, &why);
+	be_off(&t, 10, t0 + 11 * S);
+	r = row_of(11, t.to_ns, 60 * S, NULL); /* and that it ended */
+	assert_in_range(r.off_ns[PARK], 8 * S - 10000, 8 * S);
+	assert_in_range(r.off_ns[OTHER], 12 * S, 12 * S + 10000);
+}
+
+/* A thread that sleeps already when it is measured, or is measured anew, says nothing any more. */
+static void a_wait_from_before_the_first_totals_is_known(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
+	struct time_row r;
+
+	(void)state;
+	see(t0 - 100 * S, PARK, true);
+	be_off(&t, 5, t0);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.off_ns[PARK], 5 * S - 10000, 5 * S);
+	t = (struct time_totals){ .tid = 11, .from_ns = t0 + 8 * S, .to_ns = t0 + 8 * S };
+	be_off(&t, 5, t0 + 8 * S);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.off_ns[PARK], 10 * S - 10000, 10 * S);
+	assert_in_range(r.unseen_ns, 3 * S - 10000, 3 * S + 10000);
 }
 
 static void a_wait_that_goes_on_explains_too(void **state)
@@ -386,6 +495,13 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(a_reason_may_come_before_the_first_totals, begin, end),
 		cmocka_unit_test_setup_teardown(a_wait_counts_once_however_it_is_told_of, begin,
+						end),
+		cmocka_unit_test_setup_teardown(a_reason_may_explain_a_part_of_its_span, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_wait_in_which_a_thread_is_seen_is_known_before_it_ends, begin, end),
+		cmocka_unit_test_setup_teardown(a_wait_in_which_a_thread_is_seen_counts_once, begin,
+						end),
+		cmocka_unit_test_setup_teardown(a_wait_from_before_the_first_totals_is_known, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_wait_that_goes_on_explains_too, begin, end),
 		cmocka_unit_test_setup_teardown(unmeasured_time_is_unseen, begin, end),

@@ -545,8 +545,8 @@ static void a_wait_of_an_unknown_kind_is_refused(void **state)
 static void states_of_threads_come_back(void **state)
 {
 	struct wire_state in[2] = {
-		{ 5000, UINT32_MAX, WIRE_STATE_TIMED_WAITING, UINT64_MAX },
-		{ 5000, 1, WIRE_STATE_UNKNOWN, 0 },
+		{ 5000, UINT32_MAX, WIRE_STATE_TIMED_WAITING, WIRE_OFFCPU_SLEEP, UINT64_MAX, UINT32_MAX, { 1, 0, UINT32_MAX } },
+		{ 5000, 1, WIRE_STATE_UNKNOWN, 0, 0, 0, { 0 } },
 	};
 	struct wire_virtual group = { 9, 3, 4, WIRE_STATE_WAITING, UINT32_MAX, 7 }, group_out;
 	struct wire_state out;
@@ -565,7 +565,10 @@ static void states_of_threads_come_back(void **state)
 		assert_int_equal(out.mono_ns, 5000);
 		assert_int_equal(out.tid, in[i].tid);
 		assert_int_equal(out.state, in[i].state);
+		assert_int_equal(out.status, in[i].status);
 		assert_true(out.cpu_ns == in[i].cpu_ns);
+		assert_int_equal(out.span_us, in[i].span_us);
+		assert_memory_equal(out.short_us, in[i].short_us, sizeof(out.short_us));
 	}
 	assert_int_equal(wire_next_state(&r, &out), 0);
 	wire_begin(&w, buf, WIRE_VIRTUAL);
@@ -627,6 +630,12 @@ static void states_that_cannot_be_are_refused(void **state)
 	struct wire_frame f;
 
 	(void)state;
+	wire_begin(&w, buf, WIRE_STATE);
+	assert_true(wire_put_state(&w, &thread));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_state(&r, &thread), -EBADMSG);
+	thread = (struct wire_state){ .tid = 1, .status = WIRE_OFFCPU_STATUS_COUNT };
 	wire_begin(&w, buf, WIRE_STATE);
 	assert_true(wire_put_state(&w, &thread));
 	f = finish(&w);
