@@ -106,7 +106,7 @@ static void begin(struct engines *of, enum manner manner, const pid_t *two)
 	shared->blocks = manner == RECORDS;
 	for (int i = 0; manner != WITHOUT && i < 2; i++)
 		if (host_engine_set(e->host, two[i], &t) < 0 ||
-		    offcpu_engine_set(e->off, two[i], OFFCPU_MIN_NS_LEAST) < 0)
+		    offcpu_engine_set(e->off, two[i], 0, OFFCPU_MIN_NS_LEAST) < 0)
 			exit(2);
 	offcpu_engine_tick(e->off); /* what follows is a tick of its own */
 	usleep(20000);
