@@ -14,7 +14,7 @@
 #define OFFCPU_COST_TICKS	  3 /* a cost above a limit has to last for so many ticks */
 #define OFFCPU_REST_TICKS	  60
 #define OFFCPU_PAUSE_TICKS_MAX	  3600 /* the longest pause between two tries with wakers */
-#define OFFCPU_SIGNALS_KEPT	  4 /* a quarter of the signals stays, whatever they cost */
+#define OFFCPU_SIGNALS_KEPT	  2 /* half of the signals stay, whatever they cost */
 #define OFFCPU_SIGNALS_MIN	  50 /* and so many per second and CPU */
 
 enum offcpu_step {
@@ -42,7 +42,7 @@ enum offcpu_step offcpu_cost_tick(struct offcpu_cost *c, uint64_t cost_ppm);
 /*
  * The number of signals per second, of all targets, for which the limits above leave room: also for
  * wakers, unless the rest of the work leaves no room for these in any case. At most @most; Java
- * stacks are worth more than wakers, so a quarter of it is left in any case. @rest_ppm: the cost of all
+ * stacks are worth more than wakers, so half of it is left in any case. @rest_ppm: the cost of all
  * work but signals, as a part of the time of all CPUs; @price_ns: the cost of one signal, 0 = unknown.
  */
 uint64_t offcpu_cost_signals(uint64_t rest_ppm, uint64_t price_ns, unsigned cpus, uint64_t most);

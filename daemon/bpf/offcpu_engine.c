@@ -513,6 +513,7 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 		.reduced_since_ns = e->reduced_since_ns,
 		.wakers_again_s = e->cost.no_wakers ? e->cost.pause_left : 0,
 		.signals_per_s = e->signals_now_per_s,
+		.all_signals_per_s = e->all_signals_now_per_s,
 		.signal_price_ns = e->signal_price_ns,
 		.switches_per_s = e->switches_per_s,
 		.cost_ppm = e->cost.resting ? 0 : e->cost_ppm,

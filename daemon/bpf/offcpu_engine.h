@@ -94,7 +94,7 @@ struct offcpu_state {
 	bool resting; /* paused, because there are too many switches */
 	unsigned resting_targets; /* those that alone are paused */
 	uint64_t min_ns; /* the longest minimum of any target now; 0 = no targets */
-	uint64_t signals_per_s; /* at most, per target, now */
+	uint64_t signals_per_s, all_signals_per_s; /* at most, now: per target, and of all */
 	uint64_t signal_price_ns; /* measured; 0 = none was sent yet */
 	uint64_t switches_per_s; /* of the host */
 	uint64_t cost_ppm; /* of all CPUs, estimated from sampled runs */

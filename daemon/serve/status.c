@@ -383,6 +383,7 @@ static void status_put_offcpu_counts(struct text_out *to, struct host *h,
 	json_add_u64(to, "min_ns", s.min_ns);
 	json_add_u64(to, "min_asked_ns", host_config(h)->offcpu_min_ns);
 	json_add_u64(to, "signals_per_s", s.signals_per_s);
+	json_add_u64(to, "all_signals_per_s", s.all_signals_per_s);
 	json_add_u64(to, "signal_price_ns", s.signal_price_ns);
 	json_add_u64(to, "switches_per_s", s.switches_per_s);
 	json_add_u64(to, "cost_ppm", s.cost_ppm);

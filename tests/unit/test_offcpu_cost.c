@@ -142,11 +142,11 @@ static void signals_get_what_the_rest_leaves(void **state)
 	assert_int_equal(offcpu_cost_signals(500, 0, 2, 1000), 1000);
 	/* 0.1 % for the rest, so 0.3 % for signals of 10 us: together with room for wakers */
 	assert_int_equal(offcpu_cost_signals(1000, 10000, 2, 1000), 600);
-	assert_int_equal(offcpu_cost_signals(1000, 20000, 2, 1000), 300);
+	assert_int_equal(offcpu_cost_signals(1000, 8000, 2, 1000), 750);
 	assert_int_equal(offcpu_cost_signals(1000, 10000, 4, 2000), 1200);
-	/* nothing is left for them, and they keep a quarter */
-	assert_int_equal(offcpu_cost_signals(3999, 10000, 2, 1000), 250);
-	assert_int_equal(offcpu_cost_signals(100000, 10000, 2, 1000), 250);
+	/* nothing is left for them, and they keep half */
+	assert_int_equal(offcpu_cost_signals(3999, 10000, 2, 1000), 500);
+	assert_int_equal(offcpu_cost_signals(100000, 10000, 2, 1000), 500);
 	assert_int_equal(offcpu_cost_signals(100000, 10000, 2, 120), 100);
 	assert_int_equal(offcpu_cost_signals(100000, 10000, 2, 60), 60);
 	/* the rest costs the wakers in any case: then what the limit of a rest leaves */
