@@ -12,6 +12,8 @@
 
 #define BLOCK_BYTES  32 /* malloc's own, at most, for each string */
 #define SMALL_ENTRY  64
+#define LARGE_TABLE  4096 /* entries; it grows by a quarter, not to twice its size */
+#define SLOTS_BYTES  16 /* of an entry in the index, at most */
 #define ACCOUNTS_MAX 4096 /* further tenants share account 0 */
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
@@ -119,12 +121,9 @@ static bool profile_table_has_room(const struct profile_index *x, size_t bytes)
 	return n <= 2 || own <= half / n || (x->paid + bytes <= half && own <= half / 2);
 }
 
-/* Charges @n entries of @size bytes, including an upper bound for the growth of their table and
- * index. */
-static bool profile_table_pay_many(struct profile *p, size_t n, size_t size)
+static bool profile_table_pay_bytes(struct profile *p, size_t bytes)
 {
 	struct profile_index *x = p->index;
-	size_t bytes = n * (2 * size + 32);
 
 	if (!x->spare && !profile_table_has_room(x, bytes))
 		return false;
@@ -133,9 +132,21 @@ static bool profile_table_pay_many(struct profile *p, size_t n, size_t size)
 	return true;
 }
 
+/* What an entry of @size bytes takes at most in a large table and its index, which both grow. */
+static size_t profile_table_cost(size_t size)
+{
+	return size + size / 4 + SLOTS_BYTES;
+}
+
 static bool profile_table_pay(struct profile *p, size_t size)
 {
-	return profile_table_pay_many(p, 1, size);
+	return profile_table_pay_bytes(p, profile_table_cost(size));
+}
+
+static bool pay_string(struct profile *p, size_t len)
+{
+	return profile_table_pay_bytes(p, profile_table_cost(sizeof(*p->strings)) + len +
+						  BLOCK_BYTES);
 }
 
 /* Processes are named even when there is no room: the first ones always get their entries. */
@@ -178,7 +189,8 @@ static bool profile_table_reserve(struct profile *p, void **array, uint32_t *cap
 				  uint32_t max, size_t size)
 {
 	/* most profiles have one process, whose entry is large */
-	uint32_t want = *cap ? 2 * *cap : size > SMALL_ENTRY ? 2 : 64;
+	uint32_t more = *cap < LARGE_TABLE ? *cap : *cap / 4;
+	uint32_t want = *cap ? *cap + more : size > SMALL_ENTRY ? 2 : 64;
 	void *q;
 
 	if (n >= (p->index->spare ? max : max - PROFILE_SPARE))
@@ -401,7 +413,7 @@ uint32_t profile_string(struct profile *p, const char *s)
 		hash = hash_bytes(p, s, len);
 	RETURN_IF_FOUND(set, hash, i, strncmp(p->strings[i], s, len) == 0 && !p->strings[i][len]);
 	if (!RESERVE(p, strings, PROFILE_STRINGS_MAX, hash_of_string) ||
-	    !profile_table_pay(p, sizeof(*p->strings) + (len + BLOCK_BYTES) / 2))
+	    !pay_string(p, len))
 		return 0;
 	copy = p->index->borrows ? (char *)(uintptr_t)s : strndup(s, len);
 	if (!copy)
@@ -419,6 +431,7 @@ int profile_text_room(struct profile *p, size_t bytes)
 		return -ENOMEM;
 	p->index->text_max = bytes;
 	p->index->bytes += bytes;
+	(void)profile_table_pay_bytes(p, bytes);
 	return 0;
 }
 
@@ -444,7 +457,7 @@ bool profile_table_room(struct profile *p, void **array, uint32_t *cap, uint32_t
 		*array = q;
 		*cap = n;
 	}
-	(void)profile_table_pay_many(p, n, size);
+	(void)profile_table_pay_bytes(p, n * profile_table_cost(size));
 	return true;
 }
 

@@ -84,14 +84,19 @@ struct jvm {
 	uint32_t pid, turn;
 };
 
-static void jvm_begin(struct live *l, struct jvm *j, uint32_t pid)
+static void jvm_begin_of(struct live *l, struct jvm *j, uint32_t pid, uint64_t tenant)
 {
-	const struct live_process info = { .pid = pid, .name = "app", .tenant = pid % 2 };
+	const struct live_process info = { .pid = pid, .name = "app", .tenant = tenant };
 
 	j->pid = pid;
 	j->turn = draw(STACKS);
 	j->stream = named_stream(j->turn);
 	assert_int_equal(live_source_new(l, &info, &j->source), 0);
+}
+
+static void jvm_begin(struct live *l, struct jvm *j, uint32_t pid)
+{
+	jvm_begin_of(l, j, pid, pid % 2);
 }
 
 static void jvm_end(struct jvm *j)
@@ -211,7 +216,7 @@ static void windows_without_room_for_rows_share_their_names(void **state)
 	for (uint64_t w = 0; w < 3; w++) {
 		struct stream_sample sample = { .thread = "t", .weight_ns = 1 };
 
-		for (sample.tid = 1; sample.tid <= 250; sample.tid++)
+		for (sample.tid = 1; sample.tid <= 400; sample.tid++)
 			for (sample.node = 1; sample.node <= STACKS; sample.node++)
 				live_add(jvm.source, jvm.stream, &sample, NULL,
 					 T0 + w * LIVE_WINDOW_NS, 10);
@@ -224,12 +229,58 @@ static void windows_without_room_for_rows_share_their_names(void **state)
 	live_free(l);
 }
 
+#define MANY	  200u
+#define MANY_ROWS 800u /* of a window and JVM; with 1,000 samples, it has 100 a second */
+
+static uint64_t overflow, rows;
+
+static void on_full_window(void *userdata, const struct profile *w)
+{
+	(void)userdata;
+	overflow += w->overflow;
+	rows = w->n_rows;
+}
+
+/* With the memory that is the default, and an owner each. */
+static void two_hundred_busy_jvms_have_room(void **state)
+{
+	static struct jvm jvms[MANY];
+	struct live *l;
+
+	(void)state;
+	overflow = 0;
+	assert_int_equal(live_new(on_full_window, NULL, &l), 0);
+	live_limit(l, LIVE_BYTES - (16ul << 20)); /* for names, of which there are few here */
+	for (uint32_t i = 0; i < MANY; i++)
+		jvm_begin_of(l, &jvms[i], 1 + i, 1 + i);
+	for (uint64_t at = 0; at < 40; at++) { /* seconds */
+		for (uint32_t i = 0; i < MANY * 100; i++) {
+			uint32_t row = (i / MANY + (uint32_t)at * 100) % MANY_ROWS;
+			struct stream_sample sample = { .tid = 1 + row % 40,
+							.thread = "t",
+							.node = 1 + (row / 40 * 7 + row % 40) % STACKS,
+							.weight_ns = 1 };
+
+			live_add(jvms[i % MANY].source, jvms[i % MANY].stream, &sample, NULL,
+				 T0 + at * LIVE_SLICE_NS, 10);
+		}
+		live_tick(l, T0 + at * LIVE_SLICE_NS);
+	}
+	assert_int_equal(rows, MANY * MANY_ROWS);
+	assert_int_equal(overflow, 0);
+	assert_in_range(live_bytes(l), 0, LIVE_BYTES / 4);
+	for (uint32_t i = 0; i < MANY; i++)
+		jvm_end(&jvms[i]);
+	live_free(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_window_has_its_samples_under_their_names),
 		cmocka_unit_test(steady_windows_share_their_names),
 		cmocka_unit_test(windows_without_room_for_rows_share_their_names),
+		cmocka_unit_test(two_hundred_busy_jvms_have_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
