@@ -625,8 +625,11 @@ static void names_of_others_do_not_hide_what_a_killed_attempt_left(void **state)
 
 	(void)state;
 	place_and_die(&p);
-	strangers.left = 20000;
-	place_cleanup(&in);
+	/* a cleanup is bounded by time: on a machine without any for us the next one finishes it */
+	for (int i = 0; i < 200 && exists("/root/tmp/kindling"); i++) {
+		strangers.left = 20000;
+		place_cleanup(&in);
+	}
 	strangers.left = 0;
 	assert_false(exists("/root/tmp/kindling"));
 	/* in /tmp itself */
@@ -634,7 +637,6 @@ static void names_of_others_do_not_hide_what_a_killed_attempt_left(void **state)
 	p = (struct placement)PLACEMENT_NULL;
 	place_and_die(&p);
 	assert_true(has_private_dir());
-	/* a cleanup is bounded by time: on a machine without any for us the next one finishes it */
 	for (int i = 0; i < 200 && has_private_dir(); i++) {
 		strangers.left = 70000;
 		private_dir_cleanup(&in);
