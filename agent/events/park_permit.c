@@ -43,7 +43,8 @@ bool park_has_permit(uint64_t java_thread)
 
 /* ---- the agent's thread ---------------------------------------------------------------------- */
 
-/* As park_permit_address_of(), where the pointer may be none; 0 = cannot be read. */
+/* The value at park_permit_address_of(), which here may follow a word that is no pointer; 0 = cannot
+ * be read. */
 static uint32_t permit_value_at(uint64_t java_thread, struct permit_location p)
 {
 	if (p.behind == NOT_POINTER)

@@ -6,11 +6,11 @@
 
 /* An offcpu_times_fn for the last times of a thread that has ended; @userdata is the host. */
 void host_ledgers_on_end(void *userdata, const struct offcpu_times *times);
-/* The reason of one interval; the event's threads have the host's numbers. */
+/* Adds the time of one interval to its reason. The event has thread numbers of the host. */
 void host_ledgers_event(struct host_entry *e, const struct offcpu_event *event);
-/* A wait for a lock, or the sum of a thread's idle waits: the reason of times off the CPU that are
- * too short for an event. Its thread has the host's number. */
+/* Adds a wait for a lock, or the sum of a thread's idle waits: it explains times off the CPU that
+ * are too short for an event. @w has a thread number of the host. */
 void host_ledgers_wait(const struct host_entry *e, const struct stream_lock *w);
-/* A thread's state, and its sums of waits that were too short for an event: the reason of times off
- * the CPU. The thread has the host's number. */
+/* Takes a thread's state and its sums of waits that were too short for an event: they explain times
+ * off the CPU. @w has a thread number of the host. */
 void host_ledgers_state(struct host_entry *e, const struct wire_state *w);

@@ -261,8 +261,8 @@ static void jfr_has_an_event_for_each_wait_and_allocation(void **state)
 		uint64_t values[8];
 
 		next = at + packed(&p);
-		for (int i = 0; i < 8;
-		     i++) /* type, start, and what follows; chunks end with more */
+		/* the event's type, its start, and the first of its fields */
+		for (int i = 0; i < 8; i++)
 			values[i] = p < next ? packed(&p) : 0;
 		if (values[0] == JFR_THREAD_PARK) {
 			parks++;
