@@ -2,11 +2,11 @@
  * See store.h. A segment <dir>/<unix hour>[-<part>].seg has the windows that begin in ten minutes:
  * parts 100 to 199 of an hour are of its second ten minutes, and so on. Another part is begun when
  * one is large or another version's. A segment is a sequence of records, each a header of 72 bytes
- * and a zstd frame, both with a CRC; so a scan can walk from header to header. A record is appended
- * by one write, and synced. When a segment is opened for writing, what a crash has torn off its end
- * is cut away; damage in the middle is skipped up to the next valid header. When a segment is
- * complete store_upkeep() writes <unix hour>[-<part>].idx, and when an hour is complete <unix
- * hour>.sum: index_write.c.
+ * and a zstd frame, both with a CRC; so a scan can walk from header to header, or faster by
+ * contents (contents.c). The records of a window are appended by one write, and synced. When a
+ * segment is opened for writing, what a crash has torn off its end is cut away; damage in the
+ * middle is skipped up to the next valid header. When a segment is complete store_upkeep() writes
+ * <unix hour>[-<part>].idx, and when an hour is complete <unix hour>.sum: index_write.c.
  */
 #include "daemon/store/store_priv.h"
 
