@@ -139,6 +139,68 @@ static void left_out_threads_are_counted(void **state)
 	profile_free(p);
 }
 
+#define ALIKE	    9u /* methods, which have few names among them */
+#define ALIKE_DEPTH 3u
+#define ALIKE_ALL   (ALIKE * ALIKE * ALIKE)
+
+static uint32_t alike_frame(struct profile *p, uint32_t number)
+{
+	struct profile_frame f = { .kind = WIRE_KIND_C2, .line = 1 };
+
+	f.class_name = profile_string(p, number % 3 == 0 ? "a.A" : number % 3 == 1 ? "a.B" : "a.C");
+	f.method = profile_string(p, number / 3 == 0 ? "x" : number / 3 == 1 ? "y" : "z");
+	f.file = profile_string(p, "A.java");
+	return profile_intern_frame(p, &f);
+}
+
+/* Which stack of alike_frame() it is. */
+static uint32_t alike_stack(const struct profile *p, uint32_t node)
+{
+	uint32_t number = 0;
+
+	for (uint32_t i = 0; i < ALIKE_DEPTH; i++, node = p->nodes[node].parent) {
+		const struct profile_frame *f = &p->frames[p->nodes[node].frame];
+
+		number = number * ALIKE + (uint32_t)(p->strings[f->class_name][2] - 'A') +
+			 3 * (uint32_t)(p->strings[f->method][0] - 'x');
+	}
+	assert_int_equal(node, 0);
+	return number;
+}
+
+/* Frames differ by one name, and come in another order each time. */
+static void stacks_that_look_alike_stay_apart(void **state)
+{
+	static uint64_t expected[ALIKE_ALL], got[ALIKE_ALL];
+	struct profile *sum;
+	uint32_t drawn = 1;
+
+	(void)state;
+	assert_int_equal(profile_new(&sum), 0);
+	for (int round = 0; round < 20; round++) {
+		struct profile *p;
+
+		assert_int_equal(profile_new(&p), 0);
+		for (uint32_t i = 0; i < 40; i++) {
+			uint32_t node = 0;
+
+			for (uint32_t k = 0; k < ALIKE_DEPTH; k++) {
+				drawn = drawn * 1664525 + 1013904223;
+				node = profile_node(p, node, alike_frame(p, (drawn >> 16) % ALIKE));
+			}
+			profile_add(p, thread(p, 7, "one"), node, 1, 1 + i);
+			expected[alike_stack(p, node)] += 1 + i;
+		}
+		assert_int_equal(profile_merge(sum, p, NULL), 0);
+		profile_free(p);
+	}
+	for (uint32_t i = 0; i < sum->n_rows; i++)
+		got[alike_stack(sum, sum->rows[i].node)] += sum->rows[i].weight;
+	assert_memory_equal(got, expected, sizeof(got));
+	assert_int_equal(sum->n_frames, ALIKE);
+	profile_free(sum);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +209,7 @@ int main(void)
 		cmocka_unit_test(a_filter_by_event_takes_its_accounts_alone),
 		cmocka_unit_test(left_out_threads_are_counted),
 		cmocka_unit_test(a_very_deep_stack_is_merged_whole),
+		cmocka_unit_test(stacks_that_look_alike_stay_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
