@@ -19,6 +19,8 @@
 #define PERIOD_NS (5 * NS_PER_S)
 /* time between the first and the second pass: the reader needs two of them to compute CPU usage */
 #define FIRST_NS NS_PER_S
+/* without a reader, sums of short waits are begun anew after so long */
+#define SHORT_NS_MAX (60 * NS_PER_S)
 
 struct reported {
 	uint32_t tid; /* 0 = empty */
@@ -34,7 +36,7 @@ struct reported {
 static struct {
 	struct reported *table;
 	uint64_t next_ns; /* 0 = off */
-	uint64_t pass_ns; /* the time of the last pass; 0 = none since START */
+	uint64_t short_ns; /* sums of short waits began then; 0 = not yet */
 	uint32_t passes; /* since START */
 	uint8_t pass;
 } states;
@@ -94,16 +96,15 @@ void thread_states_java(uint32_t tid, uint64_t java_thread, int32_t status)
 	t->java_thread = java_thread;
 }
 
-/* The sums since the last pass. Those from before the first one are dropped: nobody knows since when
- * they are. */
 static bool thread_states_add_short(const struct reported *t, struct wire_state *record)
 {
-	uint64_t span_us = (record->mono_ns - states.pass_ns) / 1000;
+	uint64_t span_ns = record->mono_ns - states.short_ns;
 
-	if (!idle_waits_take_short(t->java_thread, record->short_us) || !states.pass_ns ||
-	    span_us > UINT32_MAX)
+	/* a longer span contains time in which nothing was counted, between two sessions */
+	if (!idle_waits_take_short(t->java_thread, record->short_us) || span_ns < 1000 ||
+	    span_ns > 2 * SHORT_NS_MAX)
 		return false;
-	record->span_us = (uint32_t)span_us;
+	record->span_us = (uint32_t)(span_ns / 1000);
 	return true;
 }
 
@@ -168,12 +169,22 @@ void thread_states_begin(bool wanted)
 {
 	thread_states_end();
 	states.passes = 0;
-	states.pass_ns = 0;
 	states.next_ns = wanted ? 1 : 0;
+}
+
+/* Whoever asks wants to know of the last minute at most. */
+static void thread_states_limit_short(uint64_t now_ns)
+{
+	if (states.short_ns && now_ns < states.short_ns + SHORT_NS_MAX)
+		return;
+	idle_waits_drop_short();
+	states.short_ns = now_ns;
 }
 
 void thread_states_tick(uint64_t now_ns)
 {
+	if (!states.next_ns)
+		thread_states_limit_short(now_ns);
 	if (!states.next_ns || now_ns < states.next_ns)
 		return;
 	states.next_ns = now_ns + (states.passes++ ? PERIOD_NS : FIRST_NS);
@@ -182,7 +193,7 @@ void thread_states_tick(uint64_t now_ns)
 	states.pass = states.pass % 255 + 1; /* never 0, the value in new slots */
 	jni_names_pass(threads_java_name, thread_states_java);
 	tasks_each(thread_states_on_task, &now_ns);
-	states.pass_ns = now_ns;
+	states.short_ns = now_ns;
 	thread_states_remove_ended();
 	virtual_states_each_group(now_ns, writer_virtual);
 }
