@@ -37,6 +37,7 @@ struct offcpu_entry {
 	 * which doubles with each, because a target that is always costly should not cost others
 	 * anything. */
 	unsigned resting, rest;
+	uint64_t rested_ns; /* the last tick at which it rested; 0 = none */
 };
 
 struct offcpu_engine {
@@ -59,6 +60,7 @@ struct offcpu_engine {
 	uint64_t signal_price_ns; /* the latest; 0 = none was sent yet */
 	struct offcpu_cost cost;
 	uint64_t reduced_since_ns;
+	uint64_t rested_ns; /* the last tick at which all rested; 0 = none */
 };
 
 /* ---- targets --------------------------------------------------------------------------------- */
@@ -482,6 +484,17 @@ static void offcpu_note_reduced(struct offcpu_engine *e)
 		e->reduced_since_ns = clock_mono_ns();
 }
 
+static void offcpu_note_rests(struct offcpu_engine *e)
+{
+	uint64_t now_ns = clock_mono_ns();
+
+	if (e->cost.resting)
+		e->rested_ns = now_ns;
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->entries[i].pid && e->entries[i].resting)
+			e->entries[i].rested_ns = now_ns;
+}
+
 void offcpu_engine_tick(struct offcpu_engine *e)
 {
 	if (!e->n) {
@@ -501,6 +514,7 @@ void offcpu_engine_tick(struct offcpu_engine *e)
 	offcpu_update_shares(e);
 	offcpu_limit_cost(e);
 	offcpu_note_reduced(e);
+	offcpu_note_rests(e);
 }
 
 void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret)
@@ -558,6 +572,14 @@ unsigned offcpu_engine_rests(const struct offcpu_engine *e, pid_t pid)
 		if (pid > 0 && e->entries[i].pid == pid)
 			return e->entries[i].resting;
 	return 0;
+}
+
+uint64_t offcpu_engine_rested_ns(const struct offcpu_engine *e, pid_t pid)
+{
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (pid > 0 && e->entries[i].pid == pid && e->entries[i].rested_ns > e->rested_ns)
+			return e->entries[i].rested_ns;
+	return e->rested_ns;
 }
 
 /* ---- life cycle ------------------------------------------------------------------------------ */

@@ -151,6 +151,8 @@ void offcpu_engine_tick(struct offcpu_engine *e);
 void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret);
 /* The seconds that are left of a rest of this target alone, because it costs too much; 0 = none. */
 unsigned offcpu_engine_rests(const struct offcpu_engine *e, pid_t pid);
+/* When it, or all, rested last: CLOCK_MONOTONIC, 0 = never. */
+uint64_t offcpu_engine_rested_ns(const struct offcpu_engine *e, pid_t pid);
 /* Of all targets since the start. */
 void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *ret);
 /* The counts of one target; *ret_min_ns: its minimum now. false = @pid is not a target. */

@@ -169,14 +169,28 @@ static int times_of_events(const struct target *t, uint64_t last_ns, struct time
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
+static const char *times_why_unseen(const struct host *h, const struct target *t, uint64_t span_ns)
+{
+	const struct offcpu_engine *engine = host_offcpu_engine(h);
+	uint64_t rested_ns = engine ? offcpu_engine_rested_ns(engine, t->jvm.pid) : 0;
+
+	return rested_ns && rested_ns + span_ns >= clock_mono_ns()
+		       ? "the measurement rested, because context switches cost too much"
+		       : "";
+}
+
 int thread_times_of(struct host *h, const struct target *t, uint64_t last_ns,
 		    struct thread_times *ret)
 {
 	const struct time_ledger *ledger = host_time_ledger(h, t, &ret->why);
 
+	int r = ledger ? times_of_kernel(t, ledger, last_ns, &ret->rows)
+		       : times_of_events(t, last_ns, &ret->rows);
+
 	ret->by_kernel = ledger != NULL;
-	return ledger ? times_of_kernel(t, ledger, last_ns, &ret->rows)
-		      : times_of_events(t, last_ns, &ret->rows);
+	if (r == 0 && ledger)
+		ret->why = times_why_unseen(h, t, ret->rows.span_ns);
+	return r;
 }
 
 void thread_times_row_text(struct text_out *to, const struct time_row *r)
@@ -221,7 +235,7 @@ void thread_times_text(struct text_out *to, const char *key, const struct thread
 	json_add_u64(to, "threads", times->rows.n);
 	json_add_u64(to, "no_room", times->rows.refused);
 	thread_times_row_text(to, &sum);
-	if (times->by_kernel)
+	if (times->by_kernel && !(sum.unseen_ns && times->why[0]))
 		json_add_null(to, "unseen_why");
 	else
 		json_add_string(to, "unseen_why", times->why);

@@ -10,7 +10,8 @@ struct thread_times {
 	struct time_rows rows; /* free with time_rows_free() */
 	bool by_kernel; /* from the kernel's totals, which miss nothing; else from samples and waits
 			 */
-	const char *why; /* static; why the kernel does not count, if !by_kernel */
+	const char *why; /* static: why the kernel does not count, or, if by_kernel, why it has not
+			  * counted all the time, as far as that is known; "" = unknown */
 };
 /* The enum offcpu_reason of each enum wire_wait. */
 extern const uint8_t thread_times_lock_reasons[WIRE_WAIT_COUNT];

@@ -699,6 +699,8 @@ static void a_storm_of_switches_costs_the_wakers_and_then_a_rest(void **state)
 	assert_int_equal(s.rests, 0);
 	assert_int_equal(offcpu_engine_rests(seen.engine, pid), 60);
 	assert_int_equal(offcpu_engine_rests(seen.engine, quiet), 0);
+	assert_true(offcpu_engine_rested_ns(seen.engine, pid) > 0);
+	assert_int_equal(offcpu_engine_rested_ns(seen.engine, quiet), 0);
 	measure(pid, shared->handler, NS_PER_MS);
 	kill(pid, SIGSTOP); /* so many switches cost too much also without being measured */
 	assert_int_equal(offcpu_engine_threads(seen.engine, 0, look_up, &l), 1);
@@ -746,6 +748,7 @@ static void a_storm_of_others_costs_all_a_rest(void **state)
 	assert_true(s.resting);
 	assert_int_equal(s.rests, 1);
 	assert_int_equal(s.cost_ppm, 0);
+	assert_true(offcpu_engine_rested_ns(seen.engine, quiet) > 0);
 	/* nothing is measured during a rest, and a target that comes then is no exception */
 	assert_int_equal(offcpu_engine_threads(seen.engine, 0, look_up, &l), 0);
 	offcpu_engine_remove(seen.engine, quiet);
