@@ -33,10 +33,10 @@ struct offcpu_entry {
 	struct offcpu_minimum minimum;
 	bool is_new; /* since the last tick */
 	uint64_t timed_ns, cost_ppm; /* at the last tick */
-	/* Ticks that are left of its rest, 0 = it does not rest; and the length of the last one,
-	 * which doubles with each, because a target that is always costly should not cost others
-	 * anything. */
-	unsigned resting, rest;
+	/* Ticks that are left of its rest, 0 = it does not rest; the length of the last one, which
+	 * doubles with each, because a target that is always costly should not cost others anything;
+	 * and the ticks since then: after as many as it lasted rests are short again. */
+	unsigned resting, rest, kept;
 	uint64_t rested_ns; /* the last tick at which it rested; 0 = none */
 };
 
@@ -300,6 +300,7 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 
 	if (entry->resting)
 		return;
+	entry->kept++;
 	if (entry->is_new)
 		offcpu_threads_prune(&e->programs, entry->pid);
 	entry->is_new = false;
@@ -411,7 +412,8 @@ static bool offcpu_rest_costly(struct offcpu_engine *e)
 		if (!shares[i].rests)
 			continue;
 		offcpu_stop(e, i);
-		entry->rest = entry->rest ? 2 * entry->rest : OFFCPU_REST_TICKS;
+		entry->rest = entry->kept < entry->rest ? 2 * entry->rest : OFFCPU_REST_TICKS;
+		entry->kept = 0;
 		if (entry->rest > OFFCPU_PAUSE_TICKS_MAX)
 			entry->rest = OFFCPU_PAUSE_TICKS_MAX;
 		entry->resting = entry->rest;

@@ -717,6 +717,15 @@ static void a_storm_of_switches_costs_the_wakers_and_then_a_rest(void **state)
 	for (int i = 0; i < 600 && !s.resting_targets; i++)
 		s = tick_after(100);
 	assert_int_equal(offcpu_engine_rests(seen.engine, pid), 120);
+	/* until it has been measured for as long as that */
+	kill(pid, SIGSTOP);
+	for (int i = 0; i < 120 + 120; i++)
+		s = tick_after(1);
+	assert_int_equal(s.resting_targets, 0);
+	kill(pid, SIGCONT);
+	for (int i = 0; i < 600 && !s.resting_targets; i++)
+		s = tick_after(100);
+	assert_int_equal(offcpu_engine_rests(seen.engine, pid), 60);
 	offcpu_child_end(pid);
 	offcpu_child_end(quiet);
 	engines_free();
