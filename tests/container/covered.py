@@ -112,10 +112,11 @@ class Covered(unittest.TestCase):
                     self.assertNotEqual(c.tree()["mounts"], before["mounts"], "it was uncovered while it stood still")
                     seen = os.path.getsize(looks)
                     go()
-                    wait_for("its /tmp as before", lambda: self.is_as(c, before), 20)
+                    # the daemon's pause between two tries doubles up to 32 s while the JVM stands still
+                    wait_for("its /tmp as before", lambda: self.is_as(c, before), 60)
                     # wait for our daemon and not only for another test's, because every daemon that starts cleans up in
                     # all JVMs
-                    wait_for("the daemon to look again", lambda: os.path.getsize(looks) > seen, 20)
+                    wait_for("the daemon to look again", lambda: os.path.getsize(looks) > seen, 60)
                     daemon.cli("detach", str(c.pid))
                 self.assertTrue(c.tree() == before, "something was left")
                 c.check_output(kept)
