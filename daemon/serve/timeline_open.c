@@ -45,7 +45,7 @@ static struct timeline_open timeline_open_of_off(const struct time_off *off,
 {
 	struct timeline_open o = {
 		.kind = TIMELINE_OFFCPU,
-		.reason = off->reason,
+		.reason = off->seen_reason,
 		.flags = TIMELINE_OPEN,
 		.tid = off->tid,
 		.begin_ns = off->begin_ns + shift_ns,

@@ -664,6 +664,17 @@ static bool ledger_is_off(const struct ledger_thread *t, uint64_t now_ns)
 	       t->last.to_ns + TIME_LEDGER_STALE_NS >= now_ns;
 }
 
+static struct time_off ledger_off_of(const struct ledger_thread *t)
+{
+	return (struct time_off){
+		.tid = t->tid,
+		.begin_ns = t->last.off_since_ns,
+		.reason = t->last.off_reason,
+		.seen_reason = ledger_is_seen_wait(t) ? t->seen.reason : t->last.off_reason,
+		.syscall_nr = t->last.off_syscall,
+	};
+}
+
 int time_ledger_off(const struct time_ledger *l, uint64_t now_ns, struct time_off **ret,
 		    uint32_t *ret_n)
 {
@@ -675,10 +686,7 @@ int time_ledger_off(const struct time_ledger *l, uint64_t now_ns, struct time_of
 	for (uint32_t i = 0; i < BUCKETS; i++)
 		for (const struct ledger_thread *t = l->buckets[i]; t; t = t->next)
 			if (ledger_is_off(t, now_ns))
-				list[n++] = (struct time_off){ .tid = t->tid,
-							       .begin_ns = t->last.off_since_ns,
-							       .reason = ledger_is_seen_wait(t) ? t->seen.reason : t->last.off_reason,
-							       .syscall_nr = t->last.off_syscall };
+				list[n++] = ledger_off_of(t);
 	*ret = list;
 	*ret_n = n;
 	return 0;

@@ -98,6 +98,7 @@ struct time_off {
 	uint32_t tid;
 	uint64_t begin_ns;
 	uint8_t reason; /* the kernel's */
+	uint8_t seen_reason; /* of time_ledger_seen(); the same, if that knows no better */
 	int32_t syscall_nr; /* -1 = none, or unknown */
 };
 /* Lists the threads that are off the CPU at @now_ns, as far as their last totals tell and are not

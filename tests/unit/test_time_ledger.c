@@ -215,7 +215,8 @@ static void a_wait_in_which_a_thread_is_seen_is_known_before_it_ends(void **stat
 	assert_in_range(r.off_ns[PARK], 10 * S - 10000, 10 * S);
 	assert_int_equal(time_ledger_off(ledger, t.to_ns, &off, &n), 0);
 	assert_int_equal(n, 1);
-	assert_int_equal(off[0].reason, PARK);
+	assert_int_equal(off[0].reason, OTHER);
+	assert_int_equal(off[0].seen_reason, PARK);
 	free(off);
 	/* that wait is over, and keeps its reason; the next one is another */
 	be_off(&t, 5, t0 + 10 * S);
