@@ -137,11 +137,13 @@ static bool map_is_text(const struct profile *dst, const struct profile *src,
 static bool map_is_next_frame(const struct profile *dst, const struct profile *src,
 			      const struct profile_map *m, const struct profile_frame *f)
 {
-	const struct profile_frame *to = &dst->frames[dst->index->next_frame];
+	const struct profile_frame *to;
 
-	return dst->index->next_frame < dst->n_frames && to->kind == f->kind &&
-	       to->line == f->line && to->offset == f->offset && !to->scope && !f->scope &&
-	       map_is_text(dst, src, m, f->method, to->method) &&
+	if (dst->index->next_frame >= dst->n_frames)
+		return false;
+	to = &dst->frames[dst->index->next_frame];
+	return to->kind == f->kind && to->line == f->line && to->offset == f->offset &&
+	       !to->scope && !f->scope && map_is_text(dst, src, m, f->method, to->method) &&
 	       map_is_text(dst, src, m, f->class_name, to->class_name) &&
 	       map_is_text(dst, src, m, f->signature, to->signature) &&
 	       map_is_text(dst, src, m, f->file, to->file) &&
