@@ -59,6 +59,7 @@ def session(home, directory, flags, kind, *words):
         jvm.stdin.write(b"\n")
         jvm.stdin.flush()
         wait_for("END", lambda: "\nEND\n" in open(out).read(), 120)
+        time.sleep(0.3)  # the last owners are named a moment later, and nothing tells that they are all there
         reader.terminate()
         reader.wait(timeout=60)
         return open(out).read(), open(path, errors="replace").read(), reader.returncode == 0
