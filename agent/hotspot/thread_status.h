@@ -27,3 +27,5 @@ void thread_status_init(JNIEnv *env);
  * was off the CPU from @begin_ns to @now_ns (CLOCK_MONOTONIC).
  */
 uint8_t thread_status_sig(uint64_t begin_ns, uint64_t now_ns);
+/* Likewise what Thread.threadStatus, in JVMTI's bits, says alone: a wait, or RUNNABLE. */
+uint8_t thread_status_of_sig(uint32_t status);

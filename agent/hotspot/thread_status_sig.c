@@ -67,7 +67,7 @@ static uint32_t status_word_sig(uint64_t java_thread)
 	return before && oop_epoch_sig() == before ? status : 0;
 }
 
-static uint8_t status_of_sig(uint32_t status)
+uint8_t thread_status_of_sig(uint32_t status)
 {
 	if (status & STATUS_ENTERING)
 		return WIRE_OFFCPU_LOCK;
@@ -91,7 +91,7 @@ uint8_t thread_status_sig(uint64_t begin_ns, uint64_t now_ns)
 		return WIRE_OFFCPU_NONE;
 	java_thread = java_thread_address_sig();
 	word = java_thread ? status_word_sig(java_thread) : 0;
-	status = word ? status_of_sig(word) : WIRE_OFFCPU_NONE;
+	status = word ? thread_status_of_sig(word) : WIRE_OFFCPU_NONE;
 	if (!java_thread || status > WIRE_OFFCPU_RUNNABLE)
 		return status;
 	state = load32_sig(java_thread + (uint32_t)vm_sig.thread_state);

@@ -10,6 +10,7 @@
 #include "agent/events/idle_waits.h"
 #include "agent/events/virtual_states.h"
 #include "agent/hotspot/jni_names.h"
+#include "agent/hotspot/thread_status.h"
 #include "agent/output/threads.h"
 #include "agent/output/writer.h"
 
@@ -71,19 +72,6 @@ static uint8_t thread_states_state_of(int32_t status)
 	return WIRE_STATE_RUNNABLE;
 }
 
-static uint8_t thread_states_status_of(int32_t status)
-{
-	if (status & JVMTI_THREAD_STATE_SLEEPING)
-		return WIRE_OFFCPU_SLEEP;
-	if (status & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER)
-		return WIRE_OFFCPU_LOCK;
-	if (status & JVMTI_THREAD_STATE_IN_OBJECT_WAIT)
-		return WIRE_OFFCPU_WAIT;
-	if (status & JVMTI_THREAD_STATE_PARKED)
-		return WIRE_OFFCPU_PARK;
-	return WIRE_OFFCPU_RUNNABLE;
-}
-
 void thread_states_java(uint32_t tid, uint64_t java_thread, int32_t status)
 {
 	struct reported *t = states.table ? thread_states_slot_of(tid) : NULL;
@@ -91,7 +79,7 @@ void thread_states_java(uint32_t tid, uint64_t java_thread, int32_t status)
 	if (!t)
 		return;
 	t->java_state = thread_states_state_of(status);
-	t->java_status = thread_states_status_of(status);
+	t->java_status = thread_status_of_sig((uint32_t)status);
 	t->java_pass = states.pass;
 	t->java_thread = java_thread;
 }
