@@ -7,6 +7,7 @@ async-profiler before us and after us, stopped before us and after us. From 25 o
 its signals did and must not notice.
 """
 import argparse
+import functools
 import os
 import re
 import shutil
@@ -40,6 +41,13 @@ def versions(directory):
     return paths
 
 
+@functools.cache
+def slot_at(libjvm):
+    """Where it has its import of pthread_create. Asked once, because the sessions that are looked at last only two seconds."""
+    out = subprocess.run(["readelf", "-rW", libjvm], capture_output=True, text=True).stdout
+    return int(re.search(r"^([0-9a-f]+) .* pthread_create", out, re.M).group(1), 16)
+
+
 class Jvm:
     def __init__(self, major):
         native = ["--enable-native-access=ALL-UNNAMED"] if int(major) >= 17 else []
@@ -70,10 +78,8 @@ class Jvm:
     def slot(self):
         """libjvm's import of pthread_create."""
         path, base = next((path, low) for low, _, offset, path in self.maps() if path.endswith("/libjvm.so") and offset == 0)
-        out = subprocess.run(["readelf", "-rW", path], capture_output=True, text=True).stdout
-        at = int(re.search(r"^([0-9a-f]+) .* pthread_create", out, re.M).group(1), 16)
         with open("/proc/%d/mem" % self.pid, "rb") as f:
-            f.seek(base + at)
+            f.seek(base + slot_at(path))
             return struct.unpack("<Q", f.read(8))[0]
 
     def look(self):
