@@ -128,7 +128,9 @@ void host_ledgers_event(struct host_entry *e, const struct offcpu_event *event)
 	if (!e->ledger)
 		return;
 	r.from = reasons[event->kernel_class];
-	time_ledger_reason(e->ledger, &r);
+	/* that a time is for no known reason is worth knowing, too */
+	if (r.from != r.reason || r.reason == OFFCPU_REASON_OTHER)
+		time_ledger_reason(e->ledger, &r);
 }
 
 void host_ledgers_wait(const struct host_entry *e, const struct stream_lock *w)

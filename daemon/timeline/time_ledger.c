@@ -38,6 +38,7 @@ struct ledger_thread {
 	bool begun; /* last is set */
 	struct time_totals last;
 	struct time_seen seen; /* at_ns 0 = in no wait */
+	struct time_seen untold; /* the last one with no_event; at_ns 0 = none */
 	struct slice fine[FINE], coarse[COARSE];
 };
 
@@ -415,8 +416,8 @@ void time_ledger_reason(struct time_ledger *l, const struct time_reason *r)
 {
 	struct ledger_thread *t;
 
-	if (r->from == r->reason || r->from >= REASONS || r->reason >= REASONS ||
-	    r->end_ns <= r->begin_ns || r->end_ns > UINT64_MAX / 2)
+	if (r->from >= REASONS || r->reason >= REASONS || r->end_ns <= r->begin_ns ||
+	    r->end_ns > UINT64_MAX / 2)
 		return;
 	t = ledger_get_early(l, r->tid, r->end_ns);
 	if (t)
@@ -435,6 +436,8 @@ void time_ledger_seen(struct time_ledger *l, const struct time_seen *seen)
 	t->seen = *seen;
 	if (seen->from == seen->reason)
 		t->seen.at_ns = 0;
+	else if (seen->no_event)
+		t->untold = *seen;
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -495,14 +498,18 @@ static void ledger_add_slice(struct ledger_sum *sum, const struct slice *s)
 			s->waited[k].us * US;
 }
 
-/* Moves time from the kernel's reasons to those that explain it, at most as much as there is. A
- * wait may be among the times off the CPU and among the waits: the larger sum counts. */
-static void ledger_apply(struct ledger_sum *sum)
+/* A wait may be among the times off the CPU and among the waits: the larger sum counts. */
+static void ledger_merge_waits(struct ledger_sum *sum)
 {
 	for (uint32_t k = 0; k < sum->n_from; k++)
 		for (uint32_t i = 0; i < REASONS; i++)
 			if (sum->waited[k][i] > sum->explained[k][i])
 				sum->explained[k][i] = sum->waited[k][i];
+}
+
+/* Moves time from the kernel's reasons to those that explain it, at most as much as there is. */
+static void ledger_apply(struct ledger_sum *sum)
+{
 	for (uint32_t k = 0; k < sum->n_from; k++) {
 		uint64_t has = sum->row.off_ns[sum->from[k]], wants = 0, taken = 0;
 
@@ -550,15 +557,44 @@ static uint64_t ledger_rested_ns(const struct time_ledger *l, const struct ledge
 	return span->end_ns - from_ns;
 }
 
-static void ledger_add_seen_wait(struct ledger_sum *sum, const struct ledger_thread *t,
-				 const struct ledger_span *span)
+/* The time off the CPU that goes on has no event yet: only what @t was seen in can explain it. */
+static void ledger_add_off(struct ledger_sum *sum, const struct ledger_thread *t,
+			   const struct ledger_span *span)
 {
 	uint64_t begin_ns = t->last.off_since_ns;
 	const struct time_reason open = { .from = t->seen.from, .reason = t->seen.reason };
+	uint8_t reason = t->last.off_reason;
 
 	if (begin_ns < span->begin_ns)
 		begin_ns = span->begin_ns;
-	ledger_add_open(sum, &open, t->last.to_ns - begin_ns);
+	if (!t->last.off_since_ns || t->last.to_ns <= begin_ns || reason >= REASONS)
+		return;
+	if (ledger_is_seen_wait(t))
+		ledger_add_open(sum, &open, t->last.to_ns - begin_ns);
+	else
+		sum->explained[source_of(sum, reason)][reason] += t->last.to_ns - begin_ns;
+}
+
+/*
+ * Times that are too short for an event, in waits of which no lock event tells either, such as
+ * Thread.sleep: if @t was seen in such a wait, in the span or up to a minute before, that is the
+ * reason of what nothing else explains.
+ */
+static void ledger_add_untold(struct ledger_sum *sum, const struct ledger_thread *t,
+			      const struct ledger_span *span)
+{
+	const struct time_seen *seen = &t->untold;
+	uint64_t has, known = 0;
+	uint32_t source;
+
+	if (!seen->at_ns || seen->at_ns + COARSE_NS < span->begin_ns)
+		return;
+	source = source_of(sum, seen->from);
+	has = sum->row.off_ns[seen->from];
+	for (uint32_t i = 0; i < REASONS; i++)
+		known += sum->explained[source][i];
+	if (has > known)
+		sum->explained[source][seen->reason] += has - known;
 }
 
 /* Adds what @t waits for now. */
@@ -577,8 +613,8 @@ static void ledger_add_now(struct ledger_sum *sum, const struct ledger_thread *t
 		ledger_add_open(sum, &open[i], t->last.to_ns - begin);
 		is_open = true;
 	}
-	if (!is_open && ledger_is_seen_wait(t) && t->last.to_ns > span->begin_ns)
-		ledger_add_seen_wait(sum, t, span);
+	if (!is_open)
+		ledger_add_off(sum, t, span);
 }
 
 static void ledger_row(const struct time_ledger *l, const struct ledger_thread *t,
@@ -594,6 +630,8 @@ static void ledger_row(const struct time_ledger *l, const struct ledger_thread *
 		if (ring[i].number >= first && ring[i].number <= last)
 			ledger_add_slice(&sum, &ring[i]);
 	ledger_add_now(&sum, t, span, open, n_open);
+	ledger_merge_waits(&sum);
+	ledger_add_untold(&sum, t, span);
 	ledger_apply(&sum);
 	sum.row.wall_ns += ledger_rested_ns(l, t, span);
 	time_row_close(&sum.row);

@@ -46,7 +46,8 @@ struct time_totals {
 void time_ledger_totals(struct time_ledger *l, const struct time_totals *t);
 
 /* The thread spent [begin, end) for @reason, which the kernel's totals count under @from. Only
- * as much as those have is moved; they may come later, if the thread has just begun. */
+ * as much as those have is moved; they may come later, if the thread has just begun. @from ==
+ * @reason: the kernel's reason is right. */
 struct time_reason {
 	uint32_t tid;
 	uint64_t begin_ns, end_ns;
@@ -67,7 +68,9 @@ struct time_seen {
 	uint32_t tid;
 	uint64_t at_ns;
 	uint8_t from, reason;
-	bool no_event; /* no lock event tells of it when it ends: what is known of it stays */
+	/* No lock event tells of it when it ends: what is known of it stays, and for a minute
+	 * explains times of @from that nothing else does. */
+	bool no_event;
 };
 void time_ledger_seen(struct time_ledger *l, const struct time_seen *seen);
 

@@ -4,7 +4,7 @@
 
 #define S  1000000000ull
 #define MS 1000000ull
-enum { LOCK, PARK, POLL, SOCKET, OTHER };
+enum { LOCK, PARK, POLL, SOCKET, SLEEP, OTHER };
 
 static struct time_ledger *ledger;
 static const uint64_t t0 = 7000 * S + 123456;
@@ -250,6 +250,40 @@ static void a_wait_in_which_a_thread_is_seen_counts_once(void **state)
 	r = row_of(11, t.to_ns, 60 * S, NULL); /* and that it ended */
 	assert_in_range(r.off_ns[PARK], 8 * S - 10000, 8 * S);
 	assert_in_range(r.off_ns[OTHER], 12 * S, 12 * S + 10000);
+}
+
+/* Sleeps of 3 ms have no events; 2 s of a lock of the JVM's own have one, without a better reason. */
+static void short_sleeps_are_known_by_a_thread_seen_asleep(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
+	const struct time_reason parked = { .tid = 11, .begin_ns = t0, .end_ns = t0 + 10 * S,
+					    .from = OTHER, .reason = PARK, .is_wait = true,
+					    .part_ns = S },
+				 other = { .tid = 11, .begin_ns = t0 + 5 * S,
+					   .end_ns = t0 + 7 * S, .from = OTHER, .reason = OTHER };
+	struct time_row r;
+
+	(void)state;
+	live(&t, 10, 0, 0, OTHER);
+	time_ledger_reason(ledger, &parked);
+	time_ledger_reason(ledger, &other);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.off_ns[OTHER], 9 * S - 10000, 9 * S + 10000);
+	see(t0 + 8 * S, SLEEP, true);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.off_ns[SLEEP], 7 * S - 10000, 7 * S + 10000);
+	assert_in_range(r.off_ns[PARK], S - 10000, S + 10000);
+	assert_in_range(r.off_ns[OTHER], 2 * S - 10000, 2 * S + 10000);
+	/* a wait that goes on, in which nobody has seen it, may be any */
+	be_off(&t, 30, t.to_ns);
+	r = row_of(11, t.to_ns, 60 * S, NULL);
+	assert_in_range(r.off_ns[SLEEP], 7 * S - 10000, 7 * S + 10000);
+	assert_in_range(r.off_ns[OTHER], 32 * S - 10000, 32 * S + 10000);
+	/* and that it was asleep once says nothing of times much later */
+	t.off_since_ns = 0;
+	live(&t, 120, 0, 0, OTHER);
+	r = row_of(11, t.to_ns, 30 * S, NULL);
+	assert_int_equal(r.off_ns[SLEEP], 0);
 }
 
 /* A thread that sleeps already when it is measured, or is measured anew, says nothing any more. */
@@ -500,6 +534,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_reason_may_explain_a_part_of_its_span, begin, end),
 		cmocka_unit_test_setup_teardown(
 			a_wait_in_which_a_thread_is_seen_is_known_before_it_ends, begin, end),
+		cmocka_unit_test_setup_teardown(short_sleeps_are_known_by_a_thread_seen_asleep,
+						begin, end),
 		cmocka_unit_test_setup_teardown(a_wait_in_which_a_thread_is_seen_counts_once, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_wait_from_before_the_first_totals_is_known, begin,
