@@ -259,16 +259,20 @@ bool idle_waits_take_short(uint64_t java_thread, uint32_t ret_us[WIRE_WAIT_COUNT
 	return any;
 }
 
-void idle_waits_drop_short(void)
+void idle_waits_halve_short(void)
 {
 	struct idler *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 
 	if (!t || !__atomic_load_n(&n_slots, __ATOMIC_RELAXED))
 		return;
 	for (uint32_t i = 0; i < SLOTS; i++)
-		for (unsigned k = 0; k < WIRE_WAIT_COUNT; k++)
-			if (__atomic_load_n(&t[i].short_us[k], __ATOMIC_RELAXED))
-				__atomic_store_n(&t[i].short_us[k], 0, __ATOMIC_RELAXED);
+		for (unsigned k = 0; k < WIRE_WAIT_COUNT; k++) {
+			uint32_t us = __atomic_load_n(&t[i].short_us[k], __ATOMIC_RELAXED);
+
+			if (us) /* the thread may add to it meanwhile */
+				__atomic_fetch_sub(&t[i].short_us[k], us - us / 2,
+						   __ATOMIC_RELAXED);
+		}
 }
 
 int idle_waits_begin(void)

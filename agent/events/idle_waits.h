@@ -18,8 +18,8 @@ void idle_waits_add_short(uint64_t java_thread, enum wire_wait how, uint64_t dur
 /* Agent's thread. Takes the sums of that thread's short waits since the last call; false = there
  * were none. */
 bool idle_waits_take_short(uint64_t java_thread, uint32_t ret_us[WIRE_WAIT_COUNT]);
-/* The same for all threads, whose sums nobody wants. */
-void idle_waits_drop_short(void);
+/* Halves the sums of all threads, which nobody has asked for: they then stand for half the time. */
+void idle_waits_halve_short(void);
 
 /* Agent's thread. 0 or -ENOMEM. The memory is never unmapped, as that of waits.c. */
 int idle_waits_begin(void);

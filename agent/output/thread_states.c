@@ -20,8 +20,8 @@
 #define PERIOD_NS (5 * NS_PER_S)
 /* time between the first and the second pass: the reader needs two of them to compute CPU usage */
 #define FIRST_NS NS_PER_S
-/* without a reader, sums of short waits are begun anew after so long */
-#define SHORT_NS_MAX (60 * NS_PER_S)
+/* Without a reader, sums of short waits cover half of this time and more, and never all of it. */
+#define SHORT_NS_MAX (120 * NS_PER_S)
 
 struct reported {
 	uint32_t tid; /* 0 = empty */
@@ -90,7 +90,7 @@ static bool thread_states_add_short(const struct reported *t, struct wire_state 
 
 	/* a longer span contains time in which nothing was counted, between two sessions */
 	if (!idle_waits_take_short(t->java_thread, record->short_us) || span_ns < 1000 ||
-	    span_ns > 2 * SHORT_NS_MAX)
+	    span_ns > SHORT_NS_MAX + SHORT_NS_MAX / 2)
 		return false;
 	record->span_us = (uint32_t)(span_ns / 1000);
 	return true;
@@ -160,13 +160,16 @@ void thread_states_begin(bool wanted)
 	states.next_ns = wanted ? 1 : 0;
 }
 
-/* Whoever asks wants to know of the last minute at most. */
+/* Whoever asks wants to know of the last minute. Half of a sum stands for the last half of its time,
+ * as if the waits were spread evenly over it. */
 static void thread_states_limit_short(uint64_t now_ns)
 {
-	if (states.short_ns && now_ns < states.short_ns + SHORT_NS_MAX)
+	if (!states.short_ns || now_ns > states.short_ns + 2 * SHORT_NS_MAX) /* no session since */
+		states.short_ns = now_ns;
+	if (now_ns < states.short_ns + SHORT_NS_MAX)
 		return;
-	idle_waits_drop_short();
-	states.short_ns = now_ns;
+	idle_waits_halve_short();
+	states.short_ns = now_ns - SHORT_NS_MAX / 2;
 }
 
 void thread_states_tick(uint64_t now_ns)

@@ -49,6 +49,8 @@ struct time_ledger {
 	uint64_t swept_ns;
 	uint64_t begin_ns; /* the earliest known time; 0 = none yet */
 	uint64_t end_ns; /* the latest */
+	/* since when and until when it is reported what threads are seen in */
+	uint64_t seen_from_ns, seen_to_ns;
 };
 
 int time_ledger_new(struct time_ledger **ret)
@@ -400,6 +402,15 @@ void time_ledger_totals(struct time_ledger *l, const struct time_totals *now)
 	t->ended = now->ended;
 }
 
+/* A first report comes with the sums of waits of a minute before it. */
+static void ledger_extend_seen(struct time_ledger *l, uint64_t at_ns)
+{
+	if (!l->seen_to_ns || at_ns > l->seen_to_ns + COARSE_NS)
+		l->seen_from_ns = at_ns > COARSE_NS ? at_ns - COARSE_NS : 0;
+	if (at_ns > l->seen_to_ns)
+		l->seen_to_ns = at_ns;
+}
+
 /* The thread's first totals may come later, in a second at most; NULL = there is no room. */
 static struct ledger_thread *ledger_get_early(struct time_ledger *l, uint32_t tid, uint64_t now_ns)
 {
@@ -433,6 +444,7 @@ void time_ledger_seen(struct time_ledger *l, const struct time_seen *seen)
 	t = ledger_get_early(l, seen->tid, seen->at_ns);
 	if (!t)
 		return;
+	ledger_extend_seen(l, seen->at_ns);
 	t->seen = *seen;
 	if (seen->from == seen->reason)
 		t->seen.at_ns = 0;
@@ -575,13 +587,24 @@ static void ledger_add_off(struct ledger_sum *sum, const struct ledger_thread *t
 		sum->explained[source_of(sum, reason)][reason] += t->last.to_ns - begin_ns;
 }
 
+/* How much of the span, up to what @t waits for now, has reports of what threads are seen in. */
+static double ledger_seen_part(const struct time_ledger *l, const struct ledger_thread *t,
+			       const struct ledger_span *span)
+{
+	uint64_t from_ns = l->seen_from_ns > span->begin_ns ? l->seen_from_ns : span->begin_ns;
+	uint64_t end_ns = t->last.off_since_ns ? t->last.off_since_ns : span->end_ns;
+	uint64_t to_ns = l->seen_to_ns < end_ns ? l->seen_to_ns : end_ns;
+
+	return from_ns < to_ns ? (double)(to_ns - from_ns) / (double)(end_ns - span->begin_ns) : 0;
+}
+
 /*
  * Times that are too short for an event, in waits of which no lock event tells either, such as
  * Thread.sleep: if @t was seen in such a wait, in the span or up to a minute before, that is the
- * reason of what nothing else explains.
+ * reason of what nothing else explains, where the sums of short waits are known.
  */
-static void ledger_add_untold(struct ledger_sum *sum, const struct ledger_thread *t,
-			      const struct ledger_span *span)
+static void ledger_add_untold(const struct time_ledger *l, struct ledger_sum *sum,
+			      const struct ledger_thread *t, const struct ledger_span *span)
 {
 	const struct time_seen *seen = &t->untold;
 	uint64_t has, known = 0;
@@ -594,7 +617,8 @@ static void ledger_add_untold(struct ledger_sum *sum, const struct ledger_thread
 	for (uint32_t i = 0; i < REASONS; i++)
 		known += sum->explained[source][i];
 	if (has > known)
-		sum->explained[source][seen->reason] += has - known;
+		sum->explained[source][seen->reason] +=
+			(uint64_t)((double)(has - known) * ledger_seen_part(l, t, span));
 }
 
 /* Adds what @t waits for now. */
@@ -631,7 +655,7 @@ static void ledger_row(const struct time_ledger *l, const struct ledger_thread *
 			ledger_add_slice(&sum, &ring[i]);
 	ledger_add_now(&sum, t, span, open, n_open);
 	ledger_merge_waits(&sum);
-	ledger_add_untold(&sum, t, span);
+	ledger_add_untold(l, &sum, t, span);
 	ledger_apply(&sum);
 	sum.row.wall_ns += ledger_rested_ns(l, t, span);
 	time_row_close(&sum.row);

@@ -100,8 +100,9 @@ static void short_waits_are_summed_for_their_thread(void **state)
 	assert_int_equal(us[WIRE_WAIT_WAIT], 0);
 	assert_false(idle_waits_take_short(64, us)); /* they are taken away */
 	wait_for_work(64, MIN / 2);
-	idle_waits_drop_short();
-	assert_false(idle_waits_take_short(64, us));
+	idle_waits_halve_short();
+	assert_true(idle_waits_take_short(64, us));
+	assert_in_range(us[WIRE_WAIT_PARK], MIN / 4 / 1000 - 2, MIN / 4 / 1000 + 2);
 	fake.sight = IDLE_YES;
 	wait_for_work(192, MIN / 2);
 	wait_for_work(192, MIN / 2);
