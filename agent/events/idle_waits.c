@@ -24,6 +24,7 @@
 #define UNUSED_NS (60 * NS_PER_S)
 #define REPORT_NS NS_PER_S /* shortest time between two reports of one thread's sums */
 #define PACE_NS	  (NS_PER_S / 50) /* shortest time between two reports of any threads */
+#define BURST	  64u /* long waits that are reported at once: a pool's threads may end together */
 
 /* Two cache lines. */
 struct idler {
@@ -47,7 +48,7 @@ struct lane {
 
 static struct idler *table;
 static uint32_t n_slots; /* number of slots that have been in use */
-static uint64_t next_report_ns;
+static uint64_t next_report_ns, next_alone_ns;
 static struct lane lanes[LANES];
 
 static uint32_t idle_waits_hash_of(uint64_t java_thread)
@@ -183,14 +184,16 @@ bool idle_wait_classify(uint64_t java_thread)
 
 /* ---- sums ---- */
 
-/* true = no other thread is reporting a sum now, and the pace allows one. */
-static bool idle_may_report(uint64_t now_ns)
+/* true = no other thread is reporting now, and the pace allows it, with @burst reports at once after
+ * a pause. */
+static bool idle_may_report(uint64_t *next_ns, uint64_t burst, uint64_t now_ns)
 {
-	uint64_t next = __atomic_load_n(&next_report_ns, __ATOMIC_RELAXED);
+	uint64_t next = __atomic_load_n(next_ns, __ATOMIC_RELAXED), saved_ns = burst * PACE_NS;
+	uint64_t from = next + saved_ns > now_ns ? next : now_ns - saved_ns;
 
 	return now_ns >= next &&
-	       __atomic_compare_exchange_n(&next_report_ns, &next, now_ns + PACE_NS, false,
-					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	       __atomic_compare_exchange_n(next_ns, &next, from + PACE_NS, false, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED);
 }
 
 static void idle_waits_count(uint64_t java_thread, uint64_t ns)
@@ -211,12 +214,14 @@ bool idle_wait_count(uint64_t java_thread, uint64_t duration_ns, uint64_t now_ns
 	if (p)
 		__atomic_store_n(&p->seen_ns, now_ns, __ATOMIC_RELAXED);
 	if (!p)
-		return idle_may_report(now_ns);
-	if (duration_ns >= IDLE_ALONE_NS && idle_may_report(now_ns))
+		return idle_may_report(&next_report_ns, 0, now_ns);
+	if (duration_ns >= IDLE_ALONE_NS &&
+	    idle_may_report(&next_alone_ns, BURST, now_ns))
 		return true;
 	p->waits++;
 	p->ns += duration_ns;
-	if (now_ns < p->reported_ns + REPORT_NS || !idle_may_report(now_ns))
+	if (now_ns < p->reported_ns + REPORT_NS ||
+	    !idle_may_report(&next_report_ns, 0, now_ns))
 		return false;
 	*ret = (struct idle_sum){ p->waits, p->ns };
 	p->waits = p->ns = 0;
@@ -295,6 +300,7 @@ void idle_waits_end(void)
 		(void)syscall(SYS_madvise, table, SLOTS * sizeof(*table), MADV_DONTNEED);
 	__atomic_store_n(&n_slots, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&next_report_ns, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&next_alone_ns, 0, __ATOMIC_RELAXED);
 }
 
 /* Assumes that each slot in use is on a page of its own. */

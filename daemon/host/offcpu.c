@@ -73,6 +73,16 @@ static void offcpu_by_pauses(const struct target *t, struct offcpu_event *e, con
 	}
 }
 
+static const char *offcpu_name_of(void *userdata, const struct stream_frame *f)
+{
+	const struct target *t = userdata;
+
+	if (f->kind != WIRE_KIND_NATIVE)
+		return NULL;
+	return symbols_lookup(host_symbols(targets_userdata(t)), t->jvm.pid, t->jvm.start_time,
+			      f->module, f->offset);
+}
+
 static void offcpu_explain(void *userdata, struct offcpu_event *e)
 {
 	const struct target *t = userdata;
@@ -83,6 +93,9 @@ static void offcpu_explain(void *userdata, struct offcpu_event *e)
 		offcpu_by_pause_around(t, e);
 	else if (e->reason == OFFCPU_REASON_SAFEPOINT || e->reason == OFFCPU_REASON_GC)
 		offcpu_by_pauses(t, e, thread);
+	if (e->reason == OFFCPU_REASON_OTHER && e->has_stack && !e->idle &&
+	    e->kernel_class == OFFCPU_FUTEX)
+		e->reason = offcpu_event_by_native(e, t->stream, offcpu_name_of, userdata);
 }
 
 static void offcpu_to_profile(struct host *h, const struct host_entry *entry,

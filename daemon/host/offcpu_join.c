@@ -7,6 +7,8 @@
 
 #define BUCKETS 512u
 #define LATE_NS 3000000000ull /* for this time a late record of the agent is recognised as such */
+#define HABITS	   256u /* threads, of which the last one of each place is known */
+#define HABIT_S	   10u /* for so long a thread's next waits are taken for the same */
 #define LOCK_SLACK_NS \
 	2000000ull /* the wait of a lock begins before the switch, and ends after it */
 
@@ -27,6 +29,17 @@ struct join_item {
 	uint64_t ips[];
 };
 
+/*
+ * What a thread's last wait for a futex was of which no lock event tells: a sleep, or a wait for
+ * work, which the agent reports in sums. The next waits without a stack and a lock are most likely
+ * the same: over its budget the engine sends no signals, and nothing else tells what they are.
+ */
+struct join_habit {
+	uint32_t tid, at_s;
+	uint8_t reason;
+	bool idle;
+};
+
 struct offcpu_join {
 	offcpu_explain_fn *explain;
 	offcpu_join_fn *emit;
@@ -35,6 +48,7 @@ struct offcpu_join {
 	struct join_item *buckets[BUCKETS];
 	unsigned n;
 	size_t bytes; /* of all items */
+	struct join_habit *habits; /* NULL = none yet */
 	struct offcpu_join_counts counts;
 };
 
@@ -117,10 +131,49 @@ static void join_remove(struct offcpu_join *j, struct join_item *i)
 	j->bytes -= join_item_bytes(i);
 }
 
+/* ---- habits --------------------------------------------------------------------------------- */
+
+static void join_set_habit(struct offcpu_join *j, uint32_t tid, uint64_t at_ns,
+			   enum offcpu_reason reason, bool idle)
+{
+	if (!j->habits)
+		j->habits = calloc(HABITS, sizeof(*j->habits));
+	if (j->habits)
+		j->habits[tid % HABITS] = (struct join_habit){
+			.tid = tid,
+			.at_s = (uint32_t)(at_ns / 1000000000u),
+			.reason = (uint8_t)reason,
+			.idle = idle,
+		};
+}
+
+/* Learns from waits with a stack, and tells of those without. */
+static void join_apply_habit(struct offcpu_join *j, struct offcpu_event *e)
+{
+	const struct join_habit *h = j->habits ? &j->habits[e->tid % HABITS] : NULL;
+	uint64_t now_s = e->end_ns / 1000000000u;
+
+	if (e->kernel_class != OFFCPU_FUTEX || e->lock || e->virtual_tid)
+		return;
+	if (e->has_stack) {
+		if (e->reason == OFFCPU_REASON_SLEEP ||
+		    (e->idle && e->reason != OFFCPU_REASON_OTHER))
+			join_set_habit(j, e->tid, e->end_ns, e->reason, e->idle);
+		return;
+	}
+	if (!h || h->tid != e->tid || e->reason != OFFCPU_REASON_OTHER || e->idle ||
+	    now_s > h->at_s + HABIT_S || now_s + HABIT_S < h->at_s)
+		return;
+	e->reason = h->reason;
+	e->idle = h->idle;
+	j->counts.by_habit++;
+}
+
 /* ---- passing on ----------------------------------------------------------------------------- */
 
 static void join_emit_event(struct offcpu_join *j, struct offcpu_event *e)
 {
+	join_apply_habit(j, e);
 	if (e->kernel_class == OFFCPU_NO_CLASS)
 		j->counts.no_kernel += e->has_stack;
 	else if (e->has_stack)
@@ -151,6 +204,7 @@ struct offcpu_join *offcpu_join_free(struct offcpu_join *j)
 		next = i->newer;
 		join_item_free(i);
 	}
+	free(j->habits);
 	free(j);
 	return NULL;
 }
@@ -456,6 +510,9 @@ void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool i
 {
 	struct join_item *next;
 
+	if (w->flags & WIRE_LOCK_SUM && idle && w->wait < WIRE_WAIT_COUNT &&
+	    w->tid < WIRE_VIRTUAL_TID)
+		join_set_habit(j, w->tid, w->begin_ns + w->duration_ns, join_reason_of(w), true);
 	if (w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED | WIRE_LOCK_SUM) ||
 	    w->wait >= WIRE_WAIT_COUNT)
 		return;
@@ -504,5 +561,5 @@ void offcpu_join_counts(const struct offcpu_join *j, struct offcpu_join_counts *
 
 size_t offcpu_join_bytes(const struct offcpu_join *j)
 {
-	return sizeof(*j) + j->bytes;
+	return sizeof(*j) + j->bytes + (j->habits ? HABITS * sizeof(*j->habits) : 0);
 }

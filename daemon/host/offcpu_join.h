@@ -49,6 +49,9 @@ struct offcpu_join_counts {
 	uint64_t locks; /* intervals that have the record of a wait for a lock */
 	uint64_t late; /* records of the agent that came after their interval was passed on; not
 			  passed on again */
+	/* intervals without a stack whose reason is that of the thread's last wait of which no lock
+	 * event tells either */
+	uint64_t by_habit;
 	uint64_t hurried; /* intervals passed on early, because there was no room */
 };
 

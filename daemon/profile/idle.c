@@ -73,6 +73,7 @@ static const char *const vm_threads[] = {
 	"AsyncLog Thread",
 	"JFR Sampler Thread",
 	"JFR Thread Sampler",
+	"DestroyJavaVM", /* it waits until the last other thread has ended */
 	"java", /* the launcher, which waits for the main thread; in JDK 8 all of them */
 };
 

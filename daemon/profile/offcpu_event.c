@@ -10,6 +10,7 @@
 #define LOOK_FRAMES_MAX 24 /* frames, from the leaf, among which Java frames are searched */
 #define JAVA_FRAMES_MAX 6 /* Java frames that can tell what the JDK is doing */
 #define YIELD_FRAMES	5 /* Java frames in which a virtual thread leaves its carrier */
+#define NATIVE_FRAMES_MAX 12 /* native frames that can tell what the JVM is doing */
 #define VIRTUAL_MAX	14 /* the same of a virtual thread, which parks by way of several more */
 
 const char *const offcpu_reason_names[OFFCPU_REASON_COUNT] = {
@@ -114,6 +115,37 @@ enum offcpu_reason offcpu_event_by_leaf(const struct offcpu_event *e, const stru
 	unsigned n_java;
 
 	return offcpu_look(stream, e->node, waits, ARRAY_SIZE(waits), 1, &n_java);
+}
+
+static bool offcpu_begins(const char *name, const char *begin)
+{
+	return strncmp(name, begin, strlen(begin)) == 0;
+}
+
+enum offcpu_reason offcpu_event_by_native(const struct offcpu_event *e, const struct stream *stream,
+					  offcpu_name_fn *name_of, void *userdata)
+{
+	bool in_condition = false;
+	uint32_t node = e->node;
+	struct stream_frame f;
+
+	for (int i = 0; i < NATIVE_FRAMES_MAX && stream_node(stream, node, &f, &node); i++) {
+		const char *name = wire_kind_is_method(f.kind) ? NULL : name_of(userdata, &f);
+
+		if (wire_kind_is_method(f.kind))
+			break;
+		if (!name)
+			continue;
+		/* it asks the VM thread for an operation, such as a handshake with other threads */
+		if (offcpu_begins(name, "VMThread::execute"))
+			return OFFCPU_REASON_SAFEPOINT;
+		/* a wait for a condition enters its mutex again */
+		in_condition |= strstr(name, "_cond_") != NULL;
+		if (!in_condition && (offcpu_begins(name, "pthread_mutex_") ||
+				      offcpu_begins(name, "__pthread_mutex_")))
+			return OFFCPU_REASON_LOCK;
+	}
+	return OFFCPU_REASON_OTHER;
 }
 
 /* The notifier makes a waiting thread enter the monitor again, so that the status of a thread whose

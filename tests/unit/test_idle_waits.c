@@ -81,6 +81,21 @@ static void short_waits_at_a_known_place_need_no_look(void **state)
 	fake_counts_are(fake.short_before + 10, fake.unpaired_before);
 }
 
+/* A pool whose threads end after a minute without work: nothing else would tell of these waits. */
+static void long_idle_waits_that_end_together_are_told(void **state)
+{
+	uint64_t before = fake_counters()->taken;
+
+	(void)state;
+	fake.sight = IDLE_YES;
+	for (uint64_t i = 0; i < 40; i++)
+		fake_begin(64 + 16 * i, 64 + 16 * i, WIRE_WAIT_PARK);
+	fake.clock_ns += 60 * NS_PER_S;
+	for (uint64_t i = 0; i < 40; i++)
+		fake_end(64 + 16 * i, 64 + 16 * i, WIRE_WAIT_PARK);
+	assert_int_equal(fake_counters()->taken, before + 40);
+}
+
 static void short_waits_are_summed_for_their_thread(void **state)
 {
 	uint32_t us[WIRE_WAIT_COUNT];
@@ -193,6 +208,7 @@ int main(void)
 		TEST(idle_waits_are_told_in_sums),
 		TEST(task_that_waits_is_told_whatever_its_worker_did_before),
 		TEST(short_waits_at_a_known_place_need_no_look),
+		TEST(long_idle_waits_that_end_together_are_told),
 		TEST(short_waits_are_summed_for_their_thread),
 		TEST(interpreted_frames_are_looked_at_each_time),
 		TEST(monitors_are_never_idle_and_old_readers_know_no_sums),

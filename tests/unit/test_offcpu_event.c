@@ -79,6 +79,45 @@ static void without_a_status_the_frames_tell(void **state)
 	assert_int_equal(REASON(OFFCPU_FUTEX, NONE, SHOP), OFFCPU_REASON_OTHER);
 }
 
+static const char *label_of(void *userdata, const struct stream_frame *f)
+{
+	(void)userdata;
+	return strcmp(f->method, "stripped") == 0 ? NULL : f->method;
+}
+
+static enum offcpu_reason by_native(const char *const *frames)
+{
+	struct offcpu_event e = { .has_stack = true };
+	struct stream *s = stacks_stream(frames, &e.node);
+	enum offcpu_reason reason = offcpu_event_by_native(&e, s, label_of, NULL);
+
+	stream_free(s);
+	return reason;
+}
+#define BY_NATIVE(...) by_native((const char *const[]){ SHOP, __VA_ARGS__, NULL })
+
+static void native_frames_tell_what_the_jvm_does(void **state)
+{
+	(void)state;
+	assert_int_equal(BY_NATIVE("Handshake::execute(HandshakeClosure*)",
+				   "VMThread::execute(VM_Operation*)",
+				   "VMThread::wait_until_executed(VM_Operation*)",
+				   "Monitor::wait(unsigned long)", "pthread_cond_wait", "stripped"),
+			 OFFCPU_REASON_SAFEPOINT);
+	assert_int_equal(BY_NATIVE("Mutex::lock(Thread*)", "pthread_mutex_lock", "__lll_lock_wait"),
+			 OFFCPU_REASON_LOCK);
+	assert_int_equal(BY_NATIVE("Monitor::wait(unsigned long)", "pthread_cond_wait",
+				   "__pthread_mutex_cond_lock", "__lll_lock_wait"),
+			 OFFCPU_REASON_OTHER);
+	assert_int_equal(BY_NATIVE("os::create_thread(Thread*, os::ThreadType, unsigned long)",
+				   "Monitor::wait_without_safepoint_check(unsigned long)",
+				   "pthread_cond_wait"),
+			 OFFCPU_REASON_OTHER);
+	/* not below Java frames */
+	assert_int_equal(BY_NATIVE("pthread_mutex_lock", "org/shop/Main.called"),
+			 OFFCPU_REASON_OTHER);
+}
+
 static void sockets_that_poll_are_sockets(void **state)
 {
 	(void)state;
@@ -272,6 +311,7 @@ int main(void)
 		cmocka_unit_test(of_a_futex_the_jvm_knows_why),
 		cmocka_unit_test(a_wait_that_was_notified_is_a_wait),
 		cmocka_unit_test(without_a_status_the_frames_tell),
+		cmocka_unit_test(native_frames_tell_what_the_jvm_does),
 		cmocka_unit_test(sockets_that_poll_are_sockets),
 		cmocka_unit_test(waits_for_work_are_idle),
 		cmocka_unit_test(threads_of_the_jvm_are_known_by_name),

@@ -103,7 +103,8 @@ static void agent(uint32_t tid, uint64_t at_ns, uint64_t duration_ns, uint8_t st
 	memset(trace, 'x', sizeof(trace) - 1); /* the stream gives the same id another meaning */
 }
 
-static void lock_wait(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, uint8_t flags)
+static void lock_wait_for(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, uint8_t flags,
+			  bool idle)
 {
 	const struct stream_lock w = {
 		.begin_ns = end_ns - duration_ns,
@@ -119,7 +120,12 @@ static void lock_wait(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, uint8
 		.waker = "",
 	};
 
-	offcpu_join_lock(join, &w, false);
+	offcpu_join_lock(join, &w, idle);
+}
+
+static void lock_wait(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, uint8_t flags)
+{
+	lock_wait_for(tid, end_ns, duration_ns, flags, false);
 }
 
 static struct offcpu_join_counts counts(void)
@@ -354,6 +360,38 @@ static void a_virtual_thread_without_a_carrier_is_an_event_at_once(void **state)
 	assert_int_equal(counts().no_kernel, 0);
 }
 
+/* A wait over the budget of signals, of which no lock event tells. */
+static enum offcpu_reason reason_of_unsignalled(uint32_t tid, uint64_t end_ns)
+{
+	kernel(tid, end_ns, 20 * MS, 0, false, OFFCPU_FUTEX);
+	offcpu_join_expire(join, end_ns + OFFCPU_JOIN_LOCK_NS + MS);
+	return last.reason;
+}
+
+static void waits_that_nothing_tells_of_are_as_the_threads_last_one(void **state)
+{
+	(void)state;
+	assert_int_equal(reason_of_unsignalled(7, 10 * S), OFFCPU_REASON_OTHER);
+	/* a thread that waits for work, by the agent's sums */
+	lock_wait_for(7, 11 * S, 900 * MS, WIRE_LOCK_SUM, true);
+	assert_int_equal(reason_of_unsignalled(7, 12 * S), OFFCPU_REASON_PARK);
+	assert_true(last.idle);
+	assert_false(last.has_stack);
+	assert_int_equal(reason_of_unsignalled(7 + 256, 12 * S), OFFCPU_REASON_OTHER);
+	/* one that sleeps, by its last event with a stack */
+	kernel(7, 13 * S, 3 * MS, 13 * S, true, OFFCPU_FUTEX);
+	agent(7, 13 * S + 100, 3 * MS, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(reason_of_unsignalled(7, 14 * S), OFFCPU_REASON_SLEEP);
+	assert_false(last.idle);
+	assert_int_equal(counts().by_habit, 2);
+	/* long ago */
+	assert_int_equal(reason_of_unsignalled(7, 40 * S), OFFCPU_REASON_OTHER);
+	/* what the kernel knows stays */
+	lock_wait_for(7, 41 * S, 900 * MS, WIRE_LOCK_SUM, true);
+	kernel(7, 42 * S, 20 * MS, 0, false, OFFCPU_POLL);
+	assert_int_equal(last.reason, OFFCPU_REASON_OTHER); /* of explain() above */
+}
+
 static void whatever_comes_memory_is_bounded_and_nothing_is_lost(void **state)
 {
 	uint64_t sum_ns = 0;
@@ -403,6 +441,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_virtual_threads_park_is_its_carriers_or_an_event_by_itself, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			waits_that_nothing_tells_of_are_as_the_threads_last_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_park_to_sleep_is_a_sleep_and_one_event, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(
