@@ -70,6 +70,14 @@ struct {
 	__type(value, struct offcpu_target);
 } off_targets SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, OFFCPU_TENANTS_MAX);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct offcpu_tenant);
+} tenants SEC(".maps");
+
 /* process -> its index in off_targets */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -110,9 +118,15 @@ const volatile __u8 class_of_call[OFFCPU_CALLS];
 
 __u64 is_target[OFFCPU_PIDS / 64]; /* a bit per process; the daemon sets it, both clear it */
 __u64 floor_ns; /* the shortest minimum of all targets */
-/* Signals per window. Half of all are divided equally, @own_max for each target; the other half,
+/* Signals per window. Half of all are divided equally, own_max of each target; the other half,
  * @shared_max, is for those that need more. */
-__u64 own_max, shared_max;
+__u64 shared_max;
+/* Slots of the table of threads: whoever comes first gets one of the first @threads_shared; beyond
+ * these each tenant has up to @threads_own_max. */
+__s64 threads_used, threads_shared, threads_own_max;
+/* Bytes that a tenant may put into the ring between two drains while it is more than half full. */
+__u64 ring_own_max;
+__u64 drains; /* counted by the daemon */
 __u64 shared_window, shared_in_window;
 __u64 timed_ns; /* the time of one in COST_EVERY runs for targets, without that for signals */
 __u64 signals, signals_ns; /* delayed: their number, and the time that this took the programs */
@@ -156,6 +170,23 @@ static __always_inline struct offcpu_thread *thread_find(__u32 tid)
 	return t && t->tid == tid ? t : thread_find_further(tid);
 }
 
+static struct offcpu_tenant *tenant_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&tenants, &index);
+}
+
+/* May this tenant have one more slot? If two CPUs ask at once, it may get one too many. */
+static int has_room(const struct offcpu_tenant *n)
+{
+	return threads_used < threads_shared || n->threads < threads_own_max;
+}
+
+static void count_slot(struct offcpu_tenant *n, int by)
+{
+	__sync_fetch_and_add(&n->threads, by);
+	__sync_fetch_and_add(&threads_used, by);
+}
+
 /* Claims a free slot for @tid; other CPUs may claim one at the same time. */
 static struct offcpu_thread *thread_claim_slot(__u32 tid)
 {
@@ -186,12 +217,13 @@ static __noinline struct offcpu_thread *thread_new(struct task_struct *task)
 {
 	__u32 pid = task->tgid, *index = bpf_map_lookup_elem(&indexes, &pid);
 	struct offcpu_target *g = index ? target_at(*index, pid) : 0;
+	struct offcpu_tenant *n = g ? tenant_at(g->tenant) : 0;
 	struct offcpu_thread *t;
 	__u64 since;
 
-	if (!g || task->flags & PF_EXITING)
+	if (!n || task->flags & PF_EXITING)
 		return 0;
-	t = thread_claim_slot(task->pid);
+	t = has_room(n) ? thread_claim_slot(task->pid) : 0;
 	if (!t) {
 		__sync_fetch_and_add(&g->crowded, 1);
 		return 0;
@@ -200,6 +232,8 @@ static __noinline struct offcpu_thread *thread_new(struct task_struct *task)
 	/* another thread may have had this slot */
 	t->pid = 0;
 	__builtin_memset((void *)t + 8, 0, sizeof(*t) - 8);
+	t->tenant = g->tenant;
+	count_slot(n, 1);
 	t->target = *index;
 	t->syscall_nr = -1;
 	t->first_ns = since;
@@ -399,7 +433,7 @@ static int is_shared_left(int is_long, __u64 now)
 static int is_within_budget(struct offcpu_target *g, int is_long, __u64 now)
 {
 	if (g->signals_in_window >= signals_for(is_long, g->signals_max) ||
-	    (g->signals_in_window >= own_max && !is_shared_left(is_long, now)))
+	    (g->signals_in_window >= g->own_max && !is_shared_left(is_long, now)))
 		return 0;
 	__sync_fetch_and_add(&g->signals_in_window, 1);
 	return 1;
@@ -511,10 +545,29 @@ static __u32 own_tid_of(__u32 tid, __u32 pid)
 }
 
 /* Wakes the daemon only when a quarter of the ring is full. */
-static __u64 wake_flag(void)
+static __u64 wake_flag(__u64 used)
 {
-	return bpf_ringbuf_query(&records, RB_AVAIL_DATA) >= OFFCPU_RING_BYTES / 4 ? RB_FORCE_WAKEUP
-										   : RB_NO_WAKEUP;
+	return used >= OFFCPU_RING_BYTES / 4 ? RB_FORCE_WAKEUP : RB_NO_WAKEUP;
+}
+
+/*
+ * May targets of this tenant put @bytes more into the ring, of which @used are full? The first half is
+ * for whoever comes first, so that nobody can take all of it before the daemon has emptied it.
+ */
+static int has_ring_room(__u32 tenant, __u64 used, __u64 bytes)
+{
+	struct offcpu_tenant *n = tenant_at(tenant);
+
+	if (!n || used < OFFCPU_RING_BYTES / 2)
+		return n != 0;
+	if (n->drains != drains) {
+		n->drains = drains;
+		n->ring_bytes = 0;
+	}
+	if (n->ring_bytes + bytes > ring_own_max)
+		return 0;
+	__sync_fetch_and_add(&n->ring_bytes, bytes);
+	return 1;
 }
 
 /*
@@ -571,6 +624,7 @@ static void record(struct task_struct *task, struct offcpu_thread *t, struct off
 {
 	__u32 zero = 0;
 	struct offcpu_record *r = bpf_map_lookup_elem(&record_scratch, &zero);
+	__u64 used = bpf_ringbuf_query(&records, RB_AVAIL_DATA), size;
 	long bytes;
 
 	if (!r)
@@ -593,8 +647,9 @@ static void record(struct task_struct *task, struct offcpu_thread *t, struct off
 	bytes = kernel_stack(task, t, r);
 	if (bytes < 0 || bytes > (long)sizeof(r->ips))
 		bytes = 0;
-	if (bpf_ringbuf_output(&records, r, sizeof(*r) - sizeof(r->ips) + (__u64)bytes,
-			       wake_flag()) < 0) {
+	size = sizeof(*r) - sizeof(r->ips) + (__u64)bytes;
+	if (!has_ring_room(t->tenant, used, size) ||
+	    bpf_ringbuf_output(&records, r, size, wake_flag(used)) < 0) {
 		__sync_fetch_and_add(&g->lost, 1);
 		__sync_fetch_and_add(&g->lost_ns, off_ns);
 	}
@@ -909,20 +964,26 @@ static void targets_clear_bit(int tgid)
 /* A thread ends: sends its final times to the daemon and frees its slot. */
 static void thread_end(struct task_struct *task, struct offcpu_thread *t)
 {
-	__u64 now = bpf_ktime_get_ns();
-	struct offcpu_end *e = bpf_ringbuf_reserve(&records, sizeof(*e), 0);
+	__u64 now = bpf_ktime_get_ns(), used = bpf_ringbuf_query(&records, RB_AVAIL_DATA);
+	struct offcpu_tenant *n = tenant_at(t->tenant);
+	struct offcpu_end *e = 0;
+	__u32 tid = task->pid;
 
+	if (has_ring_room(t->tenant, used, sizeof(*e)))
+		e = bpf_ringbuf_reserve(&records, sizeof(*e), 0);
 	account_run(t, task, now);
 	t->since_ns = now;
 	if (e) {
 		e->kind = OFFCPU_ENDED;
 		e->unused = 0;
 		__builtin_memcpy(&e->thread, t, sizeof(*t));
-		bpf_ringbuf_submit(e, RB_NO_WAKEUP);
+		bpf_ringbuf_submit(e, wake_flag(used));
 	} else {
 		__sync_fetch_and_add(&ends_lost, 1);
 	}
-	t->tid = 0;
+	/* the daemon may free it, too */
+	if (__sync_val_compare_and_swap(&t->tid, tid, 0) == tid && n)
+		count_slot(n, -1);
 }
 
 SEC("tp_btf/sched_process_exit")

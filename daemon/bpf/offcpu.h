@@ -9,6 +9,7 @@
 #define OFFCPU_TARGETS_MAX 1024 /* as SAMPLER_TARGETS_MAX */
 #define OFFCPU_STACK_MAX   64 /* frames of the kernel */
 #define OFFCPU_RING_BYTES  (1 << 20)
+#define OFFCPU_TENANTS_MAX OFFCPU_TARGETS_MAX
 #define OFFCPU_PIDS	   (1 << 22) /* PID_MAX_LIMIT, include/linux/threads.h */
 
 /* a thread's first slot in the table: the upper bits of a product */
@@ -73,7 +74,7 @@ struct offcpu_thread {
 	__u64 short_count; /* times off the CPU that were too short for a record */
 	__u64 off_ns[OFFCPU_RUNQUEUE]; /* by class, run queue not included */
 	__u32 bare_stacks; /* counted by the daemon; see offcpu_engine_bare_stack() */
-	__u32 unused;
+	__u32 tenant; /* that this slot is counted for */
 };
 
 #define OFFCPU_BARE_STACKS_ENOUGH 3
@@ -123,13 +124,21 @@ struct offcpu_end {
 	struct offcpu_thread thread;
 };
 
-/* One target process. The daemon writes the first five members, the BPF programs the others. */
+/* What the targets of one tenant use of what all targets share. */
+struct offcpu_tenant {
+	__s64 threads; /* slots of the table of threads */
+	__u64 drains; /* number of the drain since which ring_bytes counts */
+	__u64 ring_bytes; /* put into the ring while that was half full */
+};
+
+/* One target process. The daemon writes the first six members, the BPF programs the others. */
 struct offcpu_target {
 	__u32 pid; /* in the first pid namespace; 0 = free */
-	__u32 unused;
+	__u32 tenant; /* index of its tenant */
 	__u64 since_ns; /* CLOCK_MONOTONIC, when it became a target */
 	__u64 min_ns; /* the minimum now; shorter times off the CPU are only added up */
 	__u64 signals_max; /* per window */
+	__u64 own_max; /* those of them that no other target can use */
 	__u64 window; /* number of the present window */
 	__u64 in_window; /* times off the CPU in it */
 	__u64 signals_in_window; /* those of them for which there was a signal */

@@ -12,6 +12,7 @@
 #include "daemon/bpf/offcpu_cost.h"
 #include "daemon/bpf/offcpu_minimum.h"
 #include "daemon/bpf/offcpu_priv.h"
+#include "daemon/bpf/offcpu_tenants.h"
 #include "daemon/ground/clock.h"
 #include "offcpu.skel.h"
 
@@ -21,6 +22,7 @@
 #define SIGNALS_PER_S_MAX 5000
 #define BUDGET_NS	  (NS_PER_S / 100) /* per second, for signals: 1 % of a CPU */
 #define WALK_NS		  10000 /* estimated cost of a signal in the agent */
+#define STARTS_NS	  (50 * NS_PER_MS) /* per tick, for the threads of targets that go on */
 
 /* estimated cost of calling a program that finds nothing to do: what an empty one adds to a switch,
  * measured by tests/bench/switches.c */
@@ -45,6 +47,8 @@ struct offcpu_engine {
 	enum offcpu_way way;
 	struct offcpu_entry entries[OFFCPU_TARGETS_MAX];
 	unsigned n;
+	struct offcpu_tenants tenants;
+	uint64_t threads_max; /* slots of the table of threads */
 	/* at most: of one target and of all, as it was asked for; and what their cost allows now */
 	uint64_t signals_per_s;
 	uint64_t signals_now_per_s, all_signals_now_per_s;
@@ -84,16 +88,22 @@ static uint64_t offcpu_per_window(uint64_t per_s)
 }
 
 /* Tells the programs the shortest minimum of all targets, because they ignore what is shorter, and
- * how many signals each target has for itself. */
+ * what each target and tenant has for itself. */
 static void offcpu_update_shares(struct offcpu_engine *e)
 {
-	uint64_t ns = UINT64_MAX;
+	uint64_t ns = UINT64_MAX, own = e->programs.bpf->bss->shared_max;
 
-	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->entries[i].pid && offcpu_mapped(e, i)->min_ns < ns)
-			ns = offcpu_mapped(e, i)->min_ns;
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
+		struct offcpu_target *m = offcpu_mapped(e, i);
+
+		if (!e->entries[i].pid)
+			continue;
+		if (m->min_ns < ns)
+			ns = m->min_ns;
+		m->own_max = offcpu_tenants_part(&e->tenants, m->tenant, own);
+	}
 	e->programs.bpf->bss->floor_ns = ns;
-	e->programs.bpf->bss->own_max = e->n ? e->programs.bpf->bss->shared_max / e->n : 0;
+	offcpu_tenants_share(&e->tenants, &e->programs, e->threads_max);
 }
 
 /* Starts measuring the target at index @i; offcpu_learn_sleeps() has to follow. */
@@ -136,6 +146,7 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 					.tenant = tenant,
 					.minimum.asked_ns = min_ns };
 	*offcpu_mapped(e, i) = (struct offcpu_target){
+		.tenant = offcpu_tenants_join(&e->tenants, &e->programs, tenant),
 		.min_ns = min_ns,
 		.signals_max = offcpu_per_window(e->signals_now_per_s),
 	};
@@ -197,6 +208,7 @@ void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid)
 	i = (size_t)(entry - e->entries);
 	offcpu_stop(e, i);
 	offcpu_add_counts(offcpu_mapped(e, i), &e->gone);
+	offcpu_tenants_leave(&e->tenants, offcpu_mapped(e, i)->tenant);
 	entry->pid = 0;
 	e->n--;
 	offcpu_update_shares(e);
@@ -266,9 +278,16 @@ void offcpu_engine_listen(struct offcpu_engine *e, offcpu_interval_fn *on_interv
 	e->userdata = userdata;
 }
 
+void offcpu_engine_limit_threads(struct offcpu_engine *e, uint64_t max)
+{
+	e->threads_max = max;
+	offcpu_update_shares(e);
+}
+
 void offcpu_engine_drain(struct offcpu_engine *e)
 {
 	(void)ring_buffer__consume(e->ring);
+	__atomic_fetch_add(&e->programs.bpf->bss->drains, 1, __ATOMIC_SEQ_CST);
 }
 
 unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_times_fn *fn,
@@ -296,7 +315,8 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 {
 	struct offcpu_entry *entry = &e->entries[i];
 	struct offcpu_target *m = offcpu_mapped(e, i);
-	uint64_t own_per_s = e->all_signals_now_per_s / 2 / e->n;
+	uint64_t own_per_s =
+		offcpu_tenants_part(&e->tenants, m->tenant, e->all_signals_now_per_s / 2);
 
 	if (entry->resting)
 		return;
@@ -421,13 +441,24 @@ static bool offcpu_rest_costly(struct offcpu_engine *e)
 	return some;
 }
 
+/* Those whose threads take long to read start at later ticks. */
 static void offcpu_end_rests(struct offcpu_engine *e)
 {
+	const uint64_t until_ns = clock_mono_ns() + STARTS_NS;
 	bool some = false;
 
-	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->entries[i].pid && e->entries[i].resting && --e->entries[i].resting == 0)
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
+		struct offcpu_entry *entry = &e->entries[i];
+
+		if (!entry->pid || !entry->resting)
+			continue;
+		if (entry->resting > 1) {
+			entry->resting--;
+		} else if (clock_mono_ns() < until_ns) {
+			entry->resting = 0;
 			some |= offcpu_start(e, i) == 0;
+		}
+	}
 	if (some)
 		offcpu_learn_sleeps(&e->programs);
 }
@@ -455,8 +486,8 @@ static void offcpu_resume(struct offcpu_engine *e)
 	}
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
 		if (e->entries[i].pid && !e->entries[i].resting)
-			(void)offcpu_start(e, i);
-	offcpu_learn_sleeps(&e->programs);
+			e->entries[i].resting = 1;
+	offcpu_end_rests(e);
 }
 
 static void offcpu_limit_cost(struct offcpu_engine *e)
@@ -608,6 +639,7 @@ int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct o
 	e->n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	if (e->n_cpus < 1)
 		e->n_cpus = 1;
+	e->threads_max = OFFCPU_THREADS;
 	e->way = host_engine_puts_off(host) ? OFFCPU_BY_TASK_WORK : OFFCPU_BY_RSEQ;
 	r = offcpu_load(host, e->way, &e->programs, why);
 	if (r < 0)

@@ -178,7 +178,8 @@ int offcpu_load(struct host_engine *host, enum offcpu_way way, struct offcpu_pro
 		return offcpu_refuse(-r, "load BPF program for off-CPU time", why);
 	p->threads = offcpu_map(p->bpf->maps.threads);
 	p->targets = offcpu_map(p->bpf->maps.off_targets);
-	if (!p->threads || !p->targets)
+	p->tenants = offcpu_map(p->bpf->maps.tenants);
+	if (!p->threads || !p->targets || !p->tenants)
 		return offcpu_refuse(errno, "map a BPF table", why);
 	/* attaches and detaches once, so that a refusal is known now and not when the first target
 	 * comes */
@@ -196,6 +197,7 @@ void offcpu_unload(struct offcpu_programs *p)
 		(void)close(p->asleep);
 	offcpu_unmap(p->threads, p->bpf->maps.threads);
 	offcpu_unmap(p->targets, p->bpf->maps.off_targets);
+	offcpu_unmap(p->tenants, p->bpf->maps.tenants);
 	offcpu_bpf__destroy(p->bpf);
 	p->bpf = NULL;
 }

@@ -17,6 +17,7 @@ struct offcpu_programs {
 	int asleep; /* link of the program for threads that sleep already; -1 = none */
 	struct offcpu_thread *threads; /* [OFFCPU_THREADS], mapped */
 	struct offcpu_target *targets; /* [OFFCPU_TARGETS_MAX], mapped */
+	struct offcpu_tenant *tenants; /* [OFFCPU_TENANTS_MAX], mapped */
 };
 
 /* Loads what @way needs, and maps the tables. 0, or -errno with a sentence in @why. */

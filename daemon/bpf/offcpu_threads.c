@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "daemon/ground/clock.h"
+#include "offcpu.skel.h"
 
 #define COPIES_MAX 64
 #define ADD_NS	   (50 * NS_PER_MS) /* the longest look at the threads of a process */
@@ -45,6 +46,19 @@ static bool offcpu_open_status(pid_t pid, uint32_t tid, uint32_t *ret_own_tid, c
 	return found;
 }
 
+static void offcpu_count_slot(struct offcpu_programs *p, uint32_t tenant, __s64 by)
+{
+	__atomic_fetch_add(&p->tenants[tenant].threads, by, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&p->bpf->bss->threads_used, by, __ATOMIC_SEQ_CST);
+}
+
+/* As has_room() of the programs. */
+static bool offcpu_has_room(const struct offcpu_programs *p, uint32_t tenant)
+{
+	return p->bpf->bss->threads_used < p->bpf->bss->threads_shared ||
+	       p->tenants[tenant].threads < p->bpf->bss->threads_own_max;
+}
+
 static struct offcpu_thread *offcpu_claim(struct offcpu_programs *p, uint32_t tid)
 {
 	uint32_t at = tid * OFFCPU_HASH >> OFFCPU_HASH_SHIFT;
@@ -58,6 +72,16 @@ static struct offcpu_thread *offcpu_claim(struct offcpu_programs *p, uint32_t ti
 			return t;
 	}
 	return NULL;
+}
+
+/* Frees a slot, unless the programs do so at this moment. */
+static void offcpu_release(struct offcpu_programs *p, struct offcpu_thread *t, __u32 tid)
+{
+	uint32_t tenant = t->tenant;
+
+	if (__atomic_compare_exchange_n(&t->tid, &tid, 0, false, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST))
+		offcpu_count_slot(p, tenant, -1);
 }
 
 void offcpu_threads_bare_stack(struct offcpu_programs *p, pid_t pid, uint32_t tid)
@@ -81,12 +105,14 @@ static void offcpu_add_thread(struct offcpu_programs *p, pid_t pid, uint32_t tid
 
 	if (!offcpu_open_status(pid, tid, &own_tid, &state))
 		return;
-	t = offcpu_claim(p, tid);
+	t = offcpu_has_room(p, p->targets[target].tenant) ? offcpu_claim(p, tid) : NULL;
 	if (!t) {
 		__atomic_fetch_add(&p->targets[target].crowded, 1, __ATOMIC_RELAXED);
 		return;
 	}
 	memset((char *)t + sizeof(t->tid), 0, sizeof(*t) - sizeof(t->tid));
+	t->tenant = p->targets[target].tenant;
+	offcpu_count_slot(p, t->tenant, 1);
 	t->own_tid = own_tid;
 	t->target = target;
 	t->now = state == 'R' ? OFFCPU_NOW_RUNS : OFFCPU_NOW_OFF;
@@ -135,16 +161,19 @@ void offcpu_threads_prune(struct offcpu_programs *p, pid_t pid)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)pid, tid);
 		if (access(path, F_OK) < 0)
-			(void)__atomic_compare_exchange_n(&t->tid, &tid, 0, false, __ATOMIC_SEQ_CST,
-							  __ATOMIC_SEQ_CST);
+			offcpu_release(p, t, tid);
 	}
 }
 
 void offcpu_threads_drop(struct offcpu_programs *p, pid_t pid)
 {
-	for (size_t i = 0; i < OFFCPU_THREADS; i++)
-		if (p->threads[i].pid == (uint32_t)pid)
-			__atomic_store_n(&p->threads[i].tid, 0, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < OFFCPU_THREADS; i++) {
+		struct offcpu_thread *t = &p->threads[i];
+		__u32 tid = __atomic_load_n(&t->tid, __ATOMIC_ACQUIRE);
+
+		if (tid && t->pid == (uint32_t)pid)
+			offcpu_release(p, t, tid);
+	}
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -194,6 +194,17 @@ static void *sleep_long(void *unused)
 	return NULL;
 }
 
+static void begin_sleepers(void)
+{
+	pthread_t t;
+
+	while (!__atomic_load_n(&shared->go, __ATOMIC_ACQUIRE))
+		offcpu_child_nap(NS_PER_MS / 2);
+	for (int i = 0; i < MANY_THREADS; i++)
+		pthread_create(&t, NULL, sleep_long, NULL);
+	sleep_long(NULL);
+}
+
 static void *sleep_a_little(void *unused)
 {
 	(void)unused;
@@ -360,6 +371,8 @@ pid_t offcpu_child(enum offcpu_manner manner)
 		stay_asleep();
 	if (manner == SELDOM)
 		sleep_long(NULL);
+	if (manner == MANY)
+		begin_sleepers();
 	if (manner == BLOCKING)
 		block_signals();
 	if (manner == DISGUISED)

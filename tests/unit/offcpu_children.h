@@ -11,6 +11,7 @@
 #define WAITS	    20
 #define LONG_NS	    (40 * NS_PER_MS)
 #define COOKIES_MAX 8192
+#define MANY_THREADS 100
 
 /* the kinds of waits */
 enum { SLEEPS, FUTEXES, POLLS, PIPES, SOCKETS, KINDS };
@@ -47,6 +48,7 @@ enum offcpu_manner {
 	ASLEEP,
 	SELDOM,
 	BLOCKING,
+	MANY, /* MANY_THREADS that begin when `go` is set, and sleep */
 	DISGUISED, /* as SELDOM to whoever looks at the system call, with another kernel stack */
 	STORMING
 };
