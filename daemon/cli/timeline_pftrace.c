@@ -9,6 +9,7 @@
 #include <string.h>
 #include "daemon/cli/cli.h"
 #include "daemon/cli/timeline_files.h"
+#include "daemon/ground/utf8.h"
 #include "daemon/timeline/timeline.h"
 #include "perfetto.pb-c.h"
 
@@ -283,6 +284,7 @@ static void pair_text(const cJSON **list, size_t n, double number, char *buf, si
 	buf[0] = '\0';
 	if (cJSON_IsString(a) && cJSON_IsString(b))
 		snprintf(buf, size, "%s@%s", a->valuestring, b->valuestring);
+	(void)utf8_mend(buf); /* readers of a trace refuse half a character */
 }
 
 static const char *pftrace_thread_name(const struct tracing *t, double number)
@@ -315,6 +317,7 @@ static void put_arrow(struct tracing *t, const double *v, const char *lock)
 	if (!owner || owner > t->n_threads)
 		return;
 	snprintf(name, sizeof(name), "holds %.900s", *lock ? lock : "a lock");
+	(void)utf8_mend(name);
 	event_begin(&e, INSTANT, describe(t, owner, TRACK_LOCK, 0), name, "lock");
 	e.flow[0] = t->flows;
 	e.event.terminating_flow_ids = e.flow;
@@ -334,6 +337,7 @@ static void pftrace_put_interval(struct tracing *t, uint64_t track, const char *
 		 (unsigned)v[COLUMN_FLAGS] & TIMELINE_OPEN ? "not ended: " : "",
 		 (unsigned)v[COLUMN_FLAGS] & TIMELINE_IDLE ? "idle: " : "", reason,
 		 *lock ? " " : "", lock);
+	(void)utf8_mend(name);
 	event_begin(&e, SLICE_BEGIN, track, name, category);
 	note_number(&e, "ns", v[COLUMN_LENGTH]);
 	note_stack(t, &e, "stack", (unsigned)v[COLUMN_STACK]);

@@ -55,6 +55,38 @@ static bool is_method(const struct profile_frame *f)
 	return wire_kind_is_method(f->kind) && f->class_name;
 }
 
+/* The end of the type at @s, as descriptors have them; NULL = there is none. */
+static const char *descriptor_type_end(const char *s)
+{
+	s += strspn(s, "[");
+	if (*s == 'L')
+		s = s[1] == ';' ? NULL : strchr(s, ';');
+	else if (!*s || !strchr("BCDFIJSZ", *s))
+		s = NULL;
+	return s ? s + 1 : NULL;
+}
+
+static bool is_descriptor(const char *s)
+{
+	if (*s++ != '(')
+		return false;
+	while (s && *s != ')')
+		s = descriptor_type_end(s);
+	if (!s)
+		return false;
+	if (strcmp(s, ")V") == 0)
+		return true;
+	s = descriptor_type_end(s + 1);
+	return s && !*s;
+}
+
+/* The string with a method's descriptor; 0 = it has none. A JVM may have sent anything, or have cut a
+ * long one, and the JDK's own tools fail at a descriptor that is none. */
+static uint32_t descriptor_string(const struct profile *p, const struct profile_frame *f)
+{
+	return is_descriptor(p->strings[f->signature]) ? f->signature : 0;
+}
+
 #define COMPARE(a, b)                              \
 	do {                                       \
 		if ((a) != (b))                    \
@@ -121,7 +153,7 @@ void jfr_number(struct jfr *j)
 		if (!is_method(f))
 			continue;
 		j->class_used[f->class_name] = j->string_used[f->method] = 1;
-		j->string_used[f->signature] = 1;
+		j->string_used[descriptor_string(p, f)] = 1;
 	}
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		uint32_t string = class_string(j, &p->rows[i]);
@@ -253,14 +285,15 @@ static void jfr_pools_put_methods(struct jfr *j)
 	begin_pool(j, JFR_METHOD, n);
 	for (uint32_t i = 0; i < p->n_frames; i++) {
 		const struct profile_frame *f = &p->frames[i];
+		uint64_t descriptor = descriptor_string(p, f);
 
 		if (j->method[i] != i)
 			continue;
 		if (is_method(f))
 			put_method(j, i + 1ull, CLASS_STRINGS + (uint64_t)f->class_name,
 				   SYMBOL_STRINGS + (uint64_t)f->method,
-				   f->signature ? SYMBOL_STRINGS + (uint64_t)f->signature
-						: (uint64_t)SYMBOL_NO_ARGUMENTS);
+				   descriptor ? SYMBOL_STRINGS + descriptor
+					      : (uint64_t)SYMBOL_NO_ARGUMENTS);
 		else
 			put_method(j, i + 1ull, class_of_frame(f), symbol_of_frame(j, i),
 				   SYMBOL_NO_ARGUMENTS);
@@ -323,10 +356,11 @@ static void put_class_symbol(struct jfr *j, uint32_t string)
 	for (char *c = name; *c; c++)
 		if (*c == '.')
 			*c = '/';
-	/* readers take the "[v" of "[vdso]" for an array type, and JMC's parser fails */
+	(void)utf8_mend(name);
+	/* readers take the "[v" of "[vdso]" for an array type, and their parsers fail */
 	if (name[0] == '[')
 		name[strcspn(name, "]")] = '\0';
-	put_symbol(j, symbol_of_class(j, string), name[0] == '[' ? name + 1 : name);
+	put_symbol(j, symbol_of_class(j, string), name + strspn(name, "["));
 }
 
 /* "Parker::park(bool, long)" becomes "Parker::park": readers append parentheses to all methods. */

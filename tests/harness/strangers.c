@@ -9,6 +9,8 @@
  *   offcpu    times off the CPU of invented threads, virtual threads, stacks and states
  *   deep      stacks as deep as none is
  *   files     mapped files that are FIFOs, devices, sockets, links in a circle, /proc/self/mem
+ *   odd       names that would be markup, paths, escapes or half a character in an answer, and times, sums
+ *             and states as large as numbers are
  *   talks     FAULT and NOTE without end
  *   half      half a frame, and never the rest
  *   ends      valid frames, then another program in the process's place
@@ -462,6 +464,150 @@ static void files(struct voice *v)
 	}
 }
 
+/* Names that mean something to whoever shows them. */
+static const struct wire_str odd_names[] = {
+#define ODD(text) { text, sizeof(text) - 1 }
+	ODD("</script><script>alert(1)</script>"),
+	ODD("<!--<script>"),
+	ODD("]]>&amp;\"'`${1}"),
+	ODD("\x1b[2J\x1b]0;owned\a"),
+	ODD("../../../../etc/passwd"),
+	ODD("com.acme.A;B 12\nC 7"),
+	ODD("%s%n%99999999d"),
+	ODD("a\0b"),
+	ODD("\xe2\x80\xae\xe2\x82"),
+	ODD("__proto__"),
+	ODD(""),
+#undef ODD
+};
+#define ODD_NAMES (sizeof(odd_names) / sizeof(odd_names[0]))
+
+/* The last one is so long that whoever makes a sentence of it has to cut it, within a character. */
+static struct wire_str odd_name(uint32_t i)
+{
+	static char longest[WIRE_STRING_MAX];
+
+	if (i % (ODD_NAMES + 1) < ODD_NAMES)
+		return odd_names[i % (ODD_NAMES + 1)];
+	for (size_t k = 0; k + 1 < sizeof(longest); k += 2)
+		memcpy(longest + k, "\xc3\xa9", 2);
+	longest[0] = 'L';
+	memmove(longest + 1, longest + 2, sizeof(longest) - 2);
+	return (struct wire_str){ longest, sizeof(longest) - 1 };
+}
+
+static uint64_t odd_number(void)
+{
+	static const uint64_t numbers[] = { 0,	       1,	       1000000000000000000u,
+					    1ull << 31, (1ull << 32) - 1, 1ull << 62,
+					    1ull << 63, ~0ull };
+	uint32_t i = any(12);
+
+	return i < 8 ? numbers[i] : now_ns() - any(1u << 30);
+}
+
+static void define_odd(struct voice *v)
+{
+	begin(v, WIRE_STRING);
+	for (uint32_t i = 1; i <= IDS; i++)
+		PUT(v, WIRE_STRING, wire_put_string(&v->w, &(struct wire_string){ i, odd_name(i) }));
+	say(v);
+	begin(v, WIRE_METHOD);
+	for (uint32_t i = 1; i <= IDS; i++)
+		PUT(v, WIRE_METHOD,
+		    wire_put_method(&v->w, &(struct wire_method){ i, i, 1 + any(IDS), 1, i }));
+	say(v);
+	begin(v, WIRE_NODE);
+	for (uint32_t i = 1; i <= IDS; i++)
+		PUT(v, WIRE_NODE,
+		    wire_put_node(&v->w, &(struct wire_node){ .id = i,
+							      .parent = i > 1 ? any(i) : 0,
+							      .kind = WIRE_KIND_C2,
+							      .ref = i,
+							      .line = (int32_t)odd_number() }));
+	say(v);
+	begin(v, WIRE_THREAD);
+	for (uint32_t i = 1; i <= IDS; i++)
+		PUT(v, WIRE_THREAD,
+		    wire_put_thread(&v->w, &(struct wire_thread){ i, any(8), odd_number(),
+								  odd_name(i) }));
+	say(v);
+}
+
+static void states_odd(struct voice *v)
+{
+	begin(v, WIRE_STATE);
+	for (uint32_t i = 1; i <= IDS; i++)
+		PUT(v, WIRE_STATE,
+		    wire_put_state(&v->w, &(struct wire_state){
+						  odd_number(),
+						  i,
+						  (uint8_t)any(WIRE_STATE_COUNT),
+						  (uint8_t)any(WIRE_OFFCPU_STATUS_COUNT),
+						  odd_number(),
+						  (uint32_t)odd_number(),
+						  { (uint32_t)odd_number(), (uint32_t)odd_number(),
+						    (uint32_t)odd_number() },
+					  }));
+	say(v);
+	begin(v, WIRE_PAUSE);
+	for (uint32_t i = 1; i <= IDS; i++) {
+		uint64_t length_ns = odd_number();
+
+		PUT(v, WIRE_PAUSE,
+		    wire_put_pause(&v->w, &(struct wire_pause){ odd_number(), length_ns / 2,
+								length_ns, odd_number(),
+								(uint8_t)any(3), 1 + any(IDS) }));
+	}
+	say(v);
+}
+
+static void locks_odd(struct voice *v, uint32_t n)
+{
+	struct wire_accounts *a = &v->ledger.accounts[WIRE_EVENT_LOCK];
+
+	begin(v, WIRE_LOCK);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct wire_lock l = { .begin_ns = odd_number(),
+					     /* absurd sums of weights would end the stream */
+					     .duration_ns = any(1u << 31),
+					     .tid = 1 + any(IDS),
+					     .wait = (uint8_t)any(WIRE_WAIT_COUNT),
+					     .flags = (uint8_t)any(16),
+					     .class_id = 1 + any(IDS),
+					     .identity = (uint32_t)odd_number(),
+					     .owner_tid = 1 + any(IDS),
+					     .waker_tid = 1 + any(IDS),
+					     .node = any(IDS),
+					     .owner_node = any(IDS),
+					     .waits = 1 + any(~0u) };
+
+		PUT(v, WIRE_LOCK, wire_put_lock(&v->w, &l));
+		if (l.flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED))
+			continue;
+		a->taken = ++a->written;
+		a->taken_weight = a->written_weight += l.duration_ns;
+	}
+	say(v);
+}
+
+static void odd(struct voice *v)
+{
+	for (;; reset(v)) {
+		define_odd(v);
+		new_contexts(v);
+		for (int i = 0; i < 20; i++) {
+			samples(v, WIRE_CPU, WIRE_EVENT_CPU, 300);
+			locks(v, 200, any(16));
+			times_off(v, 300);
+			locks_odd(v, 100);
+			states_odd(v);
+			account(v);
+			pause_ms(50);
+		}
+	}
+}
+
 static void talks(struct voice *v)
 {
 	for (;;) {
@@ -726,9 +872,10 @@ static const struct {
 	void (*other)(void);
 	int n;
 } manners[] = {
-	{ "mutant", mutant, NULL, 5 },	   { "resets", resets, NULL, 2 },
+	{ "mutant", mutant, NULL, 4 },	   { "resets", resets, NULL, 2 },
 	{ "contexts", contexts, NULL, 2 }, { "offcpu", offcpu, NULL, 2 },
 	{ "deep", deep, NULL, 2 },	   { "files", files, NULL, 2 },
+	{ "odd", odd, NULL, 1 },
 	{ "talks", talks, NULL, 1 },	   { "half", half, NULL, 1 },
 	{ "ends", ends, NULL, 2 },	   { "liar", NULL, be_liar, 6 },
 	{ "churn", NULL, churn, 4 },	   { "race", NULL, race_in_tmp, 1 },
