@@ -168,6 +168,58 @@ static void garbage_gives_digits_or_nothing(void **state)
 	munmap(pages, 2 * PAGE);
 }
 
+struct spoiler {
+	uint8_t *page;
+	bool ends;
+};
+
+/* Writes the record, takes its page away and brings it back, as fast as it can. */
+static void *spoil(void *context)
+{
+	struct spoiler *s = context;
+	uint32_t seed = 1;
+
+	while (!__atomic_load_n(&s->ends, __ATOMIC_RELAXED)) {
+		for (uint32_t i = 0; i < 64; i++) {
+			seed = seed * 1103515245 + 12345;
+			s->page[PAGE - 64 + i] = i == 24 ? 1 : (uint8_t)(seed >> 16);
+		}
+		if (seed >> 28 < 8)
+			(void)mprotect(s->page, PAGE, PROT_NONE);
+		else /* another page takes its place */
+			(void)mmap(s->page, PAGE, PROT_READ,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		(void)mprotect(s->page, PAGE, PROT_READ | PROT_WRITE);
+	}
+	return NULL;
+}
+
+static void record_that_goes_while_it_is_read_gives_digits_or_nothing(void **state)
+{
+	struct spoiler s = { .page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+					  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) };
+	uint32_t read = 0, refused = 0;
+	char text[RING_CONTEXT_BYTES];
+	pthread_t thread;
+
+	(void)state;
+	assert_ptr_not_equal(s.page, MAP_FAILED);
+	assert_int_equal(pthread_create(&thread, NULL, spoil, &s), 0);
+	for (uint32_t i = 0; i < 20000000 && (read < 1000 || refused < 1000); i++) {
+		uint32_t n = trace_tls_record_sig(TRACE_TLS_OTEP,
+						  (uint64_t)(uintptr_t)(s.page + PAGE - 64), text);
+
+		assert_true(n == 0 || (n == 50 && strspn(text, "0123456789abcdef") == 32 &&
+				       strspn(text + 33, "0123456789abcdef") == 16));
+		read += n != 0;
+		refused += n == 0;
+	}
+	__atomic_store_n(&s.ends, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	assert_true(read > 0 && refused > 0);
+	munmap(s.page, PAGE);
+}
+
 /* ---- libraries ---- */
 
 static void *load(const char *path, publish_fn **publish)
@@ -343,6 +395,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(otep_record_is_read, begin, end),
 		cmocka_unit_test_setup_teardown(elastic_record_is_read, begin, end),
 		cmocka_unit_test_setup_teardown(garbage_gives_digits_or_nothing, begin, end),
+		cmocka_unit_test_setup_teardown(
+			record_that_goes_while_it_is_read_gives_digits_or_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(each_thread_has_its_own_ids, begin, end),
 		cmocka_unit_test_setup_teardown(reloaded_library_has_no_old_ids, begin, end),
 		cmocka_unit_test_setup_teardown(several_libraries_publish, begin, end),
