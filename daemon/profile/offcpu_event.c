@@ -139,6 +139,10 @@ enum offcpu_reason offcpu_event_by_native(const struct offcpu_event *e, const st
 		/* it asks the VM thread for an operation, such as a handshake with other threads */
 		if (offcpu_begins(name, "VMThread::execute"))
 			return OFFCPU_REASON_SAFEPOINT;
+		/* before JDK 12 the JVM's mutexes are its own, and their threads park */
+		if (offcpu_begins(name, "Mutex::lock") || offcpu_begins(name, "Monitor::lock") ||
+		    offcpu_begins(name, "Monitor::ILock"))
+			return OFFCPU_REASON_LOCK;
 		/* a wait for a condition enters its mutex again */
 		in_condition |= strstr(name, "_cond_") != NULL;
 		if (!in_condition && (offcpu_begins(name, "pthread_mutex_") ||
