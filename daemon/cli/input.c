@@ -46,8 +46,8 @@ static int input_format(const char *format, const char *path)
 	report_reads_list(list, sizeof(list));
 	if (f >= 0)
 		fprintf(stderr,
-			"kindling: %s: a %s file does not hold a complete profile; kindling reads "
-			"%s\n",
+			"kindling: %s: the format %s does not hold a complete profile; kindling "
+			"reads %s\n",
 			path, report_format_name((enum report_format)f), list);
 	else
 		fprintf(stderr, "kindling: the format of %s is unknown; kindling reads %s\n",

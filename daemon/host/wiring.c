@@ -505,6 +505,7 @@ static void on_free(void *userdata, struct target *t)
 	host_sampling_target_deinit(&e->sampling);
 	live_source_free(e->source);
 	offcpu_join_free(e->offcpu);
+	pauses_forget(&e->pauses);
 	h->offcpu_last = NULL;
 	locks_free(e->locks);
 	timeline_free(e->timeline);

@@ -396,10 +396,19 @@ static size_t string_length(const char *s)
 	return len;
 }
 
+/* The length to look up and to charge. Strings that are borrowed from another profile are neither
+ * looked up nor copied: their lengths would be most of the time of a copy. */
+static size_t profile_table_length(const struct profile_index *x, const char *s)
+{
+	if (!s)
+		return 0;
+	return x->borrows && x->distinct && !x->strings.size ? *s != '\0' : string_length(s);
+}
+
 uint32_t profile_string(struct profile *p, const char *s)
 {
 	struct profile_set *set = &p->index->strings;
-	size_t len = s ? string_length(s) : 0;
+	size_t len = profile_table_length(p->index, s);
 	uint32_t hash = 0;
 	char *copy;
 

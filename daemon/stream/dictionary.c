@@ -19,19 +19,24 @@ struct stream_text {
 	char bytes[];
 };
 
-static int dictionary_charge(struct stream *s, size_t bytes, struct fault *f)
+static int dictionary_full(struct fault *f)
+{
+	return fault_set(f, ENOMEM, FAULT_STREAM, "the agent defines more than %u MiB of names",
+			 MEMORY_MAX >> 20);
+}
+
+int dictionary_charge(struct stream *s, size_t bytes, struct fault *f)
 {
 	if (bytes > MEMORY_MAX - s->dictionary.memory)
-		return fault_set(f, ENOMEM, FAULT_STREAM,
-				 "the agent defines more than %u MiB of names", MEMORY_MAX >> 20);
+		return dictionary_full(f);
 	s->dictionary.memory += bytes;
 	return 0;
 }
 
 /* Makes room for id @id in an array of @size-byte elements. Ids come in order, so doubling is
  * cheap; a sender that skips ids uses up its own memory bound. */
-static int dictionary_grow(struct stream *s, void **array, uint32_t *n, uint32_t id, size_t size,
-			   struct fault *f)
+int dictionary_grow(struct stream *s, void **array, uint32_t *n, uint32_t id, size_t size,
+		    struct fault *f)
 {
 	uint32_t want = *n ? *n : 256;
 	void *p;
@@ -184,34 +189,54 @@ bool dictionary_has_node(const struct stream *s, uint32_t id)
 	return id < s->dictionary.n_nodes && s->dictionary.nodes[id].depth;
 }
 
+static struct stream_frame_entry dictionary_frame_of(const struct wire_node *w)
+{
+	uint64_t offset = w->offset < STREAM_OFFSET_MAX ? w->offset : STREAM_OFFSET_MAX;
+	bool native = w->kind == WIRE_KIND_NATIVE;
+
+	return (struct stream_frame_entry){
+		.ref = w->ref,
+		.line = native ? (int32_t)(uint32_t)offset : w->line,
+		.kind = w->kind,
+		.offset_high = native ? (uint8_t)(offset >> 32) : 0,
+	};
+}
+
 /* The first node below STREAM_DEPTH_MAX stands for all deeper ones: their entries are copies of
  * it. */
-static struct stream_node_entry dictionary_node_of(const struct stream *s,
-						   const struct wire_node *w)
+static int dictionary_node_of(struct stream *s, const struct wire_node *w,
+			      struct stream_node_entry *ret, struct fault *f)
 {
 	const struct stream_node_entry *parent = w->parent ? &s->dictionary.nodes[w->parent] : NULL;
-	uint64_t offset = w->offset < STREAM_OFFSET_MAX ? w->offset : STREAM_OFFSET_MAX;
+	const struct stream_frame_entry frame = dictionary_frame_of(w);
 	unsigned depth = parent ? parent->depth + 1u : 1;
-	int32_t line = w->line;
+	uint32_t at;
+	int r;
 
-	if (depth > STREAM_DEPTH_MAX + 1)
-		return *parent;
-	if (w->kind == WIRE_KIND_NATIVE)
-		line = (int32_t)(uint32_t)offset;
-	return (struct stream_node_entry){ .parent = w->parent,
-					   .ref = w->ref,
-					   .line = line,
-					   .kind = w->kind & 15,
-					   .depth = depth & 4095,
-					   .offset_high = offset >> 32 & 255 };
+	if (depth > STREAM_DEPTH_MAX + 1) {
+		*ret = *parent;
+		return 0;
+	}
+	r = frames_add(s, &frame, &at, f);
+	if (r < 0)
+		return r;
+	*ret = (struct stream_node_entry){
+		.parent = w->parent & (STREAM_NODES_MAX - 1),
+		.frame = at & (STREAM_NODES_MAX - 1),
+		.depth = depth & 4095,
+	};
+	return 0;
 }
 
 int dictionary_add_node(struct stream *s, const struct wire_node *w, struct fault *f)
 {
-	int r = dictionary_grow(s, (void **)&s->dictionary.nodes, &s->dictionary.n_nodes, w->id,
-				sizeof(*s->dictionary.nodes), f);
 	bool ref_ok;
+	int r;
 
+	if (w->id >= STREAM_NODES_MAX)
+		return dictionary_full(f);
+	r = dictionary_grow(s, (void **)&s->dictionary.nodes, &s->dictionary.n_nodes, w->id,
+			    sizeof(*s->dictionary.nodes), f);
 	if (r < 0)
 		return r;
 	if (wire_kind_is_method(w->kind))
@@ -225,8 +250,7 @@ int dictionary_add_node(struct stream *s, const struct wire_node *w, struct faul
 	if (!ref_ok || dictionary_has_node(s, w->id) ||
 	    (w->parent && !dictionary_has_node(s, w->parent)))
 		return dictionary_twice(f, "node", w->id);
-	s->dictionary.nodes[w->id] = dictionary_node_of(s, w);
-	return 0;
+	return dictionary_node_of(s, w, &s->dictionary.nodes[w->id], f);
 }
 
 void dictionary_forget(struct stream *s)
@@ -241,6 +265,7 @@ void dictionary_forget(struct stream *s)
 	free(s->dictionary.methods);
 	free(s->dictionary.mappings);
 	free(s->dictionary.nodes);
+	frames_forget(s);
 	s->dictionary.strings = NULL;
 	s->dictionary.methods = NULL;
 	s->dictionary.mappings = NULL;
@@ -264,13 +289,15 @@ bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret
 		 uint32_t *ret_parent)
 {
 	const struct stream_node_entry *n;
+	const struct stream_frame_entry *at;
 
 	if (!dictionary_has_node(s, node))
 		return false;
 	n = &s->dictionary.nodes[node];
+	at = &s->dictionary.frames.list[n->frame];
 	*ret = (struct stream_frame){
-		.kind = n->kind,
-		.line = n->line,
+		.kind = at->kind,
+		.line = at->line,
 		.class_name = "",
 		.method = "",
 		.signature = "",
@@ -284,24 +311,24 @@ bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret
 		ret->method = "[deeper stack cut]";
 		return true;
 	}
-	if (wire_kind_is_method(n->kind)) {
-		const struct stream_method *m = &s->dictionary.methods[n->ref];
+	if (wire_kind_is_method(at->kind)) {
+		const struct stream_method *m = &s->dictionary.methods[at->ref];
 
 		ret->class_name = dictionary_string(s, m->class_id);
 		ret->method = dictionary_string(s, m->name_id);
 		ret->signature = dictionary_string(s, m->sig_id);
 		ret->file = dictionary_string(s, m->file_id);
-		ret->method_id = n->ref;
+		ret->method_id = at->ref;
 		ret->class_id = m->class_id;
 		ret->name_id = m->name_id;
 		ret->signature_id = m->sig_id;
 		ret->file_id = m->file_id;
-	} else if (n->kind == WIRE_KIND_NATIVE) {
-		ret->module = dictionary_string(s, s->dictionary.mappings[n->ref].path_id);
+	} else if (at->kind == WIRE_KIND_NATIVE) {
+		ret->module = dictionary_string(s, s->dictionary.mappings[at->ref].path_id);
 		ret->line = -1;
-		ret->offset = (uint64_t)n->offset_high << 32 | (uint32_t)n->line;
+		ret->offset = (uint64_t)at->offset_high << 32 | (uint32_t)at->line;
 	} else {
-		ret->method = dictionary_string(s, n->ref);
+		ret->method = dictionary_string(s, at->ref);
 	}
 	return true;
 }
@@ -309,14 +336,16 @@ bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret
 bool stream_node_method(const struct stream *s, uint32_t node, struct stream_frame *ret)
 {
 	const struct stream_node_entry *n;
+	const struct stream_frame_entry *at;
 
 	if (!dictionary_has_node(s, node))
 		return false;
 	n = &s->dictionary.nodes[node];
-	ret->kind = n->kind;
-	ret->line = n->line;
-	ret->method_id = n->ref;
-	return n->depth <= STREAM_DEPTH_MAX && wire_kind_is_method(n->kind);
+	at = &s->dictionary.frames.list[n->frame];
+	ret->kind = at->kind;
+	ret->line = at->line;
+	ret->method_id = at->ref;
+	return n->depth <= STREAM_DEPTH_MAX && wire_kind_is_method(at->kind);
 }
 
 uint8_t stream_node_mark(const struct stream *s, uint32_t node)

@@ -16,6 +16,7 @@ int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret
 	s->userdata = userdata;
 	/* the target chooses its tids: without a random seed it could make all of them collide */
 	(void)!getrandom(&s->threads.seed, sizeof(s->threads.seed), GRND_NONBLOCK);
+	(void)!getrandom(&s->dictionary.seed, sizeof(s->dictionary.seed), GRND_NONBLOCK);
 	*ret = s;
 	return 0;
 }

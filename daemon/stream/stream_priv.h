@@ -1,6 +1,6 @@
 /*
- * Shared by the files of the stream room: stream.c (bytes, frames, sessions), dictionary.c (the
- * meaning of ids), thread_names.c, contexts.c (traces), event_records.c (samples, waits,
+ * Shared by the files of the stream room: stream.c (bytes, frames, sessions), dictionary.c and
+ * dictionary_frames.c (the meaning of ids), thread_names.c, contexts.c (traces), event_records.c (samples, waits,
  * allocations, states), accounts.c (the accounting), claims.c (is it plausible?). Functions that
  * take @f return 0, or -errno with @f set: the stream has ended.
  */
@@ -16,15 +16,26 @@ struct stream_method {
 
 /* Small, because nodes are most of what a stream takes. */
 struct stream_node_entry {
-	uint32_t parent, ref;
-	int32_t line; /* WIRE_KIND_NATIVE, which has no line: the low bits of the offset */
-	uint32_t kind : 4;
-	uint32_t depth : 12; /* 1 = at the root; 0 = not defined */
-	uint32_t mark : 8; /* see stream_node_mark() */
-	uint32_t offset_high : 8; /* WIRE_KIND_NATIVE: the offset's bits 32 to 39 */
+	uint64_t parent : 22, frame : 22; /* positions */
+	uint64_t depth : 12; /* 1 = at the root; 0 = not defined */
+	uint64_t mark : 8; /* see stream_node_mark() */
 };
-_Static_assert(sizeof(struct stream_node_entry) == 16, "packed");
-_Static_assert(WIRE_KIND_COUNT <= 16 && STREAM_DEPTH_MAX + 1 < 4096, "the bits suffice");
+#define STREAM_NODES_MAX (1u << 22)
+_Static_assert(sizeof(struct stream_node_entry) == 8, "packed");
+_Static_assert(STREAM_DEPTH_MAX + 1 < 4096, "the bits suffice");
+
+/* What a node is, without its place in stacks: usually a line of a method. */
+struct stream_frame_entry {
+	uint32_t ref;
+	int32_t line; /* WIRE_KIND_NATIVE, which has no line: the low bits of the offset */
+	uint8_t kind;
+	uint8_t offset_high; /* WIRE_KIND_NATIVE: the offset's bits 32 to 39 */
+};
+struct stream_frames {
+	struct stream_frame_entry *list;
+	uint32_t *slots; /* finds a frame in the list */
+	uint32_t n, cap, n_slots;
+};
 #define STREAM_OFFSET_MAX ((1ull << 40) - 1) /* no file with code is larger */
 
 struct stream_thread {
@@ -41,6 +52,8 @@ struct stream_dictionary {
 	struct stream_method *methods;
 	struct wire_mapping *mappings;
 	struct stream_node_entry *nodes;
+	struct stream_frames frames; /* of the nodes */
+	uint64_t seed; /* of the hashes of frames */
 	uint32_t n_strings, n_methods, n_mappings, n_nodes; /* allocated */
 	size_t memory; /* bytes */
 };
@@ -104,6 +117,16 @@ const char *dictionary_string(const struct stream *s, uint32_t id);
 const char *dictionary_class(struct stream *s, uint32_t id);
 /* malloc'ed, without invalid UTF-8; NULL without memory */
 char *dictionary_clean_copy(struct wire_str str, size_t *ret_len);
+
+/* For dictionary_frames.c: take memory of the stream's. */
+int dictionary_charge(struct stream *s, size_t bytes, struct fault *f);
+int dictionary_grow(struct stream *s, void **array, uint32_t *n, uint32_t id, size_t size,
+		    struct fault *f);
+
+/* dictionary_frames.c. The position of this frame, which is added if it is new. 0 or -errno. */
+int frames_add(struct stream *s, const struct stream_frame_entry *frame, uint32_t *ret,
+	       struct fault *f);
+void frames_forget(struct stream *s);
 
 /* thread_names.c */
 int thread_names_add(struct stream *s, const struct wire_thread *w, struct fault *f);

@@ -1,11 +1,31 @@
 /* See pauses.h. */
 #include "daemon/timeline/pauses.h"
 
-#include <string.h>
+#include <stdlib.h>
+
+#define PAUSES_FIRST 16 /* most JVMs have few */
 
 void pauses_forget(struct pauses *p)
 {
-	memset(p, 0, sizeof(*p));
+	free(p->list);
+	*p = (struct pauses){ 0 };
+}
+
+/* Makes room for one more; false = no memory. */
+static bool pauses_grow(struct pauses *p)
+{
+	uint32_t cap = p->cap ? 2 * p->cap : PAUSES_FIRST;
+	struct pauses_one *list;
+
+	_Static_assert(PAUSES_MAX % PAUSES_FIRST == 0, "doubling arrives at it");
+	if (p->n < p->cap || p->cap == PAUSES_MAX)
+		return true;
+	list = realloc(p->list, cap * sizeof(*list));
+	if (!list)
+		return false;
+	p->list = list;
+	p->cap = cap;
+	return true;
 }
 
 /* The @back-th from the newest; NULL = there is none. */
@@ -31,6 +51,10 @@ bool pauses_add(struct pauses *p, const struct wire_pause *w)
 	if (!p->known || w->number <= p->number || w->length_ns > UINT64_MAX - w->begin_ns ||
 	    (last && w->begin_ns < last->end_ns))
 		return false;
+	if (!pauses_grow(p)) {
+		pauses_forget(p);
+		return false;
+	}
 	skipped = w->number - p->number - 1;
 	p->list[p->n++ % PAUSES_MAX] = (struct pauses_one){
 		.begin_ns = w->begin_ns,

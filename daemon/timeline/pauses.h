@@ -16,18 +16,18 @@ struct pauses {
 	uint64_t number; /* of the last */
 	uint64_t since_ns; /* nothing before is known */
 	uint64_t seen, unseen; /* since then; unseen: their numbers never came */
-	uint32_t n; /* of list[], round and round */
+	uint32_t n, cap; /* of list[], round and round once there are PAUSES_MAX */
 	struct pauses_one {
 		uint64_t begin_ns, end_ns;
 		uint32_t unseen; /* between the one before and this one */
 		bool collects;
-	} list[PAUSES_MAX];
+	} *list; /* owned; grows */
 };
 
-/* A new session begins, with other numbers. */
+/* A new session begins, with other numbers; also frees the memory. */
 void pauses_forget(struct pauses *p);
 /* Adds a record. false = it is no pause to show: a session's first record, repeated, or
- * implausible. */
+ * implausible. Without memory all is forgotten, and nothing is known of the session's pauses. */
 bool pauses_add(struct pauses *p, const struct wire_pause *w);
 
 enum pauses_answer {

@@ -1,37 +1,16 @@
-/* See time_ledger.h. Slices hold microseconds. Totals are compared in whole microseconds since
- * their beginning, so that rounding errors do not add up. */
-#include "daemon/timeline/time_ledger.h"
+/* See time_ledger.h. What a thread's slices hold is in time_slices.c. */
+#include "daemon/timeline/time_slices.h"
 
 #include <errno.h>
-#include <string.h>
 
-#define US	  1000ull
 #define BUCKETS	  1024u /* power of two */
 #define REASONS	  TIME_LEDGER_REASONS
 #define FINE	  14u
 #define COARSE	  12u
 #define COARSE_NS 60000000000ull
-/* The number of the kernel's reasons that are explained in a slice; others stay unexplained. */
-#define SOURCES 3u
-/* Kinds of waits of a slice that the application's locks tell of. */
-#define WAITED 4u
-
-struct slice {
-	uint64_t number; /* slice's number in its ring; 0 = empty */
-	uint32_t wall_us, cpu_us, runqueue_us;
-	uint32_t off_us[REASONS];
-	struct explained {
-		uint8_t from;
-		uint32_t us[REASONS];
-	} explained[SOURCES];
-	struct waited {
-		uint8_t from, reason;
-		uint32_t us;
-	} waited[WAITED];
-	uint8_t n_explained, n_waited;
-};
 
 struct ledger_thread {
+	struct time_ledger *ledger;
 	struct ledger_thread *next; /* the next one in its bucket */
 	uint32_t tid;
 	bool ended;
@@ -39,12 +18,13 @@ struct ledger_thread {
 	struct time_totals last;
 	struct time_seen seen; /* at_ns 0 = in no wait */
 	struct time_seen untold; /* the last one with no_event; at_ns 0 = none */
-	struct slice fine[FINE], coarse[COARSE];
+	struct time_slice fine[FINE], coarse[COARSE];
 };
 
 struct time_ledger {
 	struct ledger_thread *buckets[BUCKETS];
 	uint32_t n;
+	size_t bytes; /* of the slices' parts */
 	uint64_t refused;
 	uint64_t swept_ns;
 	uint64_t begin_ns; /* the earliest known time; 0 = none yet */
@@ -52,6 +32,25 @@ struct time_ledger {
 	/* since when and until when it is reported what threads are seen in */
 	uint64_t seen_from_ns, seen_to_ns;
 };
+
+static struct time_ring ledger_fine(struct ledger_thread *t)
+{
+	return (struct time_ring){ t->fine, FINE, TIME_LEDGER_SLICE_NS, &t->ledger->bytes };
+}
+
+static struct time_ring ledger_coarse(struct ledger_thread *t)
+{
+	return (struct time_ring){ t->coarse, COARSE, COARSE_NS, &t->ledger->bytes };
+}
+
+static void ledger_thread_free(struct ledger_thread *t)
+{
+	const struct time_ring fine = ledger_fine(t), coarse = ledger_coarse(t);
+
+	time_ring_deinit(&fine);
+	time_ring_deinit(&coarse);
+	free(t);
+}
 
 int time_ledger_new(struct time_ledger **ret)
 {
@@ -66,7 +65,7 @@ struct time_ledger *time_ledger_free(struct time_ledger *l)
 			struct ledger_thread *t = l->buckets[i];
 
 			l->buckets[i] = t->next;
-			free(t);
+			ledger_thread_free(t);
 		}
 	free(l);
 	return NULL;
@@ -74,7 +73,7 @@ struct time_ledger *time_ledger_free(struct time_ledger *l)
 
 size_t time_ledger_bytes(const struct time_ledger *l)
 {
-	return sizeof(*l) + l->n * sizeof(struct ledger_thread);
+	return sizeof(*l) + l->n * sizeof(struct ledger_thread) + l->bytes;
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -105,7 +104,7 @@ static void ledger_sweep(struct time_ledger *l, uint64_t now_ns)
 				continue;
 			}
 			*link = t->next;
-			free(t);
+			ledger_thread_free(t);
 			l->n--;
 		}
 }
@@ -125,6 +124,7 @@ static struct ledger_thread *ledger_get(struct time_ledger *l, uint32_t tid, uin
 		l->refused++;
 		return NULL;
 	}
+	t->ledger = l;
 	t->tid = tid;
 	place = ledger_place(l, tid);
 	t->next = *place;
@@ -135,42 +135,7 @@ static struct ledger_thread *ledger_get(struct time_ledger *l, uint32_t tid, uin
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
-/* The slice of a moment; NULL = the moment is older than the ring. Numbers begin at 1. */
-static struct slice *ledger_slice_at(struct slice *ring, uint32_t n, uint64_t slice_ns,
-				     uint64_t at_ns)
-{
-	uint64_t number = at_ns / slice_ns + 1;
-	struct slice *s = &ring[number % n];
-
-	if (s->number > number)
-		return NULL;
-	if (s->number != number) {
-		memset(s, 0, sizeof(*s));
-		s->number = number;
-	}
-	return s;
-}
-
-/* 0 if @now_ns is the smaller one. */
-static uint64_t us_between(uint64_t before_ns, uint64_t now_ns)
-{
-	return now_ns / US - (before_ns < now_ns ? before_ns : now_ns) / US;
-}
-
-/* The difference between two totals, in us. */
-struct passed {
-	uint64_t wall, cpu, runqueue, off[REASONS];
-};
-
-/* CPU, run queue, reasons. */
-#define PARTS (REASONS + 2)
-
-static uint32_t *slice_part(struct slice *s, uint32_t i)
-{
-	return i == 0 ? &s->cpu_us : i == 1 ? &s->runqueue_us : &s->off_us[i - 2];
-}
-
-static uint64_t *passed_part(struct passed *p, uint32_t i)
+static uint64_t *passed_part(struct time_passed *p, uint32_t i)
 {
 	return i == 0 ? &p->cpu : i == 1 ? &p->runqueue : &p->off[i - 2];
 }
@@ -180,25 +145,6 @@ static uint64_t totals_part(const struct time_totals *t, uint32_t i)
 	return i == 0 ? t->cpu_ns : i == 1 ? t->runqueue_ns : t->off_ns[i - 2];
 }
 
-/* Moves @us from part @from to part @to, in the slices up to @at_ns, beginning with the newest. */
-static void slices_move(struct slice *ring, uint32_t n, uint64_t slice_ns, uint64_t at_ns,
-			uint32_t from, uint32_t to, uint64_t us)
-{
-	uint64_t number = at_ns / slice_ns + 1;
-
-	for (uint32_t i = 0; i < n && i < number && us; i++) {
-		struct slice *s = &ring[(number - i) % n];
-		uint64_t has = s->number == number - i ? *slice_part(s, from) : 0;
-		uint32_t moved = (uint32_t)(has < us ? has : us);
-
-		if (!moved)
-			continue;
-		*slice_part(s, from) -= moved;
-		*slice_part(s, to) += moved;
-		us -= moved;
-	}
-}
-
 /*
  * Moves time that was counted under the wrong part. A part that became smaller was counted too
  * early: the reason of a thread that has slept since before it was measured is known only later,
@@ -206,131 +152,41 @@ static void slices_move(struct slice *ring, uint32_t n, uint64_t slice_ns, uint6
  * in
  * @p, the parts that grew.
  */
-static void ledger_correct(struct ledger_thread *t, const struct time_totals *now, struct passed *p)
+static void ledger_correct(struct ledger_thread *t, const struct time_totals *now, struct time_passed *p)
 {
-	for (uint32_t from = 0; from < PARTS; from++) {
-		uint64_t less = us_between(totals_part(now, from), totals_part(&t->last, from));
+	const struct time_ring fine = ledger_fine(t), coarse = ledger_coarse(t);
 
-		for (uint32_t to = 0; to < PARTS && less; to++) {
+	for (uint32_t from = 0; from < TIME_PARTS; from++) {
+		uint64_t less = time_us_between(totals_part(now, from), totals_part(&t->last, from));
+
+		for (uint32_t to = 0; to < TIME_PARTS && less; to++) {
 			uint64_t *grew = passed_part(p, to), us = *grew < less ? *grew : less;
 
-			slices_move(t->fine, FINE, TIME_LEDGER_SLICE_NS, t->last.to_ns, from, to,
-				    us);
-			slices_move(t->coarse, COARSE, COARSE_NS, t->last.to_ns, from, to, us);
+			time_ring_move(&fine, t->last.to_ns, from, to, us);
+			time_ring_move(&coarse, t->last.to_ns, from, to, us);
 			*grew -= us;
 			less -= us;
 		}
 	}
 }
 
-/* Moves @part of @whole of @p to the slice @s. */
-static void passed_give(struct passed *p, uint64_t part, uint64_t whole, struct slice *s)
-{
-	uint64_t *from[REASONS + 3] = { &p->wall, &p->cpu, &p->runqueue };
-	uint32_t *to[REASONS + 3] = { &s->wall_us, &s->cpu_us, &s->runqueue_us };
-
-	for (uint32_t i = 0; i < REASONS; i++) {
-		from[3 + i] = &p->off[i];
-		to[3 + i] = &s->off_us[i];
-	}
-	for (uint32_t i = 0; i < REASONS + 3; i++) {
-		uint64_t us = part >= whole ? *from[i] : *from[i] * part / whole;
-
-		*to[i] += (uint32_t)us;
-		*from[i] -= us;
-	}
-}
-
-/* Spreads @p evenly over the slices of [begin, end), which usually is a second. */
-static void spread(struct slice *ring, uint32_t n, uint64_t slice_ns, struct passed p,
-		   uint64_t begin_ns, uint64_t end_ns)
-{
-	if (end_ns - begin_ns > n * slice_ns) /* older than all slices */
-		return;
-	while (begin_ns < end_ns) {
-		uint64_t next_ns = (begin_ns / slice_ns + 1) * slice_ns;
-		uint64_t until_ns = next_ns < end_ns ? next_ns : end_ns;
-		struct slice *s = ledger_slice_at(ring, n, slice_ns, begin_ns), lost = { 0 };
-
-		passed_give(&p, until_ns - begin_ns, end_ns - begin_ns, s ? s : &lost);
-		begin_ns = until_ns;
-	}
-}
-
-static void ledger_spread(struct ledger_thread *t, const struct passed *p, uint64_t begin_ns,
+static void ledger_spread(struct ledger_thread *t, const struct time_passed *p, uint64_t begin_ns,
 			  uint64_t end_ns)
 {
-	spread(t->fine, FINE, TIME_LEDGER_SLICE_NS, *p, begin_ns, end_ns);
-	spread(t->coarse, COARSE, COARSE_NS, *p, begin_ns, end_ns);
+	const struct time_ring fine = ledger_fine(t), coarse = ledger_coarse(t);
+
+	time_ring_spread(&fine, *p, begin_ns, end_ns);
+	time_ring_spread(&coarse, *p, begin_ns, end_ns);
 }
 
 /* ---- reasons --------------------------------------------------------------------------------- */
 
-static void slice_explain(struct slice *s, const struct time_reason *r, uint64_t us)
-{
-	uint32_t i = 0;
-
-	while (i < s->n_explained && s->explained[i].from != r->from)
-		i++;
-	if (i == SOURCES)
-		return; /* it keeps the kernel's own reason */
-	if (i == s->n_explained)
-		s->explained[s->n_explained++].from = r->from;
-	s->explained[i].us[r->reason] += (uint32_t)us;
-}
-
-static void slice_explain_waited(struct slice *s, const struct time_reason *r, uint64_t us)
-{
-	uint32_t i = 0;
-
-	while (i < s->n_waited &&
-	       (s->waited[i].from != r->from || s->waited[i].reason != r->reason))
-		i++;
-	if (i == WAITED)
-		return;
-	if (i == s->n_waited)
-		s->waited[s->n_waited++] = (struct waited){ r->from, r->reason, 0 };
-	s->waited[i].us += (uint32_t)us;
-}
-
-/* What @r explains of [begin, end), a part of its span. */
-static uint64_t reason_us(const struct time_reason *r, uint64_t begin_ns, uint64_t end_ns)
-{
-	uint64_t us = us_between(begin_ns, end_ns);
-
-	if (!r->part_ns || r->part_ns >= r->end_ns - r->begin_ns)
-		return us;
-	return (uint64_t)((unsigned __int128)us * r->part_ns / (r->end_ns - r->begin_ns));
-}
-
-static void explain_ring(struct slice *ring, uint32_t n, uint64_t slice_ns,
-			 const struct time_reason *r)
-{
-	uint64_t begin_ns = r->begin_ns;
-
-	if (r->end_ns - begin_ns > n * slice_ns)
-		begin_ns = r->end_ns - n * slice_ns;
-	while (begin_ns < r->end_ns) {
-		uint64_t next_ns = (begin_ns / slice_ns + 1) * slice_ns;
-		uint64_t until_ns = next_ns < r->end_ns ? next_ns : r->end_ns;
-		uint64_t number = begin_ns / slice_ns + 1;
-		struct slice *s = &ring[number % n];
-
-		/* the totals for this slice may arrive after the reason */
-		if (s->number <= number)
-			s = ledger_slice_at(ring, n, slice_ns, begin_ns);
-		if (s && s->number == number && r->is_wait)
-			slice_explain_waited(s, r, reason_us(r, begin_ns, until_ns));
-		else if (s && s->number == number)
-			slice_explain(s, r, reason_us(r, begin_ns, until_ns));
-		begin_ns = until_ns;
-	}
-}
-
 static void ledger_explain(struct ledger_thread *t, const struct time_reason *r)
 {
-	explain_ring(t->fine, FINE, TIME_LEDGER_SLICE_NS, r);
-	explain_ring(t->coarse, COARSE, COARSE_NS, r);
+	const struct time_ring fine = ledger_fine(t), coarse = ledger_coarse(t);
+
+	time_ring_explain(&fine, r);
+	time_ring_explain(&coarse, r);
 }
 
 /*
@@ -366,7 +222,7 @@ void time_ledger_totals(struct time_ledger *l, const struct time_totals *now)
 	static const struct time_totals zero;
 	struct ledger_thread *t = ledger_get(l, now->tid, now->to_ns);
 	const struct time_totals *before;
-	struct passed p = { 0 };
+	struct time_passed p = { 0 };
 	uint64_t begin_ns;
 
 	if (!t || now->to_ns < now->from_ns || now->to_ns > UINT64_MAX / 2)
@@ -381,15 +237,15 @@ void time_ledger_totals(struct time_ledger *l, const struct time_totals *now)
 	/* nothing is known of the time between two totals, but the thread was alive unless it
 	 * had ended: that time is not seen */
 	if (before == &zero && t->begun && !t->ended && t->last.to_ns < now->from_ns) {
-		p.wall = us_between(t->last.to_ns, now->from_ns);
+		p.wall = time_us_between(t->last.to_ns, now->from_ns);
 		ledger_spread(t, &p, t->last.to_ns, now->from_ns);
 	}
 	if (now->to_ns > begin_ns) {
-		p.wall = us_between(begin_ns, now->to_ns);
-		p.cpu = us_between(before->cpu_ns, now->cpu_ns);
-		p.runqueue = us_between(before->runqueue_ns, now->runqueue_ns);
+		p.wall = time_us_between(begin_ns, now->to_ns);
+		p.cpu = time_us_between(before->cpu_ns, now->cpu_ns);
+		p.runqueue = time_us_between(before->runqueue_ns, now->runqueue_ns);
 		for (uint32_t i = 0; i < REASONS; i++)
-			p.off[i] = us_between(before->off_ns[i], now->off_ns[i]);
+			p.off[i] = time_us_between(before->off_ns[i], now->off_ns[i]);
 		if (before != &zero)
 			ledger_correct(t, now, &p);
 		ledger_spread(t, &p, begin_ns, now->to_ns);
@@ -472,46 +328,8 @@ void time_row_close(struct time_row *r)
 	r->unseen_ns = r->wall_ns - given;
 }
 
-/* The sum of several slices, ns. */
-struct ledger_sum {
-	struct time_row row;
-	/* [SOURCES] takes what is not used */
-	uint64_t explained[SOURCES + 1][REASONS], waited[SOURCES + 1][REASONS];
-	uint8_t from[SOURCES];
-	uint32_t n_from;
-};
-
-static uint32_t source_of(struct ledger_sum *sum, uint8_t from)
-{
-	for (uint32_t i = 0; i < sum->n_from; i++)
-		if (sum->from[i] == from)
-			return i;
-	if (sum->n_from == SOURCES)
-		return SOURCES;
-	sum->from[sum->n_from] = from;
-	return sum->n_from++;
-}
-
-static void ledger_add_slice(struct ledger_sum *sum, const struct slice *s)
-{
-	sum->row.wall_ns += s->wall_us * US;
-	sum->row.cpu_ns += s->cpu_us * US;
-	sum->row.runqueue_ns += s->runqueue_us * US;
-	for (uint32_t i = 0; i < REASONS; i++)
-		sum->row.off_ns[i] += s->off_us[i] * US;
-	for (uint32_t k = 0; k < s->n_explained; k++) {
-		uint32_t source = source_of(sum, s->explained[k].from);
-
-		for (uint32_t i = 0; i < REASONS; i++)
-			sum->explained[source][i] += s->explained[k].us[i] * US;
-	}
-	for (uint32_t k = 0; k < s->n_waited; k++)
-		sum->waited[source_of(sum, s->waited[k].from)][s->waited[k].reason] +=
-			s->waited[k].us * US;
-}
-
 /* A wait may be among the times off the CPU and among the waits: the larger sum counts. */
-static void ledger_merge_waits(struct ledger_sum *sum)
+static void ledger_merge_waits(struct time_sum *sum)
 {
 	for (uint32_t k = 0; k < sum->n_from; k++)
 		for (uint32_t i = 0; i < REASONS; i++)
@@ -520,7 +338,7 @@ static void ledger_merge_waits(struct ledger_sum *sum)
 }
 
 /* Moves time from the kernel's reasons to those that explain it, at most as much as there is. */
-static void ledger_apply(struct ledger_sum *sum)
+static void ledger_apply(struct time_sum *sum)
 {
 	for (uint32_t k = 0; k < sum->n_from; k++) {
 		uint64_t has = sum->row.off_ns[sum->from[k]], wants = 0, taken = 0;
@@ -545,13 +363,13 @@ struct ledger_span {
 };
 
 /* No time off the CPU and no wait tells yet of one that goes on. */
-static void ledger_add_open(struct ledger_sum *sum, const struct time_reason *open, uint64_t ns)
+static void ledger_add_open(struct time_sum *sum, const struct time_reason *open, uint64_t ns)
 {
 	uint32_t source;
 
 	if (open->from >= REASONS || open->reason >= REASONS || open->from == open->reason)
 		return;
-	source = source_of(sum, open->from);
+	source = time_sum_source(sum, open->from);
 	sum->explained[source][open->reason] += ns;
 	sum->waited[source][open->reason] += ns;
 }
@@ -570,7 +388,7 @@ static uint64_t ledger_rested_ns(const struct time_ledger *l, const struct ledge
 }
 
 /* The time off the CPU that goes on has no event yet: only what @t was seen in can explain it. */
-static void ledger_add_off(struct ledger_sum *sum, const struct ledger_thread *t,
+static void ledger_add_off(struct time_sum *sum, const struct ledger_thread *t,
 			   const struct ledger_span *span)
 {
 	uint64_t begin_ns = t->last.off_since_ns;
@@ -584,7 +402,7 @@ static void ledger_add_off(struct ledger_sum *sum, const struct ledger_thread *t
 	if (ledger_is_seen_wait(t))
 		ledger_add_open(sum, &open, t->last.to_ns - begin_ns);
 	else
-		sum->explained[source_of(sum, reason)][reason] += t->last.to_ns - begin_ns;
+		sum->explained[time_sum_source(sum, reason)][reason] += t->last.to_ns - begin_ns;
 }
 
 /* How much of the span, up to what @t waits for now, has reports of what threads are seen in. */
@@ -603,7 +421,7 @@ static double ledger_seen_part(const struct time_ledger *l, const struct ledger_
  * Thread.sleep: if @t was seen in such a wait, in the span or up to a minute before, that is the
  * reason of what nothing else explains, where the sums of short waits are known.
  */
-static void ledger_add_untold(const struct time_ledger *l, struct ledger_sum *sum,
+static void ledger_add_untold(const struct time_ledger *l, struct time_sum *sum,
 			      const struct ledger_thread *t, const struct ledger_span *span)
 {
 	const struct time_seen *seen = &t->untold;
@@ -612,7 +430,7 @@ static void ledger_add_untold(const struct time_ledger *l, struct ledger_sum *su
 
 	if (!seen->at_ns || seen->at_ns + COARSE_NS < span->begin_ns)
 		return;
-	source = source_of(sum, seen->from);
+	source = time_sum_source(sum, seen->from);
 	has = sum->row.off_ns[seen->from];
 	for (uint32_t i = 0; i < REASONS; i++)
 		known += sum->explained[source][i];
@@ -622,7 +440,7 @@ static void ledger_add_untold(const struct time_ledger *l, struct ledger_sum *su
 }
 
 /* Adds what @t waits for now. */
-static void ledger_add_now(struct ledger_sum *sum, const struct ledger_thread *t,
+static void ledger_add_now(struct time_sum *sum, const struct ledger_thread *t,
 			   const struct ledger_span *span, const struct time_reason *open,
 			   uint32_t n_open)
 {
@@ -641,18 +459,15 @@ static void ledger_add_now(struct ledger_sum *sum, const struct ledger_thread *t
 		ledger_add_off(sum, t, span);
 }
 
-static void ledger_row(const struct time_ledger *l, const struct ledger_thread *t,
+static void ledger_row(const struct time_ledger *l, struct ledger_thread *t,
 		       const struct ledger_span *span, const struct time_reason *open,
 		       uint32_t n_open, struct time_row *ret)
 {
-	const struct slice *ring = span->coarse ? t->coarse : t->fine;
-	uint64_t slice_ns = span->coarse ? COARSE_NS : TIME_LEDGER_SLICE_NS;
-	uint64_t first = span->begin_ns / slice_ns + 1, last = span->end_ns / slice_ns + 1;
-	struct ledger_sum sum = { .row = { .tid = t->tid, .ended = t->ended } };
+	const struct time_ring ring = span->coarse ? ledger_coarse(t) : ledger_fine(t);
+	uint64_t first = span->begin_ns / ring.slice_ns + 1, last = span->end_ns / ring.slice_ns + 1;
+	struct time_sum sum = { .row = { .tid = t->tid, .ended = t->ended } };
 
-	for (uint32_t i = 0; i < (span->coarse ? COARSE : FINE); i++)
-		if (ring[i].number >= first && ring[i].number <= last)
-			ledger_add_slice(&sum, &ring[i]);
+	time_sum_add(&sum, &ring, first, last);
 	ledger_add_now(&sum, t, span, open, n_open);
 	ledger_merge_waits(&sum);
 	ledger_add_untold(l, &sum, t, span);
@@ -696,7 +511,7 @@ int time_ledger_query(const struct time_ledger *l, uint64_t now_ns, uint64_t las
 	if (!ret->rows)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < BUCKETS; i++)
-		for (const struct ledger_thread *t = l->buckets[i]; t; t = t->next) {
+		for (struct ledger_thread *t = l->buckets[i]; t; t = t->next) {
 			ledger_row(l, t, &span, open, n_open, &ret->rows[ret->n]);
 			ret->n += ret->rows[ret->n].wall_ns > 0;
 		}

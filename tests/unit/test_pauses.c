@@ -28,6 +28,13 @@ static int begin(void **state)
 	return 0;
 }
 
+static int end(void **state)
+{
+	(void)state;
+	pauses_forget(&pauses);
+	return 0;
+}
+
 static void a_thread_that_stood_still_with_all_is_told_why(void **state)
 {
 	(void)state;
@@ -102,14 +109,26 @@ static void the_oldest_go(void **state)
 	assert_int_equal(pauses.seen, 5 * PAUSES_MAX);
 }
 
+static void few_pauses_take_little_memory(void **state)
+{
+	(void)state;
+	assert_null(pauses.list);
+	assert_true(add(41, T0 + 10 * MS, 5 * MS, WIRE_PAUSE_GC));
+	assert_in_range(pauses.cap, 1, PAUSES_MAX / 8);
+	for (uint64_t i = 0; i < 3 * PAUSES_MAX; i++)
+		assert_true(add(42 + i, T0 + 20 * (i + 1) * MS, MS, WIRE_PAUSE_GC));
+	assert_int_equal(pauses.cap, PAUSES_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_thread_that_stood_still_with_all_is_told_why, begin),
-		cmocka_unit_test_setup(what_lies_within_a_safepoint_is_that, begin),
-		cmocka_unit_test_setup(unseen_pauses_leave_the_reason_open, begin),
-		cmocka_unit_test_setup(nonsense_is_left_out, begin),
-		cmocka_unit_test_setup(the_oldest_go, begin),
+		cmocka_unit_test_setup_teardown(a_thread_that_stood_still_with_all_is_told_why, begin, end),
+		cmocka_unit_test_setup_teardown(what_lies_within_a_safepoint_is_that, begin, end),
+		cmocka_unit_test_setup_teardown(unseen_pauses_leave_the_reason_open, begin, end),
+		cmocka_unit_test_setup_teardown(nonsense_is_left_out, begin, end),
+		cmocka_unit_test_setup_teardown(the_oldest_go, begin, end),
+		cmocka_unit_test_setup_teardown(few_pauses_take_little_memory, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

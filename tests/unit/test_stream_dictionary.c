@@ -216,6 +216,51 @@ static void native_frames_keep_their_offsets(void **state)
 	stream_free(s);
 }
 
+#define FRAMES 5000
+
+/* Node @i of FRAMES + 1 and more has the frame of an earlier one, below another parent. */
+static void a_frame_in_many_stacks_is_kept_once(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct stream_frame frame;
+	struct fault f = { 0 };
+	struct wire_writer w;
+	uint32_t parent, i = 1;
+	size_t before, after;
+
+	(void)state;
+	assert_int_equal(put_string(s, 1, "stub", &f), 0);
+	assert_int_equal(put_string(s, 2, "other", &f), 0);
+	wire_begin(&w, buf, WIRE_METHOD);
+	assert_true(wire_put_method(&w, &(struct wire_method){ 1, 1, 1, 1, 0 }));
+	assert_true(wire_put_method(&w, &(struct wire_method){ 2, 1, 2, 1, 0 }));
+	assert_int_equal(feed(s, &w, &f), 0);
+	for (; i <= FRAMES; i++)
+		assert_int_equal(put_node(s,
+					  (struct wire_node){ i, 0, WIRE_KIND_C2, 1 + i % 2,
+							      1 + (int32_t)(i / 2), 0 },
+					  &f),
+				 0);
+	before = stream_bytes(s);
+	for (; i <= 4 * FRAMES; i++)
+		assert_int_equal(put_node(s,
+					  (struct wire_node){ i, i - FRAMES, WIRE_KIND_C2,
+							      1 + i % FRAMES % 2,
+							      1 + (int32_t)(i % FRAMES / 2), 0 },
+					  &f),
+				 0);
+	after = stream_bytes(s);
+	/* 8 bytes a node, of which up to twice as many have room */
+	assert_in_range(after - before, 1, 2 * 4 * FRAMES * 8ul);
+	for (i = 1; i <= 4 * FRAMES; i++) {
+		assert_true(stream_node(s, i, &frame, &parent));
+		assert_int_equal(parent, i > FRAMES ? i - FRAMES : 0);
+		assert_string_equal(frame.method, i % FRAMES % 2 ? "other" : "stub");
+		assert_int_equal(frame.line, 1 + (i == FRAMES ? FRAMES : i % FRAMES) / 2);
+	}
+	stream_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +272,7 @@ int main(void)
 		cmocka_unit_test(a_reset_forgets_every_id),
 		cmocka_unit_test(strange_names_end_no_stream),
 		cmocka_unit_test(native_frames_keep_their_offsets),
+		cmocka_unit_test(a_frame_in_many_stacks_is_kept_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
