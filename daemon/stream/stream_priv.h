@@ -1,8 +1,8 @@
 /*
  * Shared by the files of the stream room: stream.c (bytes, frames, sessions), dictionary.c and
- * dictionary_frames.c (the meaning of ids), thread_names.c, contexts.c (traces), event_records.c (samples, waits,
- * allocations, states), accounts.c (the accounting), claims.c (is it plausible?). Functions that
- * take @f return 0, or -errno with @f set: the stream has ended.
+ * dictionary_frames.c (the meaning of ids), thread_names.c, contexts.c (traces), event_records.c
+ * (samples, waits, allocations, states), accounts.c (the accounting), claims.c (is it plausible?).
+ * Functions that take @f return 0, or -errno with @f set: the stream has ended.
  */
 #pragma once
 
