@@ -405,7 +405,6 @@ struct wire_lock {
 	uint32_t identity;
 	/* the thread that held the lock when the wait began; 0 = none or unknown */
 	uint32_t owner_tid;
-	uint32_t waker_tid; /* the thread that notified, unparked or released; 0 = unknown */
 	uint32_t node; /* the waiter's stack, 0 = none */
 	uint32_t owner_node; /* the owner's stack, if it is known */
 	uint32_t

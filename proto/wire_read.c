@@ -246,8 +246,7 @@ int wire_next_lock(struct wire_reader *r, struct wire_lock *ret)
 	    get_max(r, WIRE_WAIT_COUNT - 1, &wait) ||
 	    get_flagged(r, UINT8_MAX, &flags, &ret->context) || get_id(r, &ret->class_id) ||
 	    get_max(r, UINT32_MAX, &ret->identity) || get_max(r, UINT32_MAX, &ret->owner_tid) ||
-	    get_max(r, UINT32_MAX, &ret->waker_tid) || get_id(r, &ret->node) ||
-	    get_id(r, &ret->owner_node))
+	    get_id(r, &ret->node) || get_id(r, &ret->owner_node))
 		return -EBADMSG;
 	ret->wait = (uint8_t)wait;
 	ret->flags = (uint8_t)flags;

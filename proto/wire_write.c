@@ -280,7 +280,6 @@ bool wire_put_lock(struct wire_writer *w, const struct wire_lock *l)
 	rec_u64(&r, l->class_id);
 	rec_u64(&r, l->identity);
 	rec_u64(&r, l->owner_tid);
-	rec_u64(&r, l->waker_tid);
 	rec_u64(&r, l->node);
 	rec_u64(&r, l->owner_node);
 	if (l->flags & WIRE_LOCK_SUM)

@@ -28,7 +28,7 @@ struct ring_sample {
 	/* LOCK and ALLOC; 0 in a CPU sample */
 	uint64_t class_handle; /* for walker_resolve_class(); 0 = unknown */
 	uint64_t size; /* ALLOC: bytes of the object; LOCK with WIRE_LOCK_SUM: how many waits */
-	uint32_t identity, owner_tid, waker_tid; /* LOCK, as in wire_lock */
+	uint32_t identity, owner_tid; /* LOCK, as in wire_lock */
 	uint32_t n_owner_frames; /* LOCK: number of the owner's frames, which follow the waiter's */
 	/* LOCK: index in the table of waits; WALL: index + 1 in the table of threads */
 	uint32_t slot;

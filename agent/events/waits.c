@@ -226,7 +226,6 @@ static void waits_send(uint64_t java_thread, const struct wait *w, uint64_t dura
 		.class_handle = w->lock.class_handle,
 		.identity = w->lock.identity,
 		.owner_tid = unknown_owner_end(w->lock.owner_tid),
-		.waker_tid = 0,
 		.event = WIRE_EVENT_LOCK,
 		.wait = w->how,
 		.flags = w->flags,

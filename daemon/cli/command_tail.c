@@ -45,7 +45,7 @@ const struct usage usage_tail = {
 	"Prints events as they happen, one per line: time, pid, tid, thread, event, weight, and "
 	"the stack, the "
 	"running method first. For a wait: its length, its kind (enter of a monitor, wait, park), the lock as "
-	"class@identity, who held the lock when the wait began, and who ended the wait if that is known. For a time off the CPU: its length, "
+	"class@identity, and who held the lock when the wait began. For a time off the CPU: its length, "
 	"the reason, the lock, who woke the thread, and the time in the run queue before it ran.\n" CLI_TARGET_ABOUT
 	".\n"
 	"The command ends when all these JVMs have ended; without a TARGET it ends with Ctrl-C.",
@@ -60,7 +60,7 @@ const struct usage usage_tail = {
 /* Prints "lock 23.4ms enter org.shop.Stock@1a2b held by "worker-2" (4711)". */
 static void print_wait(FILE *to, const cJSON *e)
 {
-	const cJSON *owner = json_get(e, "owner"), *waker = json_get(e, "waker");
+	const cJSON *owner = json_get(e, "owner");
 	char duration[32], lock[1024], thread[600];
 
 	duration_text(json_number_of(e, "duration_ns"), duration, sizeof(duration));
@@ -72,11 +72,6 @@ static void print_wait(FILE *to, const cJSON *e)
 	if (cJSON_IsObject(owner)) {
 		thread_text(owner, "thread", thread, sizeof(thread));
 		fputs(" held by ", to);
-		print_text(to, thread);
-	}
-	if (cJSON_IsObject(waker)) {
-		thread_text(waker, "thread", thread, sizeof(thread));
-		fputs(" ended by ", to);
 		print_text(to, thread);
 	}
 	if (cJSON_IsTrue(json_get(e, "idle")))

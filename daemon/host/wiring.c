@@ -320,7 +320,6 @@ static void wiring_on_lock(void *target, const struct stream_lock *w)
 	host_offcpu_lock(t, w, idle);
 	wait.tid = wiring_number_of(e, w->tid);
 	wait.owner_tid = wiring_number_of(e, w->owner_tid);
-	wait.waker_tid = wiring_number_of(e, w->waker_tid);
 	w = &wait;
 	if (e)
 		host_add_lock(e->source, t, w, idle);

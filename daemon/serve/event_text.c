@@ -111,7 +111,6 @@ void event_lock(struct text_out *to, struct host *h, const struct target *t,
 	json_add_u64(to, "waits", w->waits);
 	locks_text_lock(to, "lock", event_text_class_of(t, w), w->identity);
 	event_thread(to, t, "owner", w->owner_tid, w->owner);
-	event_thread(to, t, "waker", w->waker_tid, w->waker);
 	event_trace(to, w->trace);
 	event_stack(to, "stack", h, t, w->node);
 	event_stack(to, "owner_stack", h, t, w->owner_node);

@@ -54,8 +54,8 @@ struct stream_sample {
 struct stream_lock {
 	uint64_t begin_ns; /* CLOCK_MONOTONIC */
 	uint64_t duration_ns;
-	uint32_t tid, owner_tid, waker_tid; /* 0 = unknown */
-	const char *thread, *owner, *waker; /* names, "" if not known */
+	uint32_t tid, owner_tid; /* 0 = unknown */
+	const char *thread, *owner; /* names, "" if not known */
 	uint8_t wait; /* enum wire_wait */
 	uint8_t flags; /* WIRE_LOCK_x */
 	const char *class_name; /* "java.util.concurrent.locks.ReentrantLock", "" unknown */

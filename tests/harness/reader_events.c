@@ -47,10 +47,10 @@ static void print_stack(uint32_t node)
 
 static void print_lock(const struct wire_lock *l)
 {
-	printf("LOCK %llu %llu tid %u %s flags %u %s@%u owner %u waker %u%s stack ",
+	printf("LOCK %llu %llu tid %u %s flags %u %s@%u owner %u%s stack ",
 	       (unsigned long long)l->begin_ns, (unsigned long long)l->duration_ns, l->tid,
 	       wire_wait_names[l->wait], l->flags, l->class_id ? text(l->class_id) : "-",
-	       l->identity, l->owner_tid, l->waker_tid, in_trace(l->context));
+	       l->identity, l->owner_tid, in_trace(l->context));
 	print_stack(l->node);
 	printf(" owner_stack ");
 	print_stack(l->owner_node);

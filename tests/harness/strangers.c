@@ -215,7 +215,6 @@ static void locks(struct voice *v, uint32_t n, uint32_t flags)
 					     .class_id = 1 + any(IDS),
 					     .identity = any(1u << 30),
 					     .owner_tid = 1 + any(IDS),
-					     .waker_tid = 1 + any(IDS),
 					     .node = any(IDS),
 					     .owner_node = any(IDS),
 					     .waits = 1,

@@ -9,9 +9,9 @@ OPEN, CLOSED, LIMITED, SUM = 1, 2, 4, 8
 SLACK_NS = 200_000  # between an event's time and the reading of the clock that stands for it
 JDK = ("java/", "javax/", "jdk/", "sun/")
 
-Wait = collections.namedtuple("Wait", "kind thread label begin end owner waker method pinned limited chance")
+Wait = collections.namedtuple("Wait", "kind thread label begin end owner method pinned limited chance")
 Event = collections.namedtuple(
-    "Event", "begin duration tid thread kind flags name identity owner waker stack owner_stack")
+    "Event", "begin duration tid thread kind flags name identity owner stack owner_stack")
 # min_ns: the threshold; count, sum: allowed relative errors; virtual: the waiters are virtual threads
 Rules = collections.namedtuple("Rules", "min_ns count sum virtual major")
 
@@ -24,8 +24,8 @@ class Truth:
             if word == "LOCK":
                 self.locks[rest[0]] = (" ".join(rest[1:-1]).split("|"), int(rest[-1]))
             elif word == "WAIT":
-                kind, thread, label, begin, end, owner, waker, method, pinned, limited, chance = rest
-                self.waits.append(Wait(kind, thread, label, int(begin), int(end), owner, waker, method,
+                kind, thread, label, begin, end, owner, method, pinned, limited, chance = rest
+                self.waits.append(Wait(kind, thread, label, int(begin), int(end), owner, method,
                                        pinned == "pinned", limited == "limited", chance == "chance"))
             elif word == "HOLD":
                 self.holds[rest[0]].append((int(rest[2]), int(rest[3]), rest[1]))
@@ -220,26 +220,12 @@ def judge_stacks(truth, events, rules):
             (owners_wrong == 0, "owners' stacks: %d, without the program in them: %d" % (owners, owners_wrong))]
 
 
-def judge_wakers(truth, events, rules):
-    """The waker may be unknown, but must not be a wrong thread."""
-    known, wrong, examples, n = 0, 0, [], 0
-    for w, e in matched(truth, events):
-        n += w.waker not in ("-", "?")
-        if e.waker == "-" or w.waker == "?":
-            continue
-        known += 1
-        if not e.waker.startswith(w.waker if w.waker != "-" else "nobody at all"):
-            wrong += 1
-            examples.append((w.thread, e.waker))
-    return [(wrong <= 0.01 * known, "wakers: known %d of %d, wrong %d %s" % (known, n, wrong, examples[:3]))]
-
-
 def judge_limits(truth, events, rules):
     wrong = [(w.thread, e.flags) for w, e in matched(truth, events) if bool(e.flags & LIMITED) != w.limited]
     return [(not wrong, "time limits: %d wrong %s" % (len(wrong), wrong[:3]))]
 
 
-JUDGES = (judge_counts, judge_sums, judge_owners, judge_classes, judge_identities, judge_stacks, judge_wakers, judge_limits)
+JUDGES = (judge_counts, judge_sums, judge_owners, judge_classes, judge_identities, judge_stacks, judge_limits)
 
 
 def every(n, events, change):
@@ -263,7 +249,6 @@ def spoil(events):
         stack=[f for f in e.stack if "LockKnown" not in f]))
     yield "no frames", judge_stacks, [e._replace(stack=["[unknown]"]) for e in events]
     yield "no roots", judge_stacks, every(20, events, lambda e: e._replace(stack=e.stack[:1]))
-    yield "somebody else woke it", judge_wakers, every(5, events, lambda e: e._replace(waker="collector"))
     yield "limits", judge_limits, every(10, events, lambda e: e._replace(flags=e.flags ^ LIMITED))
 
 
@@ -287,6 +272,5 @@ def made_up(truth, rules):
             owner = min(truth.holders(w.label, w.begin + hold // 2) or {"-"})
         classes, identity = truth.locks.get(w.label, (["-"], 0))
         events.append(Event(w.begin + hold // 2, w.end - w.begin - hold, i, w.thread, w.kind, LIMITED if w.limited else 0,
-                            classes[0], identity, owner, w.waker.replace("?", "-"),
-                            [w.method + ":1", "java/lang/Thread.run:1"], []))
+                            classes[0], identity, owner, [w.method + ":1", "java/lang/Thread.run:1"], []))
     return events

@@ -39,7 +39,7 @@ GROWTH_MAX = 256 << 10  # bytes that the agent may grow by in the last two third
 NATIVE_GROWTH_MAX = 2 << 20  # bytes that it may grow by more than a JVM without an agent, which is not constant either
 HEAP_MIB = 200
 SOAK_FLAGS = ["-Xms%dm" % HEAP_MIB, "-Xmx%dm" % HEAP_MIB, "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC"]
-EVENT = re.compile(r"LOCK (\d+) (\d+) tid (\d+) (\w+) flags (\d+) (.*?)@(\d+) owner (\d+) waker (\d+) stack (.*?) owner_stack (.*)$")
+EVENT = re.compile(r"LOCK (\d+) (\d+) tid (\d+) (\w+) flags (\d+) (.*?)@(\d+) owner (\d+) stack (.*?) owner_stack (.*)$")
 
 
 class Jvm:
@@ -115,11 +115,11 @@ def parse(text):
     for line in lines:
         m = EVENT.match(line)
         if m:
-            begin, duration, tid, kind, flags, name, identity, owner, waker, stack, owner_stack = m.groups()
+            begin, duration, tid, kind, flags, name, identity, owner, stack, owner_stack = m.groups()
             stack, owner_stack = ([] if s == "-" else s.split(" < ") for s in (stack, owner_stack))
             events.append(judges.Event(
                 int(begin), int(duration), int(tid), names.get(tid, "?" + tid), kind, int(flags), name.replace("/", "."),
-                int(identity), names.get(owner, "?" + owner), names.get(waker, "?" + waker), stack, owner_stack))
+                int(identity), names.get(owner, "?" + owner), stack, owner_stack))
     return events
 
 

@@ -35,7 +35,6 @@ static inline struct stream_lock entered(uint32_t tid, const char *class_name, u
 		.identity = identity,
 		.thread = "",
 		.owner = "",
-		.waker = "",
 		.waits = 1,
 	};
 }

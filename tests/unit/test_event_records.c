@@ -117,7 +117,6 @@ static void a_wait_comes_with_names_and_is_counted(void **state)
 	assert_string_equal(last_lock.class_name, "java.lang.Object");
 	assert_string_equal(last_lock.thread, "main");
 	assert_string_equal(last_lock.owner, "owner");
-	assert_string_equal(last_lock.waker, "");
 	assert_int_equal(last_lock.identity, 4711);
 	stream_counts(s, &c);
 	assert_int_equal(c.of[WIRE_EVENT_LOCK].delivered, 1);

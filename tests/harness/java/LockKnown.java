@@ -8,7 +8,7 @@ import java.util.List;
  * nanoTime(), which is the clock of the events:
  *
  *   LOCK label class[|class] identityHashCode
- *   WAIT kind thread label begin end owner|-|? waker|-|? method pinned|free limited|unlimited sure|chance
+ *   WAIT kind thread label begin end owner|-|? method pinned|free limited|unlimited sure|chance
  *   HOLD label thread from until
  *
  * owner "?": see who holds it. "chance": a thread of a crowd may find the lock free; a first wait may find
@@ -69,7 +69,7 @@ public class LockKnown {
         boolean owned, pinned, fresh; // fresh: a new lock object for every round
         boolean spins; // the waiter yields before it waits, which may take longer than the wait
         boolean virtualDirector; // for runs in which the waiters are virtual threads
-        boolean limited, expires; // the wait has a time limit, which ends it
+        boolean limited; // the wait has a time limit
         final Object[] locks;
         final long[] begin, end, from, until;
         volatile int go, arrived, done; // the round
@@ -148,8 +148,7 @@ public class LockKnown {
                 if (locks[r] != null && (fresh || r == 1)) tell(label, locks[r], classes);
                 if (locks[r] == null) label = "-";
                 truth.add("WAIT " + kind + " " + name + "-waiter " + label + " " + begin[r] + " " + end[r] + " " +
-                          (owned ? name + "-director" : "-") + " " + (expires ? "-" : name + "-director") + " " +
-                          frame() + " " + (pinned ? "pinned" : "free") + " " +
+                          (owned ? name + "-director" : "-") + " " + frame() + " " + (pinned ? "pinned" : "free") + " " +
                           (limited ? "limited" : "unlimited") + (r == 1 || spins ? " chance" : " sure"));
                 if (owned) truth.add("HOLD " + label + " " + name + "-director " + from[r] + " " + until[r]);
             }
@@ -215,7 +214,7 @@ public class LockKnown {
             for (int id = 0; id < THREADS; id++)
                 for (long[] v : visits[id]) {
                     String label = name + "@" + v[0], thread = name + "-" + id;
-                    truth.add("WAIT " + kind + " " + thread + " " + label + " " + v[1] + " " + v[2] + " ? ? " +
+                    truth.add("WAIT " + kind + " " + thread + " " + label + " " + v[1] + " " + v[2] + " ? " +
                               getClass().getName() + ".enter free unlimited chance");
                     truth.add("HOLD " + label + " " + thread + " " + v[2] + " " + v[3]);
                 }

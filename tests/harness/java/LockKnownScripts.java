@@ -129,7 +129,7 @@ class LockKnownScripts {
     static class WaitTimed extends Wait {
         WaitTimed(String name) {
             super(name, 11);
-            limited = expires = true;
+            limited = true;
         }
 
         void direct() {
@@ -194,7 +194,7 @@ class LockKnownScripts {
     static class TryLock extends Locked {
         TryLock(String name) {
             super(name, new ReentrantLock());
-            limited = expires = true;
+            limited = true;
         }
 
         void block() throws Exception {
@@ -246,7 +246,7 @@ class LockKnownScripts {
     static class AwaitTimed extends Await {
         AwaitTimed(String name) {
             super(name);
-            limited = expires = true;
+            limited = true;
         }
 
         void direct() {
@@ -477,7 +477,7 @@ class LockKnownScripts {
     static class ParkNanos extends LockKnown.Script {
         ParkNanos(String name) {
             super("park", name, new Mailbox(), "LockKnownScripts$Mailbox");
-            limited = expires = true;
+            limited = true;
         }
 
         void direct() {
