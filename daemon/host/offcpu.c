@@ -155,7 +155,6 @@ static void offcpu_on_event(void *userdata, const struct offcpu_event *joined)
 		lock = *e.lock;
 		lock.tid = host_number_of(entry, lock.tid);
 		lock.owner_tid = host_number_of(entry, lock.owner_tid);
-		lock.waker_tid = host_number_of(entry, lock.waker_tid);
 		e.lock = &lock;
 	}
 	offcpu_to_profile(h, entry, t, &e);

@@ -361,7 +361,6 @@ static void join_unmounted(struct offcpu_join *j, const struct stream_offcpu *o)
 		.tid = o->tid,
 		.thread = o->thread,
 		.owner = "",
-		.waker = "",
 		.wait = WIRE_WAIT_PARK,
 		.class_name = o->class_name,
 		.identity = o->identity,

@@ -117,7 +117,6 @@ static void lock_wait_for(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, u
 		.node = 4,
 		.thread = "",
 		.owner = "",
-		.waker = "",
 	};
 
 	offcpu_join_lock(join, &w, idle);

@@ -470,10 +470,10 @@ static void a_line_that_cannot_be_is_sent_as_unknown(void **state)
 static void waits_and_allocations_come_back(void **state)
 {
 	struct wire_lock in[3] = {
-		{ 5000, UINT64_MAX, UINT32_MAX, WIRE_WAIT_PARK, WIRE_LOCK_OPEN, 1, UINT32_MAX, 7, 8,
-		  9, 10, 1, 0 },
-		{ 4000, 1, 2, WIRE_WAIT_ENTER, 0, 0, 0, 0, 0, 0, 0, 1, 77 },
-		{ 4500, 99, 2, WIRE_WAIT_PARK, WIRE_LOCK_SUM, 0, 0, 0, 0, 0, 0, UINT32_MAX, 78 },
+		{ 5000, UINT64_MAX, UINT32_MAX, WIRE_WAIT_PARK, WIRE_LOCK_OPEN, 1, UINT32_MAX, 7, 9,
+		  10, 1, 0 },
+		{ 4000, 1, 2, WIRE_WAIT_ENTER, 0, 0, 0, 0, 0, 0, 1, 77 },
+		{ 4500, 99, 2, WIRE_WAIT_PARK, WIRE_LOCK_SUM, 0, 0, 0, 0, 0, UINT32_MAX, 78 },
 	};
 	struct wire_alloc alloc = { 77, 3, 4, 5, UINT64_MAX, 1, 4095 }, alloc_out;
 	struct wire_lock out;
@@ -498,7 +498,7 @@ static void waits_and_allocations_come_back(void **state)
 		assert_int_equal(out.identity, in[i].identity);
 		assert_int_equal(out.waits, in[i].waits);
 		assert_int_equal(out.context, in[i].context);
-		assert_memory_equal(&out.owner_tid, &in[i].owner_tid, 4 * sizeof(uint32_t));
+		assert_memory_equal(&out.owner_tid, &in[i].owner_tid, 3 * sizeof(uint32_t));
 	}
 	assert_int_equal(wire_next_lock(&r, &out), 0);
 	wire_begin(&w, buf, WIRE_ALLOC);
