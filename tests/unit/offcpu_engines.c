@@ -1,0 +1,125 @@
+/* See offcpu_engines.h. */
+#include "tests/unit/offcpu_engines.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "tests/unit/unit.h"
+
+bool offcpu_direct;
+struct offcpu_seen seen;
+
+static uint64_t hash_of_stack(const uint64_t *ips, unsigned n)
+{
+	uint64_t hash = n;
+
+	for (unsigned i = 0; i < n; i++)
+		hash = (hash ^ ips[i]) * 0x9e3779b97f4a7c15ull;
+	return hash;
+}
+
+static void on_interval(void *userdata, const struct offcpu_interval *i, const uint64_t *ips,
+			unsigned n)
+{
+	struct offcpu_seen *s = userdata;
+
+	if (s->n < RECORDS_MAX) {
+		s->stack_hashes[s->n] = hash_of_stack(ips, n);
+		s->intervals[s->n++] = *i;
+	}
+	s->stacks += n > 0 && ips[0] >> 63;
+}
+
+static uint64_t sum_of(const struct offcpu_times *t)
+{
+	uint64_t ns = t->oncpu_ns + t->runqueue_ns;
+
+	for (int i = 0; i < OFFCPU_CLASS_COUNT; i++)
+		ns += t->off_ns[i];
+	return ns;
+}
+
+static void on_end(void *userdata, const struct offcpu_times *t)
+{
+	struct offcpu_seen *s = userdata;
+
+	s->ended++;
+	s->ended_wrong += sum_of(t) != t->to_ns - t->from_ns || !t->ended ||
+			  t->off_ns[OFFCPU_SLEEP] < NS_PER_MS;
+}
+
+void offcpu_engines_or_skip(uint64_t signals_per_s)
+{
+	char why[OFFCPU_ENGINE_WHY_MAX];
+
+	seen.n = seen.stacks = seen.ended = seen.ended_wrong = 0;
+	if (host_engine_new(offcpu_direct, &seen.host, why) < 0 ||
+	    offcpu_engine_new(seen.host, signals_per_s, &seen.engine, why) < 0) {
+		print_message("no off-CPU engine here: %s\n", why);
+		exit(77);
+	}
+	offcpu_engine_listen(seen.engine, on_interval, on_end, &seen);
+}
+
+void offcpu_engines_free(void)
+{
+	seen.engine = offcpu_engine_free(seen.engine);
+	seen.host = host_engine_free(seen.host);
+}
+
+void offcpu_measure_of(uint64_t tenant, pid_t pid, uint64_t min_ns)
+{
+	struct host_engine_target t = { shared->handler, 10 * NS_PER_MS, SIGPROF };
+
+	assert_int_equal(host_engine_set(seen.host, pid, &t), 0);
+	assert_int_equal(offcpu_engine_set(seen.engine, pid, tenant, min_ns), 0);
+}
+
+void offcpu_measure(pid_t pid, uint64_t handler, uint64_t min_ns)
+{
+	struct host_engine_target t = { handler, 10 * NS_PER_MS, SIGPROF };
+
+	assert_int_equal(host_engine_set(seen.host, pid, &t), 0);
+	assert_int_equal(offcpu_engine_set(seen.engine, pid, 0, min_ns), 0);
+}
+
+void offcpu_look_up(void *userdata, const struct offcpu_times *t)
+{
+	struct offcpu_lookup *l = userdata;
+
+	l->wrong += sum_of(t) != t->to_ns - t->from_ns;
+	if (t->tid != l->tid)
+		return;
+	l->times = *t;
+	l->n++;
+}
+
+struct offcpu_times offcpu_times_of(pid_t pid, uint32_t tid)
+{
+	struct offcpu_lookup l = { .tid = tid };
+
+	(void)offcpu_engine_threads(seen.engine, pid, offcpu_look_up, &l);
+	assert_int_equal(l.n, 1);
+	assert_int_equal(l.wrong, 0);
+	return l.times;
+}
+
+unsigned offcpu_threads_of(pid_t pid)
+{
+	return offcpu_engine_threads(seen.engine, pid, offcpu_look_up, &(struct offcpu_lookup){ 0 });
+}
+
+bool offcpu_engines_shared(void)
+{
+	const char *of_parent = getenv("WORDS_FD");
+	int fd = of_parent ? atoi(of_parent) : memfd_create("words", 0);
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", fd);
+	setenv("WORDS_FD", number, 1);
+	if (fd < 0 || ftruncate(fd, sizeof(*shared)) < 0)
+		return false;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return shared != MAP_FAILED;
+}

@@ -1,0 +1,58 @@
+/*
+ * The two engines for tests of times off the CPU, and what they reported. A test is skipped where the
+ * kernel refuses BPF, with the sentence that a user would see.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include "daemon/bpf/host_engine.h"
+#include "daemon/bpf/offcpu_engine.h"
+#include "tests/unit/offcpu_children.h"
+
+#define RECORDS_MAX 8192
+
+/* What the engines reported since they were made. */
+struct offcpu_seen {
+	struct host_engine *host;
+	struct offcpu_engine *engine;
+	struct offcpu_interval intervals[RECORDS_MAX];
+	uint64_t stack_hashes[RECORDS_MAX];
+	unsigned n, stacks;
+	unsigned ended, ended_wrong;
+};
+
+struct offcpu_lookup {
+	uint32_t tid;
+	struct offcpu_times times;
+	unsigned n, wrong;
+};
+
+extern struct offcpu_seen seen;
+extern bool offcpu_direct; /* restartable sequences delay signals, as before Linux 6.18 */
+
+void offcpu_engines_or_skip(uint64_t signals_per_s);
+void offcpu_engines_free(void);
+/* Has the process @pid of @tenant measured. */
+void offcpu_measure_of(uint64_t tenant, pid_t pid, uint64_t min_ns);
+/* Has the process @pid measured, whose signal handler is at @handler. */
+void offcpu_measure(pid_t pid, uint64_t handler, uint64_t min_ns);
+/* For offcpu_engine_threads(): finds one thread's times and checks the sums of all. */
+void offcpu_look_up(void *userdata, const struct offcpu_times *t);
+struct offcpu_times offcpu_times_of(pid_t pid, uint32_t tid);
+/* The number of threads in the table. */
+unsigned offcpu_threads_of(pid_t pid);
+
+/* Maps the memory that children share with the test, also after execve(). */
+bool offcpu_engines_shared(void);
+
+/* Runs the table of tests in both ways in which signals are delayed; the value is the exit code. */
+#define offcpu_engines_run(tests)                                                               \
+	({                                                                                      \
+		int failed_ = offcpu_engines_shared() ? 0 : 1;                                  \
+		for (int i_ = 0; i_ < 2 && !failed_; i_++) {                                    \
+			offcpu_direct = i_ == 1;                                                \
+			failed_ += cmocka_run_group_tests_name(                                 \
+				offcpu_direct ? "by rseq" : "by task work", tests, NULL, NULL); \
+		}                                                                               \
+		failed_;                                                                        \
+	})

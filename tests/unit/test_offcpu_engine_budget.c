@@ -1,0 +1,142 @@
+/* Which times off the CPU the off-CPU engine sends a signal for when there are more than it may
+ * send. */
+#include "tests/unit/unit.h"
+#include <stdbool.h>
+#include <unistd.h>
+#include "tests/unit/offcpu_engines.h"
+
+#define LONG_WAITS 40
+
+static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **state)
+{
+	uint64_t min_ns = 0, before_ns = 0;
+	struct offcpu_counts c;
+	pid_t pid = offcpu_child(SLEEPING);
+
+	(void)state;
+	offcpu_engines_or_skip(100);
+	offcpu_child_wait();
+	offcpu_measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
+	offcpu_engine_tick(seen.engine);
+	for (int i = 0; i < 100; i++) {
+		usleep(50000);
+		offcpu_engine_drain(seen.engine);
+		assert_true(offcpu_engine_target(seen.engine, pid, &c, &before_ns));
+		if (c.over_budget > 100)
+			break;
+	}
+	assert_true(c.over_budget > 100);
+	assert_true(c.over_budget_ns > c.over_budget * OFFCPU_MIN_NS_LEAST);
+	assert_int_equal(c.intervals, c.signalled + c.over_budget + c.unreachable + c.lost);
+	offcpu_engine_tick(seen.engine);
+	assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
+	assert_int_equal(before_ns, OFFCPU_MIN_NS_LEAST);
+	assert_int_equal(min_ns, 2 * before_ns);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
+static void signals_that_cost_much_become_fewer(void **state)
+{
+	struct offcpu_state before, after;
+	pid_t pid = offcpu_child(MIXED);
+
+	(void)state;
+	offcpu_engines_or_skip(100000);
+	offcpu_child_wait();
+	offcpu_measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
+	offcpu_engine_state(seen.engine, &before);
+	assert_true(before.all_signals_per_s >= 100000);
+	assert_int_equal(before.signal_price_ns, 0);
+	for (int i = 0; i < 3; i++) {
+		offcpu_engine_tick(seen.engine);
+		usleep(500000);
+	}
+	offcpu_engine_state(seen.engine, &after);
+	print_message("a signal costs %lu ns: %lu a second, of %lu\n",
+		      (unsigned long)after.signal_price_ns, (unsigned long)after.all_signals_per_s,
+		      (unsigned long)before.all_signals_per_s);
+	assert_in_range(after.signal_price_ns, 100, 20000);
+	assert_true(after.all_signals_per_s < before.all_signals_per_s);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
+static void those_that_use_the_signals_up_leave_others_theirs(void **state)
+{
+	uint64_t min_ns, deadline = clock_mono_ns() + 60 * NS_PER_S;
+	pid_t greedy[2] = { offcpu_child(SLEEPING), offcpu_child(SLEEPING) }, pid = offcpu_child(SELDOM);
+	struct offcpu_counts c = { 0 }, of_greedy;
+
+	(void)state;
+	offcpu_engines_or_skip(200);
+	offcpu_child_wait();
+	offcpu_measure(greedy[0], shared->handler, OFFCPU_MIN_NS_LEAST);
+	offcpu_measure(greedy[1], shared->handler, OFFCPU_MIN_NS_LEAST);
+	offcpu_measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
+	while (c.signalled < LONG_WAITS && clock_mono_ns() < deadline) {
+		usleep(20000);
+		offcpu_engine_drain(seen.engine);
+		assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
+	}
+	assert_true(offcpu_engine_target(seen.engine, greedy[0], &of_greedy, &min_ns));
+	print_message("%u of %u seldom ones are signalled, %u of %u others\n",
+		      (unsigned)c.signalled, (unsigned)c.intervals, (unsigned)of_greedy.signalled,
+		      (unsigned)of_greedy.intervals);
+	assert_true(of_greedy.over_budget > 0);
+	assert_true(c.signalled >= LONG_WAITS);
+	assert_int_equal(c.over_budget, 0);
+	for (int i = 0; i < 2; i++)
+		offcpu_child_end(greedy[i]);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
+static unsigned count_seen(bool is_long, unsigned flag)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < seen.n; i++)
+		n += (seen.intervals[i].duration_ns >= LONG_NS) == is_long &&
+		     (!flag || seen.intervals[i].flags & flag);
+	return n;
+}
+
+static void short_times_do_not_use_up_the_signals_of_long_ones(void **state)
+{
+	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S;
+	unsigned n_short, n_long, short_over, long_over;
+	pid_t pid = offcpu_child(MIXED);
+
+	(void)state;
+	offcpu_engines_or_skip(200);
+	offcpu_child_wait();
+	offcpu_measure(pid, shared->handler, NS_PER_MS);
+	while (count_seen(true, 0) < LONG_WAITS && clock_mono_ns() < deadline) {
+		usleep(20000);
+		offcpu_engine_drain(seen.engine);
+	}
+	n_short = count_seen(false, 0);
+	n_long = count_seen(true, 0);
+	short_over = count_seen(false, OFFCPU_OVER_BUDGET);
+	long_over = count_seen(true, OFFCPU_OVER_BUDGET);
+	print_message("over the budget: %u of %u short times, %u of %u long ones\n", short_over,
+		      n_short, long_over, n_long);
+	assert_true(n_long >= LONG_WAITS);
+	assert_true(short_over > n_short / 4);
+	assert_true(long_over < n_long / 2);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(signals_beyond_the_budget_are_counted_and_the_minimum_grows),
+		cmocka_unit_test(signals_that_cost_much_become_fewer),
+		cmocka_unit_test(those_that_use_the_signals_up_leave_others_theirs),
+		cmocka_unit_test(short_times_do_not_use_up_the_signals_of_long_ones),
+	};
+
+	return offcpu_engines_run(tests);
+}

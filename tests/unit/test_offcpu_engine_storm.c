@@ -1,0 +1,136 @@
+/* What the off-CPU engine does when context switches cost too much. A tick measures the time since
+ * the last one, so it need not be a second. */
+#include "tests/unit/unit.h"
+#include <signal.h>
+#include <stdbool.h>
+#include <unistd.h>
+#include "tests/unit/offcpu_engines.h"
+
+#define SIGNALS_PER_S 2000
+#define ENOUGH_SWITCHES 220000 /* a second, on two CPUs, to cost more than 1 % without any target */
+
+static struct offcpu_state tick_after(unsigned ms)
+{
+	struct offcpu_state s;
+
+	usleep(ms * 1000);
+	offcpu_engine_drain(seen.engine);
+	offcpu_engine_tick(seen.engine);
+	offcpu_engine_state(seen.engine, &s);
+	return s;
+}
+
+/* A tick measures the time since the last one, so it need not be a second. */
+static void a_storm_of_switches_costs_the_wakers_and_then_a_rest(void **state)
+{
+	pid_t quiet = offcpu_child(SLEEPING), pid;
+	struct offcpu_state s = { .wakers = true };
+	struct offcpu_lookup l = { 0 };
+	bool without_wakers = false;
+
+	(void)state;
+	offcpu_engines_or_skip(SIGNALS_PER_S);
+	offcpu_child_wait();
+	offcpu_measure(quiet, shared->handler, NS_PER_MS);
+	pid = offcpu_child(STORMING);
+	offcpu_child_wait();
+	offcpu_measure(pid, shared->handler, NS_PER_MS);
+	for (int i = 0; i < 600 && !s.resting_targets; i++) {
+		s = tick_after(100);
+		without_wakers |= !s.wakers && !s.resting_targets;
+	}
+	print_message("%llu switches a second\n", (unsigned long long)s.switches_per_s);
+	assert_true(without_wakers);
+	/* only the one whose storm it is, also if it is asked for again */
+	assert_int_equal(s.resting_targets, 1);
+	assert_false(s.resting);
+	assert_int_equal(s.rests, 0);
+	assert_int_equal(offcpu_engine_rests(seen.engine, pid), 60);
+	assert_int_equal(offcpu_engine_rests(seen.engine, quiet), 0);
+	assert_true(offcpu_engine_rested_ns(seen.engine, pid) > 0);
+	assert_int_equal(offcpu_engine_rested_ns(seen.engine, quiet), 0);
+	offcpu_measure(pid, shared->handler, NS_PER_MS);
+	kill(pid, SIGSTOP); /* so many switches cost too much also without being measured */
+	assert_int_equal(offcpu_engine_threads(seen.engine, 0, offcpu_look_up, &l), 1);
+	seen.n = 0;
+	for (int i = 0; i < 50 && !seen.n; i++)
+		s = tick_after(20);
+	assert_true(seen.n > 0);
+	assert_false(s.resting);
+	/* it goes on after its rest, and the next one is longer */
+	for (int i = 0; i < 100 && s.resting_targets; i++)
+		s = tick_after(1);
+	assert_int_equal(s.resting_targets, 0);
+	kill(pid, SIGCONT);
+	for (int i = 0; i < 600 && !s.resting_targets; i++)
+		s = tick_after(100);
+	assert_int_equal(offcpu_engine_rests(seen.engine, pid), 120);
+	/* until it has been measured for as long as that */
+	kill(pid, SIGSTOP);
+	for (int i = 0; i < 120 + 120; i++)
+		s = tick_after(1);
+	assert_int_equal(s.resting_targets, 0);
+	kill(pid, SIGCONT);
+	for (int i = 0; i < 600 && !s.resting_targets; i++)
+		s = tick_after(100);
+	assert_int_equal(offcpu_engine_rests(seen.engine, pid), 60);
+	offcpu_child_end(pid);
+	offcpu_child_end(quiet);
+	offcpu_engines_free();
+}
+
+/* A storm of processes that are no targets: all targets rest. */
+static void a_storm_of_others_costs_all_a_rest(void **state)
+{
+	pid_t quiet = offcpu_child(SLEEPING), others[4];
+	struct offcpu_state s = { 0 };
+	struct offcpu_lookup l = { 0 };
+
+	(void)state;
+	offcpu_engines_or_skip(SIGNALS_PER_S);
+	offcpu_child_wait();
+	offcpu_measure(quiet, shared->handler, NS_PER_MS);
+	for (unsigned i = 0; i < ARRAY_SIZE(others); i++)
+		others[i] = offcpu_child(STORMING);
+	for (int i = 0; i < 60 && !s.resting; i++)
+		s = tick_after(100);
+	print_message("%llu switches a second\n", (unsigned long long)s.switches_per_s);
+	for (unsigned i = 0; i < ARRAY_SIZE(others); i++)
+		offcpu_child_end(others[i]);
+	if (!s.resting && s.switches_per_s < ENOUGH_SWITCHES) {
+		offcpu_child_end(quiet);
+		offcpu_engines_free();
+		skip(); /* this machine is too slow, or too busy, for such a storm */
+	}
+	assert_true(s.resting);
+	assert_int_equal(s.rests, 1);
+	assert_int_equal(s.cost_ppm, 0);
+	assert_true(offcpu_engine_rested_ns(seen.engine, quiet) > 0);
+	/* nothing is measured during a rest, and a target that comes then is no exception */
+	assert_int_equal(offcpu_engine_threads(seen.engine, 0, offcpu_look_up, &l), 0);
+	offcpu_engine_remove(seen.engine, quiet);
+	offcpu_measure(quiet, shared->handler, NS_PER_MS);
+	assert_int_equal(offcpu_engine_threads(seen.engine, 0, offcpu_look_up, &l), 0);
+	for (int i = 0; i < 100 && s.resting; i++)
+		s = tick_after(1);
+	assert_false(s.resting);
+	assert_int_equal(offcpu_engine_threads(seen.engine, 0, offcpu_look_up, &l), 1);
+	/* how long it takes until it asks for wakers again depends on what else runs here:
+	 * test_offcpu_cost */
+	seen.n = 0;
+	for (int i = 0; i < 100 && !seen.n; i++)
+		s = tick_after(20);
+	assert_true(seen.n > 0);
+	offcpu_child_end(quiet);
+	offcpu_engines_free();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_storm_of_switches_costs_the_wakers_and_then_a_rest),
+		cmocka_unit_test(a_storm_of_others_costs_all_a_rest),
+	};
+
+	return offcpu_engines_run(tests);
+}
