@@ -131,7 +131,7 @@ uint64_t jdk_socket_inode(const char *line, int ns_pid);
 int copies_check(struct inject *in);
 bool copies_is_one(const char *line); /* Is this line of /proc/PID/maps the code of a copy? Pure. */
 
-/* events.c: which events the JVM can provide, for `check`. 0, or -errno + fault: unknown. */
+/* offered_events.c: which events the JVM can provide, for `check`. 0, or -errno + fault: unknown. */
 int events_check(struct inject *in);
 
 /* nproc.c: may the target's user start the agent's threads (RLIMIT_NPROC)? 0 or -EAGAIN + fault. */

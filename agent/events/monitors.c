@@ -238,7 +238,7 @@ static const char price[] =
 	"until the JVM ends; `events.lock.monitors: never` avoids that in JVMs that start later";
 
 static struct {
-	uint64_t decide_ns; /* when monitors: auto decides; 0 = it has decided */
+	uint64_t decide_ns; /* when the setting `monitors: auto` takes effect; 0 = it has */
 	bool paid_by_others; /* another agent has created such an environment already */
 	bool add_in_progress; /* the events have just begun: add the waits in progress */
 } plan;

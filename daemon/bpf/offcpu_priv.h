@@ -42,8 +42,8 @@ void offcpu_threads_bare_stack(struct offcpu_programs *p, pid_t pid, uint32_t ti
  * a target. Goes over all threads of the host. If the kernel refuses, they are OFFCPU_OTHER until
  * they run. */
 void offcpu_learn_sleeps(const struct offcpu_programs *p);
-/* Drops the entries of threads that ended while they were added, before the programs knew the
- * process: call it once, some time later. */
+/* Drops the entries of threads that ended while the process was being added, when the programs did
+ * not know it yet. Call it once, some time after that. */
 void offcpu_threads_prune(struct offcpu_programs *p, pid_t pid);
 void offcpu_threads_drop(struct offcpu_programs *p, pid_t pid);
 /* Copies @t so that its times are consistent, although a program may be writing them. false = the

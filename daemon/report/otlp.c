@@ -137,7 +137,8 @@ static int32_t otlp_trace(struct otlp_writer *w, const struct profile_row *r, in
 	return link;
 }
 
-/* Adds a row. Rows that differ only in what OTLP's frames do not have become one sample. */
+/* Adds a row. Rows that differ only in members for which OTLP's frames have no field become one
+ * sample. */
 static void otlp_sample(struct otlp_writer *w, Otlp__Profile *profile, const struct profile_row *r)
 {
 	int32_t id[2 + SAMPLE_ATTRIBUTES_MAX] = { otlp_stack_of(w, r) };

@@ -252,8 +252,8 @@ static void unlink_oldest(struct store *s, uint64_t max)
 	}
 }
 
-/* Counts the segments of other versions. Only another daemon can write such, so their number
- * never grows. */
+/* Counts the segments that other versions have written. This daemon writes none, so their number
+ * does not grow while it runs. */
 static void count_foreign(struct store *s)
 {
 	CLEANUP(freep) uint64_t *segments = NULL;

@@ -34,8 +34,7 @@ def go(jvm):
 
 
 def ask(daemon, path, method="GET"):
-    out = subprocess.run(["curl", "-s", "-X", method, "--unix-socket", daemon.socket, "http://x" + path], capture_output=True)
-    return out.stdout
+    return daemon.ask(path, method)
 
 
 def sums(profile, waiter):

@@ -22,7 +22,7 @@ ACCOUNTS = re.compile(r"(\d+) (?:samples |waits )?taken = (\d+) delivered \+ (\d
 
 
 def ask(daemon, path, method="GET"):
-    return subprocess.run(["curl", "-s", "-X", method, "--unix-socket", daemon.socket, "http://x" + path], capture_output=True).stdout
+    return daemon.ask(path, method)
 
 
 def varint(data, at):

@@ -10,7 +10,6 @@ without virtual threads has a note.
 import argparse
 import bisect
 import collections
-import json
 import os
 import shutil
 import subprocess
@@ -22,6 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness")]
 import jdks  # noqa: E402
 from kindling import BUILD, Daemon, Jvm, classes, java_home, skip, wait_for  # noqa: E402
+from offcpu import Tail  # noqa: E402
 from walker import check, failures  # noqa: E402
 
 PAUSE_MS = 200
@@ -81,24 +81,6 @@ class Program:
 
     def __exit__(self, *unused):
         self.process.kill()
-        self.process.wait()
-
-
-class Tail:
-    def __init__(self, daemon, pid, path):
-        self.path = path
-        with open(path, "w") as out:
-            self.process = subprocess.Popen(
-                [BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--event", "offcpu", "--json", "--idle",
-                 str(pid)], stdout=out, stderr=subprocess.STDOUT)
-
-    def events(self):
-        with open(self.path) as f:
-            lines = [line for line in f.read().split("\n")[:-1] if line.startswith("{")]
-        return [e for e in map(json.loads, lines) if e["event"] == "offcpu"]
-
-    def stop(self):
-        self.process.terminate()
         self.process.wait()
 
 
