@@ -8,7 +8,8 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * CPU of known shares: every group burns in a method of its own and counts its own thread's clock.
- * All of them want 2.8 CPUs, or with -DdividedBy=N an Nth of that.
+ * All of them want 2.8 CPUs, or with -DdividedBy=N an Nth of that; then they burn by their CPU clocks, so that
+ * they get nearly as much on a busy machine.
  * Prints READY; a line "mark" on stdin prints the CPU of each group so far; "end" ends it.
  */
 public class KnownShares {
@@ -18,22 +19,28 @@ public class KnownShares {
     static volatile boolean running = true;
     static final int dividedBy = Integer.getInteger("dividedBy", 1);
 
+    static final int SPINS = dividedBy == 1 ? 2000 : 10000; // reading a CPU clock takes longer
+
+    static long now() {
+        return dividedBy == 1 ? System.nanoTime() : THREADS.getCurrentThreadCpuTime();
+    }
+
     static long spin(long n) {
         long x = n;
-        for (int i = 0; i < 2000; i++)
+        for (int i = 0; i < SPINS; i++)
             x = x * 6364136223846793005L + 1442695040888963407L;
         return x;
     }
 
     // one method for each group, so that a profile by method can be compared with the clocks
-    static void full(long until) { while (System.nanoTime() < until) sink += spin(until); }
-    static void half(long until) { while (System.nanoTime() < until) sink += spin(until); }
-    static void tenth(long until) { while (System.nanoTime() < until) sink += spin(until); }
-    static void deepLeaf(long until) { while (System.nanoTime() < until) sink += spin(until); }
+    static void full(long until) { while (now() < until) sink += spin(until); }
+    static void half(long until) { while (now() < until) sink += spin(until); }
+    static void tenth(long until) { while (now() < until) sink += spin(until); }
+    static void deepLeaf(long until) { while (now() < until) sink += spin(until); }
     static void deep(int depth, long until) { if (depth == 0) deepLeaf(until); else deep(depth - 1, until); }
-    static void shortLived(long until) { while (System.nanoTime() < until) sink += spin(until); }
+    static void shortLived(long until) { while (now() < until) sink += spin(until); }
     static void allocating(long until) {
-        while (System.nanoTime() < until) {
+        while (now() < until) {
             byte[][] junk = new byte[64][];
             for (int i = 0; i < junk.length; i++) junk[i] = new byte[256];
             sink += junk.length;
@@ -47,8 +54,7 @@ public class KnownShares {
         CPU.put(name, cpu);
         Thread t = new Thread(() -> {
             while (running) {
-                long begin = System.nanoTime();
-                burn.until(begin + percent * 200_000L / dividedBy);
+                burn.until(now() + percent * 200_000L / dividedBy);
                 cpu.set(THREADS.getCurrentThreadCpuTime());
                 if (percent < 100 * dividedBy) sleep((100 * dividedBy - percent) * 200_000L / dividedBy);
             }
@@ -67,7 +73,7 @@ public class KnownShares {
         Thread spawner = new Thread(() -> {
             while (running) {
                 Thread t = new Thread(() -> {
-                    shortLived(System.nanoTime() + 3_000_000L);
+                    shortLived(now() + 3_000_000L);
                     cpu.addAndGet(THREADS.getCurrentThreadCpuTime());
                 }, "short-lived");
                 t.start();
