@@ -576,7 +576,6 @@ static void locks_odd(struct voice *v, uint32_t n)
 					     .class_id = 1 + any(IDS),
 					     .identity = (uint32_t)odd_number(),
 					     .owner_tid = 1 + any(IDS),
-					     .waker_tid = 1 + any(IDS),
 					     .node = any(IDS),
 					     .owner_node = any(IDS),
 					     .waits = 1 + any(~0u) };
