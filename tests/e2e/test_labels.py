@@ -131,8 +131,8 @@ class Labels(unittest.TestCase):
             for jvm in (old, new):
                 self.assertEqual(self.labels(daemon, jvm)["service"], "shop")
             begin = int(time.time()) + 1
-            span = ("--from", "@%d" % begin, "--to", "@%d" % (begin + 3))
-            time.sleep(begin + 3 - time.time())
+            span = ("--from", "@%d" % begin, "--to", "@%d" % (begin + 5))
+            time.sleep(begin + 5 - time.time())
             for jvm in (old, new):
                 daemon.wait_arrived(jvm.pid)
 
