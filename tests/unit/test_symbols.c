@@ -295,6 +295,46 @@ static void a_table_that_is_pruned_is_unmapped(void **state)
 
 /* ---- a child that cannot be killed ---- */
 
+/* What reading a file costs is taken from its tenant, who reads no more without CPU time. */
+static void a_child_s_cpu_time_is_its_tenant_s(void **state)
+{
+	const struct symbols_process self = { getpid(), 1, "uid-1" };
+	char dir[] = "/tmp/kindling-symbols-XXXXXX", command[64], path[2][600];
+	static const char *const libraries[] = { "poison.so", "whole.so" };
+	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S, begin, offset;
+	struct tenant full = { 0 };
+	const char *name = NULL;
+	struct symbols *s;
+	struct loop *loop;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(loop_new(&loop), 0);
+	start(loop, dir, &s);
+	begin = map_library(dir, libraries[0], LIBRARY_BYTES, path[0], sizeof(path[0]));
+	offset = offset_of(path[0], "POISON_by_tenant_A");
+	symbols_want(s, &self, begin, begin + LIBRARY_BYTES, path[0], NULL, 0);
+	while (!name && clock_mono_ns() < deadline) {
+		go_round(loop, s);
+		name = symbols_lookup(s, getpid(), 1, path[0], offset);
+	}
+	assert_non_null(name);
+	tenant_refill(&full, NS_PER_S);
+	assert_string_equal(s->tenants->name, "uid-1");
+	assert_true(s->tenants->cpu_ns < full.cpu_ns);
+	s->tenants->cpu_ns = -(int64_t)NS_PER_S;
+	begin = map_library(dir, libraries[1], LIBRARY_BYTES, path[1], sizeof(path[1]));
+	symbols_want(s, &self, begin, begin + LIBRARY_BYTES, path[1], NULL, 0);
+	for (int i = 0; i < 20; i++)
+		go_round(loop, s);
+	assert_true(s->tenants->waiting > 0);
+	assert_false(s->tenants->reading);
+	symbols_free(s);
+	loop_free(loop);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
 static struct {
 	/* a kill has no effect, as on a process that waits for a device, and the deadline of
 	 * children is shorter */
@@ -408,6 +448,7 @@ int main(void)
 		cmocka_unit_test(one_target_s_mappings_are_its_own_trouble),
 		cmocka_unit_test(a_build_id_is_not_believed),
 		cmocka_unit_test(a_table_that_is_pruned_is_unmapped),
+		cmocka_unit_test(a_child_s_cpu_time_is_its_tenant_s),
 		cmocka_unit_test(a_child_that_cannot_be_killed_is_not_waited_for),
 		cmocka_unit_test(the_environment_names_no_program),
 	};
