@@ -184,16 +184,15 @@ bool idle_wait_classify(uint64_t java_thread)
 
 /* ---- sums ---- */
 
-/* true = no other thread is reporting now, and the pace allows it, with @burst reports at once after
- * a pause. */
+/* true = no other thread is reporting now, and the pace allows it, with @burst reports at once
+ * after a pause. */
 static bool idle_may_report(uint64_t *next_ns, uint64_t burst, uint64_t now_ns)
 {
 	uint64_t next = __atomic_load_n(next_ns, __ATOMIC_RELAXED), saved_ns = burst * PACE_NS;
 	uint64_t from = next + saved_ns > now_ns ? next : now_ns - saved_ns;
 
-	return now_ns >= next &&
-	       __atomic_compare_exchange_n(next_ns, &next, from + PACE_NS, false, __ATOMIC_RELAXED,
-					   __ATOMIC_RELAXED);
+	return now_ns >= next && __atomic_compare_exchange_n(next_ns, &next, from + PACE_NS, false,
+							     __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 static void idle_waits_count(uint64_t java_thread, uint64_t ns)
@@ -215,13 +214,11 @@ bool idle_wait_count(uint64_t java_thread, uint64_t duration_ns, uint64_t now_ns
 		__atomic_store_n(&p->seen_ns, now_ns, __ATOMIC_RELAXED);
 	if (!p)
 		return idle_may_report(&next_report_ns, 0, now_ns);
-	if (duration_ns >= IDLE_ALONE_NS &&
-	    idle_may_report(&next_alone_ns, BURST, now_ns))
+	if (duration_ns >= IDLE_ALONE_NS && idle_may_report(&next_alone_ns, BURST, now_ns))
 		return true;
 	p->waits++;
 	p->ns += duration_ns;
-	if (now_ns < p->reported_ns + REPORT_NS ||
-	    !idle_may_report(&next_report_ns, 0, now_ns))
+	if (now_ns < p->reported_ns + REPORT_NS || !idle_may_report(&next_report_ns, 0, now_ns))
 		return false;
 	*ret = (struct idle_sum){ p->waits, p->ns };
 	p->waits = p->ns = 0;

@@ -160,8 +160,8 @@ void thread_states_begin(bool wanted)
 	states.next_ns = wanted ? 1 : 0;
 }
 
-/* Whoever asks wants to know of the last minute. Half of a sum stands for the last half of its time,
- * as if the waits were spread evenly over it. */
+/* Whoever asks wants to know of the last minute. Half of a sum stands for the last half of its
+ * time, as if the waits were spread evenly over it. */
 static void thread_states_limit_short(uint64_t now_ns)
 {
 	if (!states.short_ns || now_ns > states.short_ns + 2 * SHORT_NS_MAX) /* no session since */

@@ -551,8 +551,8 @@ static __u64 wake_flag(__u64 used)
 }
 
 /*
- * May targets of this tenant put @bytes more into the ring, of which @used are full? The first half is
- * for whoever comes first, so that nobody can take all of it before the daemon has emptied it.
+ * May targets of this tenant put @bytes more into the ring, of which @used are full? The first half
+ * is for whoever comes first, so that nobody can take all of it before the daemon has emptied it.
  */
 static int has_ring_room(__u32 tenant, __u64 used, __u64 bytes)
 {

@@ -139,7 +139,8 @@ int offcpu_engine_fd(const struct offcpu_engine *e);
  * times of each thread; NULL = none. */
 void offcpu_engine_listen(struct offcpu_engine *e, offcpu_interval_fn *on_interval,
 			  offcpu_times_fn *on_end, void *userdata);
-/* Leaves at most @max slots of the table of threads to all targets: for tests, because the table is large. */
+/* Leaves at most @max slots of the table of threads to all targets: for tests, because the table is
+ * large. */
 void offcpu_engine_limit_threads(struct offcpu_engine *e, uint64_t max);
 /* Passes on the records that are in the ring now. A record is there before the handler of its
  * signal runs. */

@@ -1,7 +1,7 @@
 /*
- * The shares of tenants in what all targets of the off-CPU engine have in common: half of the table of
- * threads, of the ring and of the signals is for whoever comes first, the rest is divided equally, so
- * that a tenant with many targets, threads or waits leaves others theirs.
+ * The shares of tenants in what all targets of the off-CPU engine have in common: half of the table
+ * of threads, of the ring and of the signals is for whoever comes first, the rest is divided
+ * equally, so that a tenant with many targets, threads or waits leaves others theirs.
  */
 #pragma once
 

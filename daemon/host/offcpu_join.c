@@ -7,8 +7,8 @@
 
 #define BUCKETS 512u
 #define LATE_NS 3000000000ull /* for this time a late record of the agent is recognised as such */
-#define HABITS	   256u /* threads, of which the last one of each place is known */
-#define HABIT_S	   10u /* for so long a thread's next waits are taken for the same */
+#define HABITS	256u /* threads, of which the last one of each place is known */
+#define HABIT_S 10u /* for so long a thread's next waits are taken for the same */
 #define LOCK_SLACK_NS \
 	2000000ull /* the wait of a lock begins before the switch, and ends after it */
 

@@ -78,8 +78,8 @@ void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, c
 enum offcpu_reason offcpu_event_by_leaf(const struct offcpu_event *e, const struct stream *stream);
 /*
  * The reason by the native frames at the leaf, of a Java thread that waits for a futex and of which
- * nothing else tells why: LOCK = a mutex of the JVM or of a library, SAFEPOINT = an operation of the
- * VM thread, or OTHER. @name_of: the name of a frame that is no method, NULL = unknown.
+ * nothing else tells why: LOCK = a mutex of the JVM or of a library, SAFEPOINT = an operation of
+ * the VM thread, or OTHER. @name_of: the name of a frame that is no method, NULL = unknown.
  */
 typedef const char *offcpu_name_fn(void *userdata, const struct stream_frame *f);
 enum offcpu_reason offcpu_event_by_native(const struct offcpu_event *e, const struct stream *stream,

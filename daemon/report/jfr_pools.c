@@ -80,8 +80,8 @@ static bool is_descriptor(const char *s)
 	return s && !*s;
 }
 
-/* The string with a method's descriptor; 0 = it has none. A JVM may have sent anything, or have cut a
- * long one, and the JDK's own tools fail at a descriptor that is none. */
+/* The string with a method's descriptor; 0 = it has none. A JVM may have sent anything, or have cut
+ * a long one, and the JDK's own tools fail at a descriptor that is none. */
 static uint32_t descriptor_string(const struct profile *p, const struct profile_frame *f)
 {
 	return is_descriptor(p->strings[f->signature]) ? f->signature : 0;

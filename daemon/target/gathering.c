@@ -4,11 +4,11 @@
 #include "daemon/target/target_priv.h"
 
 /*
- * How long receivers gather, by the number of busy JVMs. Agents write every 100 ms, and at once when
- * a thread has its first sample, so that one whose threads are short-lived writes thirty times a
- * second. What they write in this time becomes one message. With 50 JVMs of 100 samples a second
- * each 150 ms save a quarter of the daemon's CPU time, and 300 ms half of the time of the receivers;
- * of one JVM with 250 samples a second 150 ms save a third of both.
+ * How long receivers gather, by the number of busy JVMs. Agents write every 100 ms, and at once
+ * when a thread has its first sample, so that one whose threads are short-lived writes thirty times
+ * a second. What they write in this time becomes one message. With 50 JVMs of 100 samples a second
+ * each 150 ms save a quarter of the daemon's CPU time, and 300 ms half of the time of the
+ * receivers; of one JVM with 250 samples a second 150 ms save a third of both.
  */
 static const struct {
 	uint32_t ms; /* between two reads */

@@ -152,12 +152,14 @@ static uint64_t totals_part(const struct time_totals *t, uint32_t i)
  * in
  * @p, the parts that grew.
  */
-static void ledger_correct(struct ledger_thread *t, const struct time_totals *now, struct time_passed *p)
+static void ledger_correct(struct ledger_thread *t, const struct time_totals *now,
+			   struct time_passed *p)
 {
 	const struct time_ring fine = ledger_fine(t), coarse = ledger_coarse(t);
 
 	for (uint32_t from = 0; from < TIME_PARTS; from++) {
-		uint64_t less = time_us_between(totals_part(now, from), totals_part(&t->last, from));
+		uint64_t less =
+			time_us_between(totals_part(now, from), totals_part(&t->last, from));
 
 		for (uint32_t to = 0; to < TIME_PARTS && less; to++) {
 			uint64_t *grew = passed_part(p, to), us = *grew < less ? *grew : less;
@@ -464,7 +466,8 @@ static void ledger_row(const struct time_ledger *l, struct ledger_thread *t,
 		       uint32_t n_open, struct time_row *ret)
 {
 	const struct time_ring ring = span->coarse ? ledger_coarse(t) : ledger_fine(t);
-	uint64_t first = span->begin_ns / ring.slice_ns + 1, last = span->end_ns / ring.slice_ns + 1;
+	uint64_t first = span->begin_ns / ring.slice_ns + 1,
+		 last = span->end_ns / ring.slice_ns + 1;
 	struct time_sum sum = { .row = { .tid = t->tid, .ended = t->ended } };
 
 	time_sum_add(&sum, &ring, first, last);

@@ -1,8 +1,8 @@
 /*
  * One thread's time in slices of equal length, the last few of which are kept. A slice holds only
  * the reasons that it has time of, so that a thread that always waits for the same takes little
- * memory. Without memory for a reason its time is left out: it is not seen. For time_ledger.c, which
- * says what the numbers mean.
+ * memory. Without memory for a reason its time is left out: it is not seen. For time_ledger.c,
+ * which says what the numbers mean.
  */
 #pragma once
 

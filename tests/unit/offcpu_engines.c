@@ -107,7 +107,8 @@ struct offcpu_times offcpu_times_of(pid_t pid, uint32_t tid)
 
 unsigned offcpu_threads_of(pid_t pid)
 {
-	return offcpu_engine_threads(seen.engine, pid, offcpu_look_up, &(struct offcpu_lookup){ 0 });
+	return offcpu_engine_threads(seen.engine, pid, offcpu_look_up,
+				     &(struct offcpu_lookup){ 0 });
 }
 
 bool offcpu_engines_shared(void)

@@ -1,6 +1,6 @@
 /*
- * The two engines for tests of times off the CPU, and what they reported. A test is skipped where the
- * kernel refuses BPF, with the sentence that a user would see.
+ * The two engines for tests of times off the CPU, and what they reported. A test is skipped where
+ * the kernel refuses BPF, with the sentence that a user would see.
  */
 #pragma once
 

@@ -65,7 +65,8 @@ static void signals_that_cost_much_become_fewer(void **state)
 static void those_that_use_the_signals_up_leave_others_theirs(void **state)
 {
 	uint64_t min_ns, deadline = clock_mono_ns() + 60 * NS_PER_S;
-	pid_t greedy[2] = { offcpu_child(SLEEPING), offcpu_child(SLEEPING) }, pid = offcpu_child(SELDOM);
+	pid_t greedy[2] = { offcpu_child(SLEEPING), offcpu_child(SLEEPING) },
+	      pid = offcpu_child(SELDOM);
 	struct offcpu_counts c = { 0 }, of_greedy;
 
 	(void)state;

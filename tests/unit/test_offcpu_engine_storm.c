@@ -6,8 +6,9 @@
 #include <unistd.h>
 #include "tests/unit/offcpu_engines.h"
 
-#define SIGNALS_PER_S 2000
-#define ENOUGH_SWITCHES 220000 /* a second, on two CPUs, to cost more than 1 % without any target */
+#define SIGNALS_PER_S	2000
+#define ENOUGH_SWITCHES 220000 /* a second, on two CPUs, to cost more than 1 % without any target \
+				*/
 
 static struct offcpu_state tick_after(unsigned ms)
 {

@@ -53,7 +53,9 @@ static void a_process_that_is_no_target_has_no_record(void **state)
 	usleep(100000);
 	offcpu_engine_drain(seen.engine);
 	assert_int_equal(seen.n, 0);
-	assert_int_equal(offcpu_engine_threads(seen.engine, 0, offcpu_look_up, &(struct offcpu_lookup){ 0 }), 0);
+	assert_int_equal(
+		offcpu_engine_threads(seen.engine, 0, offcpu_look_up, &(struct offcpu_lookup){ 0 }),
+		0);
 	offcpu_child_end(pid);
 	offcpu_engines_free();
 }
@@ -97,8 +99,9 @@ static void a_process_never_gets_the_kernel_stack_of_another(void **state)
 		n = sleeps_of(pid, disguised, &mixed);
 		n_disguised = sleeps_of(disguised, pid, &mixed_disguised);
 	}
-	print_message("%u sleeps and %u that look like them, %u and %u with a stack of the others\n",
-		      n, n_disguised, mixed, mixed_disguised);
+	print_message(
+		"%u sleeps and %u that look like them, %u and %u with a stack of the others\n", n,
+		n_disguised, mixed, mixed_disguised);
 	assert_true(n >= 50 && n_disguised >= 50);
 	assert_int_equal(mixed + mixed_disguised, 0);
 	offcpu_child_end(pid);

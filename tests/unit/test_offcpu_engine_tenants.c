@@ -1,4 +1,5 @@
-/* What a tenant has for itself of the off-CPU engine: signals, entries in the table, room in the ring. */
+/* What a tenant has for itself of the off-CPU engine: signals, entries in the table, room in the
+ * ring. */
 #include "tests/unit/unit.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -6,7 +7,7 @@
 #include "tests/unit/offcpu_engines.h"
 
 #define SIGNALS_PER_S 2000
-#define LONG_WAITS 40
+#define LONG_WAITS    40
 
 static struct offcpu_counts counts_of(pid_t pid)
 {

@@ -419,7 +419,8 @@ static void whatever_comes_memory_is_bounded_and_nothing_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_safepoint_may_become_known_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_safepoint_may_become_known_later, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(kernel_and_agent_become_one_event, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_newest_of_equal_durations_is_the_agents, setup,
 						teardown),

@@ -123,7 +123,8 @@ static void few_pauses_take_little_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_thread_that_stood_still_with_all_is_told_why, begin, end),
+		cmocka_unit_test_setup_teardown(a_thread_that_stood_still_with_all_is_told_why,
+						begin, end),
 		cmocka_unit_test_setup_teardown(what_lies_within_a_safepoint_is_that, begin, end),
 		cmocka_unit_test_setup_teardown(unseen_pauses_leave_the_reason_open, begin, end),
 		cmocka_unit_test_setup_teardown(nonsense_is_left_out, begin, end),

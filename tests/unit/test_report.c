@@ -430,11 +430,12 @@ static void a_jfr_file_is_made_of_events_that_add_up(void **state)
 	profile_free(p);
 }
 
-/* The JDK's tools fail at a descriptor that is none, and at a class with the name of half an array. */
+/* The JDK's tools fail at a descriptor that is none, and at a class with the name of half an array.
+ */
 static void jfr_has_no_descriptor_or_array_that_readers_fail_at(void **state)
 {
-	static const char *const broken[] = { "Q1",	"(Q2",	   "(JJJ)",  "(Q4)V", "(I)VQ5", "(Lq/Q6)V",
-					      "(L;)VQ7", "([)Q8", "Q9(I)V", "(SSS)[" };
+	static const char *const broken[] = { "Q1",	  "(Q2",     "(JJJ)", "(Q4)V",	"(I)VQ5",
+					      "(Lq/Q6)V", "(L;)VQ7", "([)Q8", "Q9(I)V", "(SSS)[" };
 	static const char *const good[] = { "()V", "(I[[JLa/B;)[Lc/D;", "(Ljava/lang/Object;Z)I" };
 	struct profile *p = example();
 	struct profile_thread t = { .tid = 7 };
@@ -445,12 +446,13 @@ static void jfr_has_no_descriptor_or_array_that_readers_fail_at(void **state)
 	(void)state;
 	f.class_name = profile_string(p, "[[QClass");
 	for (size_t i = 0; i < ARRAY_SIZE(broken) + ARRAY_SIZE(good); i++) {
-		const char *text = i < ARRAY_SIZE(broken) ? broken[i] : good[i - ARRAY_SIZE(broken)];
+		const char *text =
+			i < ARRAY_SIZE(broken) ? broken[i] : good[i - ARRAY_SIZE(broken)];
 
 		f.method = profile_string(p, "m");
 		f.signature = profile_string(p, text);
-		profile_add(p, profile_thread(p, &t), profile_node(p, 0, profile_intern_frame(p, &f)), 1,
-			    10000000);
+		profile_add(p, profile_thread(p, &t),
+			    profile_node(p, 0, profile_intern_frame(p, &f)), 1, 10000000);
 	}
 	assert_int_equal(report_write(p, REPORT_JFR, NULL, &out, &len), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(broken); i++)

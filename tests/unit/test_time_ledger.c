@@ -252,15 +252,23 @@ static void a_wait_in_which_a_thread_is_seen_counts_once(void **state)
 	assert_in_range(r.off_ns[OTHER], 12 * S, 12 * S + 10000);
 }
 
-/* Sleeps of 3 ms have no events; 2 s of a lock of the JVM's own have one, without a better reason. */
+/* Sleeps of 3 ms have no events; 2 s of a lock of the JVM's own have one, without a better reason.
+ */
 static void short_sleeps_are_known_by_a_thread_seen_asleep(void **state)
 {
 	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
-	const struct time_reason parked = { .tid = 11, .begin_ns = t0, .end_ns = t0 + 10 * S,
-					    .from = OTHER, .reason = PARK, .is_wait = true,
+	const struct time_reason parked = { .tid = 11,
+					    .begin_ns = t0,
+					    .end_ns = t0 + 10 * S,
+					    .from = OTHER,
+					    .reason = PARK,
+					    .is_wait = true,
 					    .part_ns = S },
-				 other = { .tid = 11, .begin_ns = t0 + 5 * S,
-					   .end_ns = t0 + 7 * S, .from = OTHER, .reason = OTHER };
+				 other = { .tid = 11,
+					   .begin_ns = t0 + 5 * S,
+					   .end_ns = t0 + 7 * S,
+					   .from = OTHER,
+					   .reason = OTHER };
 	struct time_row r;
 
 	(void)state;
@@ -532,10 +540,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(totals_become_times_of_a_span, begin, end),
 		cmocka_unit_test_setup_teardown(a_reason_takes_the_place_of_what_it_explains, begin,
 						end),
-		cmocka_unit_test_setup_teardown(a_reason_may_come_before_the_first_totals, begin, end),
+		cmocka_unit_test_setup_teardown(a_reason_may_come_before_the_first_totals, begin,
+						end),
 		cmocka_unit_test_setup_teardown(a_wait_counts_once_however_it_is_told_of, begin,
 						end),
-		cmocka_unit_test_setup_teardown(a_reason_may_explain_a_part_of_its_span, begin, end),
+		cmocka_unit_test_setup_teardown(a_reason_may_explain_a_part_of_its_span, begin,
+						end),
 		cmocka_unit_test_setup_teardown(
 			a_wait_in_which_a_thread_is_seen_is_known_before_it_ends, begin, end),
 		cmocka_unit_test_setup_teardown(short_sleeps_are_known_by_a_thread_seen_asleep,

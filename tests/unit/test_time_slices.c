@@ -127,8 +127,7 @@ static void more_explanations_than_a_slice_takes_are_left_out(void **state)
 	(void)state;
 	for (uint8_t from = 0; from < TIME_LEDGER_REASONS; from++)
 		for (uint8_t reason = 0; reason < TIME_LEDGER_REASONS; reason++) {
-			struct time_reason why = { 11,	   101 * S, 102 * S, from,
-						   reason, false,   0 };
+			struct time_reason why = { 11, 101 * S, 102 * S, from, reason, false, 0 };
 
 			time_ring_explain(&ring, &why);
 		}
