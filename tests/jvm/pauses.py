@@ -31,7 +31,7 @@ NEAR = 0.05, MS  # share of the length, or ns, that a band may be off
 LOG_LATE = 50 * MS  # a line's time is when it is written; on a busy machine that is later than the safepoint's end
 UNSEEN_MAX = 0.05  # share of the safepoints that may be missed; each must be counted as such
 ATTEMPTS = 3  # tries, one of which must pass the checks that depend on chance; all others must pass every time
-_, AT, LENGTH, _, _, REASON, _, LOCK, _, _, _, _, RUNQUEUE = range(13)
+_, AT, LENGTH, STACK, _, REASON, _, LOCK, _, _, _, _, RUNQUEUE = range(13)
 SAFEPOINT = re.compile(r'\[(\d+)ns\] Safepoint "(\w+)", Time since last: .* Reaching safepoint: (\d+) ns.* Total: +(\d+) ns')
 PAUSE = re.compile(r"\[(\d+)ns\] GC\(\d+\) (?:[OYoy]: )?Pause .* (\d+\.\d+)ms")
 SETTINGS = "events: { cpu: { interval: 20ms }, lock: {}, offcpu: {} }\n"
@@ -138,6 +138,15 @@ def pauses_of(points, pauses, bands):
     return before + [(b[0], b[1], "gc" if b[3] else "safepoint") for b in bands]
 
 
+def asks_vm_thread(answer, node):
+    """A thread that asks for an operation also waits until the VM thread begins it, and for handshakes."""
+    while node:
+        if answer["frames"][answer["nodes"][node][1]][0].startswith("VMThread::execute"):
+            return True
+        node = answer["nodes"][node][0]
+    return False
+
+
 def judge_offcpu(collector, known, answer, since, missed):
     """Threads that were stopped after @since, when the agent began to read safepoints, by the @known pauses. A time
     that overlaps one of the @missed ones has the thread's own reason."""
@@ -149,7 +158,7 @@ def judge_offcpu(collector, known, answer, since, missed):
             continue
         begin = answer["from_ns"] - offset + row[AT]
         end, of = begin + row[LENGTH] - row[RUNQUEUE], collections.Counter()
-        if begin < since:
+        if begin < since or (reason == "safepoint" and asks_vm_thread(answer, row[STACK])):
             continue
         for b, e, kind in known:
             of[kind] += max(0, min(e, end) - max(b, begin))
