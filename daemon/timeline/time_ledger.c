@@ -17,7 +17,7 @@ struct ledger_thread {
 	bool begun; /* last is set */
 	struct time_totals last;
 	struct time_seen seen; /* at_ns 0 = in no wait */
-	struct time_seen untold; /* the last one with no_event; at_ns 0 = none */
+	struct time_seen unreported; /* the last one with no_event; at_ns 0 = none */
 	struct time_slice fine[FINE], coarse[COARSE];
 };
 
@@ -307,7 +307,7 @@ void time_ledger_seen(struct time_ledger *l, const struct time_seen *seen)
 	if (seen->from == seen->reason)
 		t->seen.at_ns = 0;
 	else if (seen->no_event)
-		t->untold = *seen;
+		t->unreported = *seen;
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -423,10 +423,10 @@ static double ledger_seen_part(const struct time_ledger *l, const struct ledger_
  * Thread.sleep: if @t was seen in such a wait, in the span or up to a minute before, that is the
  * reason of what nothing else explains, where the sums of short waits are known.
  */
-static void ledger_add_untold(const struct time_ledger *l, struct time_sum *sum,
+static void ledger_add_unreported(const struct time_ledger *l, struct time_sum *sum,
 			      const struct ledger_thread *t, const struct ledger_span *span)
 {
-	const struct time_seen *seen = &t->untold;
+	const struct time_seen *seen = &t->unreported;
 	uint64_t has, known = 0;
 	uint32_t source;
 
@@ -473,7 +473,7 @@ static void ledger_row(const struct time_ledger *l, struct ledger_thread *t,
 	time_sum_add(&sum, &ring, first, last);
 	ledger_add_now(&sum, t, span, open, n_open);
 	ledger_merge_waits(&sum);
-	ledger_add_untold(l, &sum, t, span);
+	ledger_add_unreported(l, &sum, t, span);
 	ledger_apply(&sum);
 	sum.row.wall_ns += ledger_rested_ns(l, t, span);
 	time_row_close(&sum.row);
