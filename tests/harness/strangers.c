@@ -132,6 +132,15 @@ static void greet(struct voice *v)
 	v->changes = changes;
 }
 
+static void define_methods(struct voice *v)
+{
+	begin(v, WIRE_METHOD);
+	for (uint32_t i = 1; i <= IDS; i++)
+		PUT(v, WIRE_METHOD,
+		    wire_put_method(&v->w, &(struct wire_method){ i, i, 1 + any(IDS), 1, i }));
+	say(v);
+}
+
 static void define(struct voice *v)
 {
 	static char text[2048];
@@ -145,11 +154,7 @@ static void define(struct voice *v)
 		    wire_put_string(&v->w, &(struct wire_string){ i, { text, (uint32_t)n } }));
 	}
 	say(v);
-	begin(v, WIRE_METHOD);
-	for (uint32_t i = 1; i <= IDS; i++)
-		PUT(v, WIRE_METHOD,
-		    wire_put_method(&v->w, &(struct wire_method){ i, i, 1 + any(IDS), 1, i }));
-	say(v);
+	define_methods(v);
 	begin(v, WIRE_NODE);
 	for (uint32_t i = 1; i <= IDS; i++)
 		PUT(v, WIRE_NODE,
@@ -511,11 +516,7 @@ static void define_odd(struct voice *v)
 	for (uint32_t i = 1; i <= IDS; i++)
 		PUT(v, WIRE_STRING, wire_put_string(&v->w, &(struct wire_string){ i, odd_name(i) }));
 	say(v);
-	begin(v, WIRE_METHOD);
-	for (uint32_t i = 1; i <= IDS; i++)
-		PUT(v, WIRE_METHOD,
-		    wire_put_method(&v->w, &(struct wire_method){ i, i, 1 + any(IDS), 1, i }));
-	say(v);
+	define_methods(v);
 	begin(v, WIRE_NODE);
 	for (uint32_t i = 1; i <= IDS; i++)
 		PUT(v, WIRE_NODE,

@@ -181,7 +181,7 @@ static void threads_of_the_jvm_are_known_by_name(void **state)
 					   "C2 CompilerThre", "GC Thread#0",	  "GC Thread#12",
 					   "G1 Main Marker",  "G1 Conc#1",	  "G1 Young RemSet",
 					   "Shenandoah GC T", "GC task thread#",  "ZWorkerYoung#3",
-					   "Signal Dispatch", "Signal Dispatcher" };
+					   "Signal Dispatch", "Signal Dispatcher", "DestroyJavaVM" };
 	static const char *const others[] = { "",	    "main",	      "GC Thread#x",
 					      "GC Threads", "VM Threads",     "Monitor",
 					      "C2",	    "ZWorker",	      "VM Periodic",
