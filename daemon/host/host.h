@@ -10,6 +10,7 @@
 #include "daemon/core/config.h"
 #include "daemon/core/worker.h"
 #include "daemon/discovery/discovery.h"
+#include "daemon/host/offcpu_join.h"
 #include "daemon/host/sampling.h"
 #include "daemon/locks/locks.h"
 #include "daemon/names/names.h"
@@ -105,6 +106,9 @@ uint64_t host_tick_price_ns(struct host *h);
 const char *host_offcpu_why(struct host *h);
 /* The engine of times off the CPU; NULL: see host_offcpu_why(). */
 const struct offcpu_engine *host_offcpu_engine(const struct host *h);
+/* What became of the records of @t's times off the CPU since its session began, or since its agent
+ * last gave its nodes new meanings. */
+void host_offcpu_counts(const struct target *t, struct offcpu_join_counts *ret);
 /* Names an address of the kernel; valid until the next call; NULL = unknown. */
 const char *host_kernel_name(struct host *h, uint64_t address);
 /* NULL while there are no kernel frames: they are switched off, or there is no host engine. */

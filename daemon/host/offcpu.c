@@ -304,6 +304,16 @@ void host_offcpu_close(struct host *h)
 	h->offcpu_timer = loop_timer_free(h->offcpu_timer);
 }
 
+void host_offcpu_counts(const struct target *t, struct offcpu_join_counts *ret)
+{
+	const struct host_entry *e = t->userdata;
+
+	if (e && e->offcpu)
+		offcpu_join_counts(e->offcpu, ret);
+	else
+		*ret = (struct offcpu_join_counts){ 0 };
+}
+
 const struct offcpu_engine *host_offcpu_engine(const struct host *h)
 {
 	return h->offcpu;

@@ -32,11 +32,14 @@ struct join_item {
 /*
  * What a thread's last wait for a futex was of which no lock event tells: a sleep, or a wait for
  * work, which the agent reports in sums. The next waits without a stack and a lock are most likely
- * the same: over its budget the engine sends no signals, and nothing else tells what they are.
+ * the same: over its budget the engine sends no signals, and nothing else tells what they are. Many
+ * threads do one thing only, others alternate: a habit that was wrong once is not relied on until
+ * it was right eight times in a row.
  */
 struct join_habit {
 	uint32_t tid, at_s;
 	uint8_t reason;
+	uint8_t wrong; /* a bit for each of the last waits with a stack: 1 = it was another one */
 	bool idle;
 };
 
@@ -133,39 +136,70 @@ static void join_remove(struct offcpu_join *j, struct join_item *i)
 
 /* ---- habits --------------------------------------------------------------------------------- */
 
-static void join_set_habit(struct offcpu_join *j, uint32_t tid, uint64_t at_ns,
-			   enum offcpu_reason reason, bool idle)
+/* The place of the thread, which may be another's; NULL = no memory. */
+static struct join_habit *join_habit_place(struct offcpu_join *j, uint32_t tid)
 {
 	if (!j->habits)
 		j->habits = calloc(HABITS, sizeof(*j->habits));
-	if (j->habits)
-		j->habits[tid % HABITS] = (struct join_habit){
-			.tid = tid,
-			.at_s = (uint32_t)(at_ns / 1000000000u),
-			.reason = (uint8_t)reason,
-			.idle = idle,
-		};
+	return j->habits ? &j->habits[tid % HABITS] : NULL;
 }
 
-/* Learns from waits with a stack, and tells of those without. */
+static void join_set_habit(struct offcpu_join *j, uint32_t tid, uint64_t at_ns,
+			   enum offcpu_reason reason, bool idle)
+{
+	struct join_habit *h = join_habit_place(j, tid);
+
+	if (!h)
+		return;
+	if (h->tid != tid)
+		*h = (struct join_habit){ .tid = tid };
+	h->at_s = (uint32_t)(at_ns / 1000000000u);
+	h->reason = (uint8_t)reason;
+	h->idle = idle;
+}
+
+/* The thread's habit at the end of @e; NULL = none. */
+static struct join_habit *join_habit_of(const struct offcpu_join *j, const struct offcpu_event *e)
+{
+	struct join_habit *h = j->habits ? &j->habits[e->tid % HABITS] : NULL;
+	uint64_t now_s = e->end_ns / 1000000000u;
+
+	if (!h || h->tid != e->tid || now_s > h->at_s + HABIT_S || now_s + HABIT_S < h->at_s)
+		return NULL;
+	return h;
+}
+
+/* Compares the habit with a wait of which the reason is known, then learns from the wait. */
+static void join_learn_habit(struct offcpu_join *j, struct join_habit *h,
+			     const struct offcpu_event *e)
+{
+	bool right = h && h->reason == e->reason && h->idle == e->idle;
+
+	if (h && !h->wrong) {
+		j->counts.habit_right += right;
+		j->counts.habit_wrong += !right;
+	}
+	if (h)
+		h->wrong = (uint8_t)(h->wrong << 1 | !right);
+	if (e->reason == OFFCPU_REASON_SLEEP || (e->idle && e->reason != OFFCPU_REASON_OTHER))
+		join_set_habit(j, e->tid, e->end_ns, e->reason, e->idle);
+}
+
 static void join_apply_habit(struct offcpu_join *j, struct offcpu_event *e)
 {
-	const struct join_habit *h = j->habits ? &j->habits[e->tid % HABITS] : NULL;
-	uint64_t now_s = e->end_ns / 1000000000u;
+	struct join_habit *h = join_habit_of(j, e);
 
 	if (e->kernel_class != OFFCPU_FUTEX || e->lock || e->virtual_tid)
 		return;
 	if (e->has_stack) {
-		if (e->reason == OFFCPU_REASON_SLEEP ||
-		    (e->idle && e->reason != OFFCPU_REASON_OTHER))
-			join_set_habit(j, e->tid, e->end_ns, e->reason, e->idle);
+		join_learn_habit(j, h, e);
 		return;
 	}
-	if (!h || h->tid != e->tid || e->reason != OFFCPU_REASON_OTHER || e->idle ||
-	    now_s > h->at_s + HABIT_S || now_s + HABIT_S < h->at_s)
+	if (!h || h->wrong || e->reason != OFFCPU_REASON_OTHER || e->idle)
 		return;
 	e->reason = h->reason;
 	e->idle = h->idle;
+	e->by_habit = true;
 	j->counts.by_habit++;
 }
 

@@ -52,6 +52,9 @@ struct offcpu_join_counts {
 	/* intervals without a stack whose reason is that of the thread's last wait of which no lock
 	 * event tells either */
 	uint64_t by_habit;
+	/* intervals with a stack and without a lock for which by_habit would have given the right
+	 * reason, and a wrong one */
+	uint64_t habit_right, habit_wrong;
 	uint64_t hurried; /* intervals passed on early, because there was no room */
 };
 

@@ -168,6 +168,7 @@ void event_offcpu(struct text_out *to, struct host *h, const struct target *t,
 		    e->virtual_tid ? e->virtual_thread : e->thread, real_ns);
 	json_add_u64(to, "duration_ns", e->duration_ns);
 	json_add_string(to, "reason", offcpu_reason_names[e->reason]);
+	json_add_bool(to, "by_habit", e->by_habit);
 	offcpu_syscall_text(to, e->syscall_nr);
 	json_add_u64(to, "runqueue_ns", e->runqueue_ns);
 	json_add_bool(to, "idle", e->idle);

@@ -13,13 +13,26 @@
 #define SINKS_CAUSES_MAX 32
 
 static const char *const sinks_numbers[] = { "taken", "delivered", "spooled", "unconfirmed" };
-static const char *const sinks_details[] = { "oldest_s", "files", "bytes", "taken_to_ns" };
+static const char *const sinks_details[] = { "files", "bytes", "taken_to_ns" };
 
 static double sinks_number(const cJSON *o, const char *key)
 {
 	const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, key);
 
 	return cJSON_IsNumber(n) && n->valuedouble >= 0 ? n->valuedouble : 0;
+}
+
+/* json_add_double() writes the times in ns with an exponent. */
+static uint64_t sinks_whole(const cJSON *n)
+{
+	double d = cJSON_IsNumber(n) ? n->valuedouble : 0;
+
+	return d > 0 && d < 0x1p63 ? (uint64_t)d : 0;
+}
+
+static void sinks_copy_whole(struct text_out *to, const cJSON *from, const char *key)
+{
+	json_add_u64(to, key, sinks_whole(cJSON_GetObjectItemCaseSensitive(from, key)));
 }
 
 static const char *sinks_text(const cJSON *o, const char *key)
@@ -36,14 +49,15 @@ static void sinks_copy(struct text_out *to, const cJSON *from)
 	int n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(sinks_numbers); i++)
-		json_add_double(to, sinks_numbers[i], sinks_number(from, sinks_numbers[i]));
+		sinks_copy_whole(to, from, sinks_numbers[i]);
 	json_begin_object(to, "dropped");
 	cJSON_ArrayForEach(cause, causes) if (cJSON_IsNumber(cause) && cause->string &&
 					      n++ < SINKS_CAUSES_MAX)
-		json_add_double(to, cause->string, cause->valuedouble);
+		json_add_u64(to, cause->string, sinks_whole(cause));
 	json_end_object(to);
 	for (size_t i = 0; i < ARRAY_SIZE(sinks_details); i++)
-		json_add_double(to, sinks_details[i], sinks_number(from, sinks_details[i]));
+		sinks_copy_whole(to, from, sinks_details[i]);
+	json_add_double(to, "oldest_s", sinks_number(from, "oldest_s"));
 	json_add_string_or_null(to, "last_error",
 				from ? sinks_text(from, "last_error")
 				     : "kindling-upload is not running yet");

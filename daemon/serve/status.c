@@ -75,9 +75,29 @@ static void status_put_unmounted(struct text_out *to, const uint64_t *counter)
 	json_add_u64(to, "unmounted_min_ns", counter[WIRE_COUNTER_UNMOUNTED_MIN_NS]);
 }
 
+/* How the kernel's records and the agent's met. */
+static void status_put_joins(struct text_out *to, const struct target *t)
+{
+	struct offcpu_join_counts c;
+
+	host_offcpu_counts(t, &c);
+	json_begin_object(to, "joins");
+	json_add_u64(to, "joined", c.joined);
+	json_add_u64(to, "no_java_stack", c.no_java_stack);
+	json_add_u64(to, "no_kernel", c.no_kernel);
+	json_add_u64(to, "unmounted", c.unmounted);
+	json_add_u64(to, "locks", c.locks);
+	json_add_u64(to, "late", c.late);
+	json_add_u64(to, "hurried", c.hurried);
+	json_add_u64(to, "by_habit", c.by_habit);
+	json_add_u64(to, "habit_right", c.habit_right);
+	json_add_u64(to, "habit_wrong", c.habit_wrong);
+	json_end_object(to);
+}
+
 /* Events other than CPU that are collected or were. */
-static void status_put_other_events(struct text_out *to, const struct stream_counts *c,
-				    unsigned collected)
+static void status_put_other_events(struct text_out *to, const struct target *t,
+				    const struct stream_counts *c, unsigned collected)
 {
 	for (int e = WIRE_EVENT_LOCK; e < WIRE_EVENT_COUNT; e++) {
 		if (!(collected & 1u << e) && !c->of[e].taken)
@@ -86,8 +106,10 @@ static void status_put_other_events(struct text_out *to, const struct stream_cou
 		status_put_accounts(to, &c->of[e], (enum wire_event)e);
 		if (e == WIRE_EVENT_LOCK)
 			status_put_lock_counts(to, c->ledger.counter);
-		if (e == WIRE_EVENT_OFFCPU)
+		if (e == WIRE_EVENT_OFFCPU) {
 			status_put_unmounted(to, c->ledger.counter);
+			status_put_joins(to, t);
+		}
 		json_end_object(to);
 	}
 }
@@ -297,7 +319,7 @@ static void status_put_target(struct text_out *to, struct host *h, const struct 
 	status_put_state(to, h, t, collected);
 	json_add_u64(to, "uid", t->jvm.uid);
 	status_put_samples(to, &c, host_cpu_ns(t));
-	status_put_other_events(to, &c, collected);
+	status_put_other_events(to, t, &c, collected);
 	status_put_gap(to, host_gap_of(t));
 	status_put_agent(to, t, &c);
 	json_add_u64(to, "decode_cpu_ns", target_decode_ns(t));

@@ -375,20 +375,54 @@ static void waits_that_nothing_tells_of_are_as_the_threads_last_one(void **state
 	lock_wait_for(7, 11 * S, 900 * MS, WIRE_LOCK_SUM, true);
 	assert_int_equal(reason_of_unsignalled(7, 12 * S), OFFCPU_REASON_PARK);
 	assert_true(last.idle);
+	assert_true(last.by_habit);
 	assert_false(last.has_stack);
 	assert_int_equal(reason_of_unsignalled(7 + 256, 12 * S), OFFCPU_REASON_OTHER);
-	/* one that sleeps, by its last event with a stack */
-	kernel(7, 13 * S, 3 * MS, 13 * S, true, OFFCPU_FUTEX);
-	agent(7, 13 * S + 100, 3 * MS, WIRE_OFFCPU_SLEEP);
-	assert_int_equal(reason_of_unsignalled(7, 14 * S), OFFCPU_REASON_SLEEP);
-	assert_false(last.idle);
-	assert_int_equal(counts().by_habit, 2);
 	/* long ago */
 	assert_int_equal(reason_of_unsignalled(7, 40 * S), OFFCPU_REASON_OTHER);
 	/* what the kernel knows stays */
 	lock_wait_for(7, 41 * S, 900 * MS, WIRE_LOCK_SUM, true);
 	kernel(7, 42 * S, 20 * MS, 0, false, OFFCPU_POLL);
 	assert_int_equal(last.reason, OFFCPU_REASON_OTHER); /* of explain() above */
+	assert_int_equal(counts().by_habit, 1);
+}
+
+/* A wait with a stack, of which the agent says what it is. */
+static void known_wait(uint32_t tid, uint64_t end_ns, enum wire_offcpu_status status)
+{
+	kernel(tid, end_ns, 3 * MS, end_ns, true, OFFCPU_FUTEX);
+	agent(tid, end_ns + 100, 3 * MS, status);
+	offcpu_join_expire(join, end_ns + OFFCPU_JOIN_LOCK_NS + MS);
+	assert_true(last.has_stack);
+	assert_false(last.by_habit);
+}
+
+static void a_habit_that_was_wrong_is_not_relied_on(void **state)
+{
+	uint64_t now_ns = 10 * S;
+
+	(void)state;
+	known_wait(7, now_ns, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(reason_of_unsignalled(7, now_ns += S), OFFCPU_REASON_SLEEP);
+	assert_true(last.by_habit);
+	known_wait(7, now_ns += S, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(counts().habit_right, 1);
+	/* it does something else once, and a sleep is no habit any more */
+	known_wait(7, now_ns += S, WIRE_OFFCPU_PARK);
+	assert_int_equal(counts().habit_wrong, 1);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(reason_of_unsignalled(7, now_ns += S), OFFCPU_REASON_OTHER);
+		assert_false(last.by_habit);
+		known_wait(7, now_ns += S, WIRE_OFFCPU_SLEEP);
+	}
+	assert_int_equal(reason_of_unsignalled(7, now_ns += S), OFFCPU_REASON_SLEEP);
+	/* only what would have been relied on counts as right or wrong */
+	assert_int_equal(counts().habit_right, 1);
+	assert_int_equal(counts().habit_wrong, 1);
+	/* another thread of the same place has its own */
+	known_wait(7 + 256, now_ns += S, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(reason_of_unsignalled(7 + 256, now_ns += S), OFFCPU_REASON_SLEEP);
+	assert_int_equal(reason_of_unsignalled(7, now_ns), OFFCPU_REASON_OTHER);
 }
 
 static void whatever_comes_memory_is_bounded_and_nothing_is_lost(void **state)
@@ -443,6 +477,8 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			waits_that_nothing_tells_of_are_as_the_threads_last_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_habit_that_was_wrong_is_not_relied_on, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_park_to_sleep_is_a_sleep_and_one_event, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(
