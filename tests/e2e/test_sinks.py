@@ -124,6 +124,7 @@ sinks:
                 self.assertGreater(sinks["dir"]["delivered"], 100)
                 self.assertEqual(sinks["dir"]["dropped"], {})
                 self.assertIsNone(sinks["dir"]["last_error"])
+                self.assertIsInstance(sinks["dir"]["taken_to_ns"], int)
                 self.assertRegex(sinks["fails"]["last_error"], "status 1: the disk is away")
                 self.assertEqual((sinks["fails"]["delivered"], sinks["fails"]["dropped"]), (0, {}))
                 self.assertGreater(sinks["fails"]["spooled"] + sinks["fails"]["unconfirmed"], 100)

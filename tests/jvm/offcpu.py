@@ -342,6 +342,9 @@ def main():
                 end = d.status()["offcpu"]
                 judge_all(known, events, *(end[key] - begin[key] for key in ("missed_switches", "over_budget")))
                 print(json.dumps(target["offcpu"])[:80])
+                joins = target["offcpu"]["joins"]
+                check(joins["joined"] > 100 and not any(e["by_habit"] for e in events if e["stack"]),
+                      "reasons with a stack are never taken from the wait before: %s" % joins)
                 if len(failures) == before:
                     failures.clear()
                     break
