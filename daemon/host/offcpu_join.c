@@ -185,6 +185,7 @@ static void join_learn_habit(struct offcpu_join *j, struct join_habit *h,
 		join_set_habit(j, e->tid, e->end_ns, e->reason, e->idle);
 }
 
+/* Learns from waits with a stack, and tells of those without. */
 static void join_apply_habit(struct offcpu_join *j, struct offcpu_event *e)
 {
 	struct join_habit *h = join_habit_of(j, e);
