@@ -136,21 +136,16 @@ static void join_remove(struct offcpu_join *j, struct join_item *i)
 
 /* ---- habits --------------------------------------------------------------------------------- */
 
-/* The place of the thread, which may be another's; NULL = no memory. */
-static struct join_habit *join_habit_place(struct offcpu_join *j, uint32_t tid)
-{
-	if (!j->habits)
-		j->habits = calloc(HABITS, sizeof(*j->habits));
-	return j->habits ? &j->habits[tid % HABITS] : NULL;
-}
-
 static void join_set_habit(struct offcpu_join *j, uint32_t tid, uint64_t at_ns,
 			   enum offcpu_reason reason, bool idle)
 {
-	struct join_habit *h = join_habit_place(j, tid);
+	struct join_habit *h;
 
-	if (!h)
+	if (!j->habits)
+		j->habits = calloc(HABITS, sizeof(*j->habits));
+	if (!j->habits)
 		return;
+	h = &j->habits[tid % HABITS];
 	if (h->tid != tid)
 		*h = (struct join_habit){ .tid = tid };
 	h->at_s = (uint32_t)(at_ns / 1000000000u);

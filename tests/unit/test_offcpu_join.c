@@ -419,10 +419,15 @@ static void a_habit_that_was_wrong_is_not_relied_on(void **state)
 	/* only what would have been relied on counts as right or wrong */
 	assert_int_equal(counts().habit_right, 1);
 	assert_int_equal(counts().habit_wrong, 1);
-	/* another thread of the same place has its own */
+	/* a thread that takes its place begins without its errors */
+	known_wait(7, now_ns += S, WIRE_OFFCPU_PARK);
 	known_wait(7 + 256, now_ns += S, WIRE_OFFCPU_SLEEP);
 	assert_int_equal(reason_of_unsignalled(7 + 256, now_ns += S), OFFCPU_REASON_SLEEP);
 	assert_int_equal(reason_of_unsignalled(7, now_ns), OFFCPU_REASON_OTHER);
+	/* a park for a lock is not a park for want of work */
+	lock_wait_for(8, now_ns += S, 900 * MS, WIRE_LOCK_SUM, true);
+	known_wait(8, now_ns += S, WIRE_OFFCPU_PARK);
+	assert_int_equal(counts().habit_wrong, 3);
 }
 
 static void whatever_comes_memory_is_bounded_and_nothing_is_lost(void **state)
