@@ -69,6 +69,7 @@ static void offcpu_by_pauses(const struct target *t, struct offcpu_event *e, con
 		e->reason = OFFCPU_REASON_GC;
 		break;
 	default:
+		offcpu_event_by_wait(e, t->stream, thread);
 		break;
 	}
 }

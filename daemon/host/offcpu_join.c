@@ -188,7 +188,9 @@ static void join_apply_habit(struct offcpu_join *j, struct offcpu_event *e)
 	if (e->kernel_class != OFFCPU_FUTEX || e->lock || e->virtual_tid)
 		return;
 	if (e->has_stack) {
-		join_learn_habit(j, h, e);
+		/* a safepoint that holds a thread does not say how the thread waits */
+		if (e->reason != OFFCPU_REASON_SAFEPOINT && e->reason != OFFCPU_REASON_GC)
+			join_learn_habit(j, h, e);
 		return;
 	}
 	if (!h || h->wrong || e->reason != OFFCPU_REASON_OTHER || e->idle)

@@ -262,18 +262,33 @@ static bool offcpu_may_be_idle(enum offcpu_reason reason)
 	       reason == OFFCPU_REASON_PIPE || reason == OFFCPU_REASON_OTHER;
 }
 
-void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, const char *thread)
+static void offcpu_set_reason(struct offcpu_event *e, enum offcpu_reason reason,
+			      const struct stream *stream, const char *thread)
 {
 	const struct stream_sample as_sample = {
 		.tid = e->tid,
 		.thread = thread,
 		.node = e->node,
 	};
+
+	e->reason = reason;
+	e->idle = offcpu_may_be_idle(reason) && idle_sample(stream, &as_sample);
+}
+
+void offcpu_event_by_wait(struct offcpu_event *e, const struct stream *stream, const char *thread)
+{
+	enum offcpu_reason reason = offcpu_event_by_leaf(e, stream);
+
+	if (e->status == WIRE_OFFCPU_GC && reason != OFFCPU_REASON_OTHER)
+		offcpu_set_reason(e, reason, stream, thread);
+}
+
+void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, const char *thread)
+{
 	unsigned n_java;
 
-	e->reason = offcpu_by_class(e, stream);
+	offcpu_set_reason(e, offcpu_by_class(e, stream), stream, thread);
 	e->unsettled = false;
-	e->idle = offcpu_may_be_idle(e->reason) && idle_sample(stream, &as_sample);
 	if (e->reason != OFFCPU_REASON_OTHER ||
 	    (e->kernel_class != OFFCPU_FUTEX && e->kernel_class != OFFCPU_NO_CLASS))
 		return;

@@ -78,6 +78,13 @@ void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, c
  * WAIT, SLEEP, or OTHER = it does not tell. */
 enum offcpu_reason offcpu_event_by_leaf(const struct offcpu_event *e, const struct stream *stream);
 /*
+ * For a thread whose status names a collection of which the times are not known, as on JDK 8 and
+ * 11: if its leaf waits, e->reason and e->idle are those of the wait. The agent cannot read the
+ * status of a thread that a collector moves, so that the wait ended meanwhile and may have been
+ * much longer than the collection. @thread: its name, "" = unknown.
+ */
+void offcpu_event_by_wait(struct offcpu_event *e, const struct stream *stream, const char *thread);
+/*
  * The reason by the native frames at the leaf, of a Java thread that waits for a futex and of which
  * nothing else tells why: LOCK = a mutex of the JVM or of a library, SAFEPOINT = an operation of
  * the VM thread, or OTHER. @name_of: the name of a frame that is no method, NULL = unknown.

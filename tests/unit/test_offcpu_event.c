@@ -144,6 +144,45 @@ static void sockets_that_poll_are_sockets(void **state)
 			 OFFCPU_REASON_POLL);
 }
 
+/* Its status as explained by its frames alone. */
+static struct offcpu_event by_wait(uint8_t status, const char *const *frames)
+{
+	struct offcpu_event e = { .kernel_class = OFFCPU_FUTEX,
+				  .status = status,
+				  .has_stack = true };
+	struct stream *s = stacks_stream(frames, &e.node);
+
+	offcpu_event_explain(&e, s, "main");
+	offcpu_event_by_wait(&e, s, "main");
+	e.node = 0;
+	stream_free(s);
+	return e;
+}
+#define BY_WAIT(status, ...) \
+	by_wait(WIRE_OFFCPU_##status, (const char *const[]){ __VA_ARGS__, NULL })
+
+static void a_wait_that_ends_during_a_collection_is_a_wait(void **state)
+{
+	(void)state;
+	assert_int_equal(BY_WAIT(GC, SHOP, "jdk/internal/misc/Unsafe.park").reason,
+			 OFFCPU_REASON_PARK);
+	assert_int_equal(BY_WAIT(GC, SHOP, "java/lang/Object.wait").reason, OFFCPU_REASON_WAIT);
+	assert_false(BY_WAIT(GC, SHOP, "jdk/internal/misc/Unsafe.park").idle);
+	assert_true(BY_WAIT(GC, "java/lang/Thread.run",
+			    "java/util/concurrent/ThreadPoolExecutor$Worker.run",
+			    "java/util/concurrent/ThreadPoolExecutor.runWorker",
+			    "java/util/concurrent/ThreadPoolExecutor.getTask",
+			    "java/util/concurrent/LinkedBlockingQueue.take",
+			    "java/util/concurrent/locks/LockSupport.park",
+			    "jdk/internal/misc/Unsafe.park")
+			    .idle);
+	/* it did not wait: the collection held it */
+	assert_int_equal(BY_WAIT(GC, SHOP).reason, OFFCPU_REASON_GC);
+	/* its status could be read: its wait was over when a safepoint held it */
+	assert_int_equal(BY_WAIT(BLOCKED_IN_VM, SHOP, "jdk/internal/misc/Unsafe.park").reason,
+			 OFFCPU_REASON_SAFEPOINT);
+}
+
 static void waits_for_work_are_idle(void **state)
 {
 	(void)state;
@@ -317,6 +356,7 @@ int main(void)
 		cmocka_unit_test(without_a_status_the_frames_tell),
 		cmocka_unit_test(native_frames_tell_what_the_jvm_does),
 		cmocka_unit_test(sockets_that_poll_are_sockets),
+		cmocka_unit_test(a_wait_that_ends_during_a_collection_is_a_wait),
 		cmocka_unit_test(waits_for_work_are_idle),
 		cmocka_unit_test(threads_of_the_jvm_are_known_by_name),
 		cmocka_unit_test(a_virtual_thread_that_keeps_its_carrier_says_why),

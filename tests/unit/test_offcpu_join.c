@@ -430,6 +430,17 @@ static void a_habit_that_was_wrong_is_not_relied_on(void **state)
 	assert_int_equal(counts().habit_wrong, 3);
 }
 
+static void a_safepoint_does_not_spoil_a_habit(void **state)
+{
+	(void)state;
+	known_wait(7, 10 * S, WIRE_OFFCPU_SLEEP);
+	known_wait(7, 11 * S, WIRE_OFFCPU_BLOCKED_IN_VM);
+	known_wait(7, 12 * S, WIRE_OFFCPU_GC);
+	assert_int_equal(counts().habit_wrong, 0);
+	assert_int_equal(reason_of_unsignalled(7, 13 * S), OFFCPU_REASON_SLEEP);
+	assert_true(last.by_habit);
+}
+
 static void whatever_comes_memory_is_bounded_and_nothing_is_lost(void **state)
 {
 	uint64_t sum_ns = 0;
@@ -483,6 +494,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			waits_that_nothing_tells_of_are_as_the_threads_last_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_habit_that_was_wrong_is_not_relied_on, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_safepoint_does_not_spoil_a_habit, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_park_to_sleep_is_a_sleep_and_one_event, setup,
 						teardown),
