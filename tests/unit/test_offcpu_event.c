@@ -144,7 +144,7 @@ static void sockets_that_poll_are_sockets(void **state)
 			 OFFCPU_REASON_POLL);
 }
 
-/* Its status as explained by its frames alone. */
+/* Frames from the root, NULL last, of a thread in a JVM whose pauses are not known. */
 static struct offcpu_event by_wait(uint8_t status, const char *const *frames)
 {
 	struct offcpu_event e = { .kernel_class = OFFCPU_FUTEX,
