@@ -277,10 +277,11 @@ static void offcpu_set_reason(struct offcpu_event *e, enum offcpu_reason reason,
 
 void offcpu_event_by_wait(struct offcpu_event *e, const struct stream *stream, const char *thread)
 {
-	enum offcpu_reason reason = offcpu_event_by_leaf(e, stream);
+	struct offcpu_event wait = *e;
 
-	if (e->status == WIRE_OFFCPU_GC && reason != OFFCPU_REASON_OTHER)
-		offcpu_set_reason(e, reason, stream, thread);
+	offcpu_set_reason(&wait, offcpu_event_by_leaf(e, stream), stream, thread);
+	if (wait.reason == OFFCPU_REASON_OTHER ? wait.idle : e->status == WIRE_OFFCPU_GC)
+		*e = wait;
 }
 
 void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, const char *thread)

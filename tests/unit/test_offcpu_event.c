@@ -183,6 +183,18 @@ static void a_wait_that_ends_during_a_collection_is_a_wait(void **state)
 			 OFFCPU_REASON_SAFEPOINT);
 }
 
+static void the_thread_that_handles_references_waits_for_a_collection(void **state)
+{
+	struct offcpu_event e =
+		BY_WAIT(GC, "java/lang/ref/Reference$ReferenceHandler.run",
+			"java/lang/ref/Reference.processPendingReferences",
+			"java/lang/ref/Reference.waitForReferencePendingList");
+
+	(void)state;
+	assert_int_equal(e.reason, OFFCPU_REASON_OTHER);
+	assert_true(e.idle);
+}
+
 static void waits_for_work_are_idle(void **state)
 {
 	(void)state;
@@ -357,6 +369,7 @@ int main(void)
 		cmocka_unit_test(native_frames_tell_what_the_jvm_does),
 		cmocka_unit_test(sockets_that_poll_are_sockets),
 		cmocka_unit_test(a_wait_that_ends_during_a_collection_is_a_wait),
+		cmocka_unit_test(the_thread_that_handles_references_waits_for_a_collection),
 		cmocka_unit_test(waits_for_work_are_idle),
 		cmocka_unit_test(threads_of_the_jvm_are_known_by_name),
 		cmocka_unit_test(a_virtual_thread_that_keeps_its_carrier_says_why),
