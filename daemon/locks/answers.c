@@ -6,7 +6,6 @@
 
 #define ANSWER_ROWS_MAX 8192u
 #define CLASS_ROWS_MAX	(2 * ANSWER_ROWS_MAX) /* rows that are added up by class */
-#define LOOK_BACK	12u /* slices, a minute, in which a later owner is searched */
 
 /* The first slice that overlaps [now - last, now], and the moment at which it begins. */
 static uint64_t first_slice(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
@@ -52,11 +51,10 @@ static void add_rows(const struct locks *l, struct lock_table *to, const struct 
 	}
 }
 
-static void answers_add_rest(struct lock_table *to, const struct lock_table *from, bool idle)
+static void answers_add_rest(struct lock_table *to, const struct lock_row *row, bool idle)
 {
-	for (uint32_t i = 0; i < from->n_rest; i++)
-		if (idle || !from->rest[i].key.idle)
-			lock_row_add(lock_table_rest(to, &from->rest[i].key), &from->rest[i]);
+	if (idle || !row->key.idle)
+		lock_row_add(lock_table_rest(to, &row->key), row);
 }
 
 /*
@@ -72,7 +70,7 @@ static struct locks_open open_now(const struct locks *l, const struct open_wait 
 	uint64_t slice = now_ns / LOCKS_SLICE_NS, begin = o->wait.begin_ns / LOCKS_SLICE_NS;
 
 	w.class_name = classes_name(&l->classes, class_number);
-	for (uint32_t i = 0; w.owner_tid && w.identity && i < LOOK_BACK && slice >= begin;
+	for (uint32_t i = 0; w.owner_tid && w.identity && i < SLICES_LATE && slice >= begin;
 	     i++, slice--) {
 		const struct slice *s = &l->slices[slice % LOCKS_SLICES];
 		const struct lock_row *row =
@@ -93,6 +91,31 @@ struct asking {
 	uint64_t from_ns, now_ns;
 	bool idle;
 };
+
+static void answers_add_packed(void *userdata, const struct lock_row *row, bool is_rest)
+{
+	struct asking *a = userdata;
+
+	if (is_rest)
+		answers_add_rest(a->table, row, a->idle);
+	else
+		add_rows(a->locks, a->table, row, 1, a->idle);
+}
+
+static void answers_add_slice(struct asking *a, const struct slice *s)
+{
+	uint32_t epoch = a->locks->epoch;
+
+	if (s->packed)
+		packed_each(s->packed, epoch, answers_add_packed, a);
+	if (!s->table)
+		return;
+	lock_table_turn(s->table, epoch);
+	add_rows(a->locks, a->table, s->table->rows, s->table->n, a->idle);
+	for (uint32_t i = 0; i < s->table->n_rest; i++)
+		answers_add_rest(a->table, &s->table->rest[i], a->idle);
+	add_rows(a->locks, a->table, &s->table->other[0][0], 2 * WIRE_WAIT_COUNT, a->idle);
+}
 
 static struct site answers_site_of(uint32_t frame, uint32_t node, uint64_t ns)
 {
@@ -271,16 +294,11 @@ int locks_query(const struct locks *l, uint64_t now_ns, uint64_t last_ns, bool i
 	for (uint32_t i = 0; i < LOCKS_SLICES; i++) {
 		const struct slice *s = &l->slices[i];
 
-		if (s->number >= first) {
-			answers_add_counts(&ret->counts, &s->counts);
-			answers_add_counts(&seen, &s->seen);
-		}
-		if (!s->table || s->number < first)
+		if (s->number < first)
 			continue;
-		lock_table_turn(s->table, l->epoch);
-		add_rows(l, &table, s->table->rows, s->table->n, idle);
-		answers_add_rest(&table, s->table, idle);
-		add_rows(l, &table, &s->table->other[0][0], 2 * WIRE_WAIT_COUNT, idle);
+		answers_add_counts(&ret->counts, &s->counts);
+		answers_add_counts(&seen, &s->seen);
+		answers_add_slice(&asking, s);
 	}
 	/* agents of an older version do not count the waits for work, but report the long ones */
 	if (seen.idle > ret->counts.idle) {
@@ -442,7 +460,10 @@ int locks_open(const struct locks *l, uint64_t now_ns, struct locks_open **ret, 
 void locks_lost(const struct locks *l, struct locks_lost *ret)
 {
 	*ret = (struct locks_lost){ l->opens.refused, l->threads.refused, l->folded };
-	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
+	for (uint32_t i = 0; i < LOCKS_SLICES; i++) {
 		if (l->slices[i].table)
 			ret->folded += l->slices[i].table->folded;
+		if (l->slices[i].packed)
+			ret->folded += l->slices[i].packed->folded;
+	}
 }

@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define LATE_MAX_NS 60000000000ull /* earlier ends are of another clock (a time namespace) */
+/* earlier ends are of another clock (a time namespace) */
+#define LATE_MAX_NS (SLICES_LATE * LOCKS_SLICE_NS)
 
 int locks_new(uint64_t now_ns, struct locks **ret)
 {
@@ -26,15 +27,42 @@ int locks_new(uint64_t now_ns, struct locks **ret)
 	return 0;
 }
 
-static void clear_slice(struct locks *l, struct slice *s)
+static void locks_free_table(struct locks *l, struct slice *s)
 {
-	if (!s->table)
-		return;
-	l->folded += s->table->folded;
 	l->tables_bytes -= lock_table_bytes(s->table);
 	lock_table_clear(s->table);
 	free(s->table);
 	s->table = NULL;
+}
+
+static void clear_slice(struct locks *l, struct slice *s)
+{
+	if (s->table) {
+		l->folded += s->table->folded;
+		locks_free_table(l, s);
+	}
+	if (s->packed) {
+		l->folded += s->packed->folded;
+		l->tables_bytes -= packed_bytes(s->packed);
+		free(s->packed);
+		s->packed = NULL;
+	}
+}
+
+/* Packs the slices that get no more waits. Without memory their tables stay. */
+static void locks_pack(struct locks *l)
+{
+	for (uint32_t i = 0; i < LOCKS_SLICES; i++) {
+		struct slice *s = &l->slices[i];
+
+		if (!s->table || s->packed || s->number + SLICES_LATE >= l->newest)
+			continue;
+		s->packed = packed_new(s->table);
+		if (!s->packed)
+			return;
+		l->tables_bytes += packed_bytes(s->packed);
+		locks_free_table(l, s);
+	}
 }
 
 struct locks *locks_free(struct locks *l)
@@ -107,6 +135,10 @@ static struct slice *slice_at(struct locks *l, uint64_t ns)
 		memset(&s->counts, 0, sizeof(s->counts));
 		memset(&s->seen, 0, sizeof(s->seen));
 		s->number = number;
+	}
+	if (number > l->newest) {
+		l->newest = number;
+		locks_pack(l);
 	}
 	return s;
 }

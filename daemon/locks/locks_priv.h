@@ -1,5 +1,5 @@
-/* Shared by the files of the locks room: classes.c, sites.c, slices.c (locks), threads.c, open.c
- * (open waits), locks.c (input), answers.c. */
+/* Shared by the files of the locks room: classes.c, sites.c, slices.c (locks), packed.c (locks
+ * of slices that are over), threads.c, open.c (open waits), locks.c (input), answers.c. */
 #pragma once
 
 #include "daemon/ground/hash.h"
@@ -114,6 +114,23 @@ void lock_table_shrink(struct lock_table *t);
 void lock_table_turn(struct lock_table *t, uint32_t epoch);
 void lock_table_clear(struct lock_table *t); /* the seed stays */
 
+/* ---- packed.c: the rows of a slice that is over ---- */
+
+struct packed_table {
+	uint64_t folded;
+	size_t len; /* of rows */
+	uint32_t epoch; /* of its nodes */
+	uint8_t rows[];
+};
+/* The rows of @t without what only open waits ask for: the last thread that got the lock. NULL = no
+ * memory; the caller frees it. */
+struct packed_table *packed_new(const struct lock_table *t);
+size_t packed_bytes(const struct packed_table *p);
+/* Calls @each for every row, without nodes if they are not of @epoch. @is_rest: lock_table_rest(). */
+void packed_each(const struct packed_table *p, uint32_t epoch,
+		 void (*each)(void *userdata, const struct lock_row *row, bool is_rest),
+		 void *userdata);
+
 /* ---- threads.c ------------------------------------------------------------------------------- */
 
 struct times {
@@ -207,11 +224,16 @@ const struct open_wait *opens_of(const struct opens *o, uint32_t tid);
 uint32_t opens_each(const struct opens *o, void (*each)(void *userdata, const struct open_wait *w),
 		    void *userdata);
 
+/* So many slices, a minute, back from the newest one get late waits, and are searched for an owner
+ * that came later. */
+#define SLICES_LATE 12u
+
 /* ---- locks.c --------------------------------------------------------------------------------- */
 
 struct slice {
 	uint64_t number; /* moment / LOCKS_SLICE_NS */
-	struct lock_table *table; /* NULL = no waits */
+	struct lock_table *table; /* NULL = no waits, or they are packed */
+	struct packed_table *packed; /* once the slice is over; NULL = no waits yet */
 	struct locks_counts counts;
 	struct locks_counts seen; /* waits for work that were reported one by one */
 };
@@ -239,7 +261,9 @@ struct locks {
 	struct known_class *known; /* KNOWN_CLASSES entries; NULL = not allocated yet */
 	struct locks_counts counted; /* as last reported, since the session began */
 	struct slice slices[LOCKS_SLICES];
-	size_t tables_bytes; /* of the tables of all slices; asked for ten times a second */
+	uint64_t newest; /* number of the newest slice */
+	size_t tables_bytes; /* of the tables of all slices, packed or not; asked for ten times a
+				second */
 	struct threads threads;
 	struct opens opens;
 	struct virtuals virtuals;
