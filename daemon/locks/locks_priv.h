@@ -126,7 +126,8 @@ struct packed_table {
  * memory; the caller frees it. */
 struct packed_table *packed_new(const struct lock_table *t);
 size_t packed_bytes(const struct packed_table *p);
-/* Calls @each for every row, without nodes if they are not of @epoch. @is_rest: lock_table_rest(). */
+/* Calls @each for every row, without nodes if they are not of @epoch. @is_rest: a row of
+ * lock_table_rest(). */
 void packed_each(const struct packed_table *p, uint32_t epoch,
 		 void (*each)(void *userdata, const struct lock_row *row, bool is_rest),
 		 void *userdata);
