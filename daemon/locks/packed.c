@@ -1,6 +1,6 @@
 /*
- * See locks_priv.h: the rows of a slice to which nothing is added any more. Most rows have one waiter
- * and one method, so that they take a tenth of their size in a table.
+ * See locks_priv.h: the rows of a slice to which nothing is added any more. Most rows have one
+ * waiter and one method, so that they take a tenth of their size in a table.
  */
 #include "daemon/locks/locks_priv.h"
 
@@ -22,7 +22,8 @@ enum {
 
 _Static_assert(WIRE_WAIT_COUNT - 1 <= PACKED_WAIT, "a kind of wait has two bits");
 
-/* ---- writing: seven bits a byte, the lowest first ---------------------------------------------- */
+/* ---- writing: seven bits a byte, the lowest first ----------------------------------------------
+ */
 
 static uint8_t *pack_number(uint8_t *at, uint64_t n)
 {
@@ -113,7 +114,8 @@ size_t packed_bytes(const struct packed_table *p)
 	return sizeof(*p) + p->len;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------- */
+/* ---- reading -----------------------------------------------------------------------------------
+ */
 
 static uint64_t unpack_number(const uint8_t **at)
 {
