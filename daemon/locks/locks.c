@@ -49,19 +49,37 @@ static void clear_slice(struct locks *l, struct slice *s)
 	}
 }
 
-/* Packs the slices that get no more waits. Without memory their tables stay. */
-static void locks_pack(struct locks *l)
+static void shrink_slice(struct locks *l, struct slice *s)
+{
+	if (!s->table)
+		return;
+	l->tables_bytes -= lock_table_bytes(s->table);
+	lock_table_shrink(s->table);
+	l->tables_bytes += lock_table_bytes(s->table);
+}
+
+/* Packs the slice if it gets no more waits; without memory its table stays. */
+static void locks_pack(struct locks *l, struct slice *s)
+{
+	if (s->packed || s->number + SLICES_LATE >= l->newest)
+		return;
+	s->packed = packed_new(s->table);
+	if (!s->packed)
+		return;
+	l->tables_bytes += packed_bytes(s->packed);
+	locks_free_table(l, s);
+}
+
+/* A newer slice has begun: the others get few waits more, or none. */
+static void locks_pack_older(struct locks *l)
 {
 	for (uint32_t i = 0; i < LOCKS_SLICES; i++) {
 		struct slice *s = &l->slices[i];
 
-		if (!s->table || s->packed || s->number + SLICES_LATE >= l->newest)
-			continue;
-		s->packed = packed_new(s->table);
-		if (!s->packed)
-			return;
-		l->tables_bytes += packed_bytes(s->packed);
-		locks_free_table(l, s);
+		if (s->table && s->number < l->newest) {
+			shrink_slice(l, s);
+			locks_pack(l, s);
+		}
 	}
 }
 
@@ -78,15 +96,6 @@ struct locks *locks_free(struct locks *l)
 	free(l->known);
 	free(l);
 	return NULL;
-}
-
-static void shrink_slice(struct locks *l, struct slice *s)
-{
-	if (!s->table)
-		return;
-	l->tables_bytes -= lock_table_bytes(s->table);
-	lock_table_shrink(s->table);
-	l->tables_bytes += lock_table_bytes(s->table);
 }
 
 void locks_session(struct locks *l)
@@ -138,7 +147,7 @@ static struct slice *slice_at(struct locks *l, uint64_t ns)
 	}
 	if (number > l->newest) {
 		l->newest = number;
-		locks_pack(l);
+		locks_pack_older(l);
 	}
 	return s;
 }
