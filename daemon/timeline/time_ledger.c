@@ -441,6 +441,15 @@ static void ledger_add_unreported(const struct time_ledger *l, struct time_sum *
 			(uint64_t)((double)(has - known) * ledger_seen_part(l, t, span));
 }
 
+/* When the wait that goes on began. One that began before the agent came is known to the agent from
+ * a later moment on; but a thread that has not run since then has waited for nothing else. */
+static uint64_t ledger_open_begin(const struct ledger_thread *t, const struct time_reason *open)
+{
+	uint64_t off_ns = t->last.off_since_ns;
+
+	return off_ns && off_ns < open->begin_ns ? off_ns : open->begin_ns;
+}
+
 /* Adds what @t waits for now. */
 static void ledger_add_now(struct time_sum *sum, const struct ledger_thread *t,
 			   const struct ledger_span *span, const struct time_reason *open,
@@ -449,10 +458,12 @@ static void ledger_add_now(struct time_sum *sum, const struct ledger_thread *t,
 	bool is_open = false;
 
 	for (uint32_t i = 0; i < n_open; i++) {
-		uint64_t begin =
-			open[i].begin_ns > span->begin_ns ? open[i].begin_ns : span->begin_ns;
+		uint64_t begin = ledger_open_begin(t, &open[i]);
 
-		if (open[i].tid != t->tid || begin >= t->last.to_ns)
+		if (begin < span->begin_ns)
+			begin = span->begin_ns;
+		if (open[i].tid != t->tid || open[i].begin_ns >= t->last.to_ns ||
+		    begin >= t->last.to_ns)
 			continue;
 		ledger_add_open(sum, &open[i], t->last.to_ns - begin);
 		is_open = true;

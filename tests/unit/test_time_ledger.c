@@ -334,6 +334,22 @@ static void a_wait_that_goes_on_explains_too(void **state)
 	assert_int_equal(r.off_ns[LOCK], 30 * S);
 }
 
+/* The agent, which came when the thread waited already, knows of the wait from 3 s on. */
+static void a_wait_that_goes_on_is_as_long_as_the_thread_has_not_run(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
+	const struct time_reason open = {
+		.tid = 11, .begin_ns = t0 + 3 * S, .from = OTHER, .reason = LOCK
+	};
+	struct time_row r;
+
+	(void)state;
+	be_off(&t, 8, t0);
+	r = row_of(11, t.to_ns, 60 * S, &open);
+	assert_int_equal(r.off_ns[LOCK], 8 * S);
+	assert_int_equal(r.off_ns[OTHER], 0);
+}
+
 static void unmeasured_time_is_unseen(void **state)
 {
 	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
@@ -556,6 +572,8 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(a_wait_that_goes_on_explains_too, begin, end),
 		cmocka_unit_test_setup_teardown(unmeasured_time_is_unseen, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_wait_that_goes_on_is_as_long_as_the_thread_has_not_run, begin, end),
 		cmocka_unit_test_setup_teardown(a_rest_that_goes_on_is_unseen, begin, end),
 		cmocka_unit_test_setup_teardown(time_that_was_counted_too_early_moves, begin, end),
 		cmocka_unit_test_setup_teardown(no_time_counts_twice_when_totals_overlap, begin,
