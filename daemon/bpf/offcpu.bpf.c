@@ -945,6 +945,10 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (!t || t->now != OFFCPU_NOW_OFF || t->woken_ns)
 		return 0;
 	t->woken_ns = bpf_ktime_get_ns();
+	/* Only records have the waker. A time that is half as long as the shortest of those when it
+	 * ends hardly becomes one in the run queue. */
+	if (t->woken_ns - t->since_ns < floor_ns / 2)
+		return 0;
 	waker = bpf_get_current_task_btf();
 	if (!(waker->flags & PF_KTHREAD) && waker_is_cause(waker, t)) {
 		t->waker_pid = waker->tgid;
