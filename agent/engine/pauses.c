@@ -20,8 +20,8 @@ bool pauses_begin(uint64_t *ret_number)
 		return false;
 	__atomic_store_n(&p->on, 0, __ATOMIC_SEQ_CST);
 	/* a handler may still be recording a safepoint; that does no harm */
-	p->number = __atomic_load_n(safepoints_at_sig.counter, __ATOMIC_ACQUIRE) / 2;
-	p->seen_ns = __atomic_load_n(safepoints_at_sig.end_ns, __ATOMIC_ACQUIRE);
+	p->number = safepoints_number_sig();
+	p->seen_ns = safepoints_end_sig();
 	p->tail = p->head;
 	pauses_check.skipped = p->skipped;
 	pauses_check.next_ns = UINT64_MAX;

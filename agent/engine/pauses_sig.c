@@ -27,7 +27,7 @@ void pauses_check_sig(void)
 
 	if (!__atomic_load_n(&p->on, __ATOMIC_ACQUIRE))
 		return;
-	end_ns = __atomic_load_n(safepoints_at_sig.end_ns, __ATOMIC_RELAXED);
+	end_ns = safepoints_end_sig();
 	if (!end_ns || end_ns == __atomic_load_n(&p->seen_ns, __ATOMIC_RELAXED) ||
 	    __atomic_exchange_n(&p->busy, 1, __ATOMIC_ACQUIRE))
 		return;

@@ -5,6 +5,7 @@
 #include "agent/base/clock.h"
 #include "agent/base/guard.h"
 #include "agent/hotspot/libjvm.h"
+#include "agent/hotspot/safepoint_timers.h"
 
 #define FIRST_JDK      17
 #define OPERATIONS_MAX 160
@@ -24,6 +25,7 @@ static const char *const hidden[HIDDEN_COUNT] = {
 
 static struct {
 	bool tried, usable;
+	bool timers; /* the JVM has the earlier form */
 	const char *const *names; /* by VMOp_Type */
 	struct libjvm_image image;
 } vm;
@@ -59,6 +61,7 @@ static bool safepoints_find(struct safepoints_at *ret)
 
 bool safepoints_init(void)
 {
+	struct safepoint_timers timers;
 	struct safepoints_at at;
 
 	if (vm.tried)
@@ -67,6 +70,13 @@ bool safepoints_init(void)
 	vm.usable = safepoints_find(&at);
 	if (vm.usable)
 		safepoints_at_sig = at;
+	if (!vm.usable && safepoint_timers_find(&timers)) {
+		struct safepoint last;
+
+		safepoint_timers_sig = timers;
+		vm.timers = vm.usable = true;
+		(void)safepoints_last_sig(&last); /* the next one's times are told by differences */
+	}
 	return vm.usable;
 }
 
@@ -75,6 +85,8 @@ const char *safepoints_operation(int32_t operation)
 	const char *name;
 	uint64_t at;
 
+	if (vm.timers)
+		return operation < 0 ? "" : safepoint_timers_collector((uint32_t)operation);
 	if (!vm.names || operation < 0 || operation >= OPERATIONS_MAX ||
 	    (uint64_t)(uintptr_t)(vm.names + operation + 1) > vm.image.high ||
 	    !guard_readable_sig((uint64_t)(uintptr_t)(vm.names + operation)))
@@ -93,7 +105,7 @@ const char *safepoints_operation(int32_t operation)
 	return "";
 }
 
-bool safepoints_collects(const char *name)
+bool safepoints_collects(int32_t operation)
 {
 	/* from vmOperation.hpp of JDK 17 to 28. Operations that only verify, or wait for a
 	 * collector's threads, are left out */
@@ -118,7 +130,10 @@ bool safepoints_collects(const char *name)
 		"ShenandoahFinal",
 		"ShenandoahDegenerated",
 	};
+	const char *name = safepoints_operation(operation);
 
+	if (vm.timers)
+		return operation >= 0;
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
 		if (strncmp(name, begins[i], strlen(begins[i])) == 0)
 			return true;

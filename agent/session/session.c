@@ -581,8 +581,8 @@ static void session_report_pauses(uint64_t now)
 			.reach_ns = s.reached_ns - s.begin_ns,
 			.length_ns = s.end_ns - s.begin_ns,
 			.number = s.number,
-			.kind = safepoints_collects(operation) ? WIRE_PAUSE_GC
-							       : WIRE_PAUSE_SAFEPOINT,
+			.kind = safepoints_collects(s.operation) ? WIRE_PAUSE_GC
+								 : WIRE_PAUSE_SAFEPOINT,
 		};
 
 		writer_pause(&record, operation);

@@ -125,7 +125,7 @@ static bool offcpu_begins(const char *name, const char *begin)
 enum offcpu_reason offcpu_event_by_native(const struct offcpu_event *e, const struct stream *stream,
 					  offcpu_name_fn *name_of, void *userdata)
 {
-	bool in_condition = false;
+	bool in_condition = false, of_jvm = false;
 	uint32_t node = e->node;
 	struct stream_frame f;
 
@@ -138,18 +138,22 @@ enum offcpu_reason offcpu_event_by_native(const struct offcpu_event *e, const st
 			continue;
 		/* it asks the VM thread for an operation, such as a handshake with other threads */
 		if (offcpu_begins(name, "VMThread::execute"))
+			return of_jvm ? OFFCPU_REASON_LOCK : OFFCPU_REASON_SAFEPOINT;
+		/* before JDK 12 the JVM's mutexes are its own, and their threads park. One of them
+		 * stops the threads at a safepoint, and afterwards lets them go one by one */
+		if (of_jvm && offcpu_begins(name, "SafepointSynchronize::block"))
 			return OFFCPU_REASON_SAFEPOINT;
-		/* before JDK 12 the JVM's mutexes are its own, and their threads park */
-		if (offcpu_begins(name, "Mutex::lock") || offcpu_begins(name, "Monitor::lock") ||
-		    offcpu_begins(name, "Monitor::ILock"))
-			return OFFCPU_REASON_LOCK;
+		of_jvm |= offcpu_begins(name, "Mutex::lock") ||
+			  offcpu_begins(name, "Monitor::lock") ||
+			  offcpu_begins(name, "Monitor::ILock");
 		/* a wait for a condition enters its mutex again */
 		in_condition |= strstr(name, "_cond_") != NULL;
-		if (!in_condition && (offcpu_begins(name, "pthread_mutex_") ||
-				      offcpu_begins(name, "__pthread_mutex_")))
+		if (!in_condition && !of_jvm &&
+		    (offcpu_begins(name, "pthread_mutex_") ||
+		     offcpu_begins(name, "__pthread_mutex_")))
 			return OFFCPU_REASON_LOCK;
 	}
-	return OFFCPU_REASON_OTHER;
+	return of_jvm ? OFFCPU_REASON_LOCK : OFFCPU_REASON_OTHER;
 }
 
 /* The notifier makes a waiting thread enter the monitor again, so that the status of a thread whose

@@ -78,11 +78,12 @@ void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, c
  * WAIT, SLEEP, or OTHER = it does not tell. */
 enum offcpu_reason offcpu_event_by_leaf(const struct offcpu_event *e, const struct stream *stream);
 /*
- * For a thread whose status names a collection of which the times are not known, as on JDK 8 and
- * 11: if its leaf waits, e->reason and e->idle are those of the wait. The agent cannot read the
- * status of a thread that a collector moves, so that the wait ended meanwhile and may have been
- * much longer than the collection. So are those of a thread that waits for work inside the JVM, as
- * the one that handles references does until a collection ends. @thread: its name, "" = unknown.
+ * For a thread whose status names a collection of which the times are not known, as in a JVM
+ * without the variables that have them: if its leaf waits, e->reason and e->idle are those of the
+ * wait. The agent cannot read the status of a thread that a collector moves, so that the wait ended
+ * meanwhile and may have been much longer than the collection. So are those of a thread that waits
+ * for work inside the JVM, as the one that handles references does until a collection ends.
+ * @thread: its name, "" = unknown.
  */
 void offcpu_event_by_wait(struct offcpu_event *e, const struct stream *stream, const char *thread);
 /*

@@ -404,7 +404,7 @@ class Jvm:
             options = ("-DdividedBy=8", *options)
         other = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
         home = java_home(major) if uid is None else java_home_for_all(major)
-        self.process = subprocess.Popen([home + "/bin/java", *options, "-cp", path or classes(), main, *args],
+        self.process = subprocess.Popen([*jdks.command(home, BUILD), *options, "-cp", path or classes(), main, *args],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env=env, **other)
         self.pid = self.process.pid

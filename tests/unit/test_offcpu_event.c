@@ -110,6 +110,14 @@ static void native_frames_tell_what_the_jvm_does(void **state)
 	assert_int_equal(BY_NATIVE("Monitor::lock(Thread*)", "Monitor::ILock(Thread*)",
 				   "os::PlatformEvent::park()", "pthread_cond_wait"),
 			 OFFCPU_REASON_LOCK);
+	assert_int_equal(BY_NATIVE("SafepointSynchronize::block(JavaThread*)",
+				   "Monitor::lock_without_safepoint_check(Thread*)",
+				   "Monitor::ILock(Thread*)", "os::PlatformEvent::park()",
+				   "pthread_cond_wait"),
+			 OFFCPU_REASON_SAFEPOINT);
+	assert_int_equal(BY_NATIVE("VMThread::execute(VM_Operation*)", "Monitor::lock(Thread*)",
+				   "Monitor::ILock(Thread*)", "pthread_cond_wait"),
+			 OFFCPU_REASON_LOCK);
 	assert_int_equal(BY_NATIVE("Monitor::wait(unsigned long)", "pthread_cond_wait",
 				   "__pthread_mutex_cond_lock", "__lll_lock_wait"),
 			 OFFCPU_REASON_OTHER);

@@ -4,7 +4,8 @@ import java.util.List;
 /**
  * Stops its own world: collections of a heap with much in it, and stack traces of many deep threads.
  * PauseKnown ROUNDS: READY; a line on stdin; ROUNDS collections and 2 x ROUNDS stack traces, with pauses
- * between them; END. The JVM's own log tells when the world stood still (tests/jvm/pauses.py).
+ * between them; for each "T gc|stacks BEFORE AFTER" (System.nanoTime()); END. The JVM's own log tells when
+ * the world stood still (tests/jvm/pauses.py).
  */
 public class PauseKnown {
     static final int SLEEPERS = 60, DEPTH = 150, MIB = 25, BETWEEN_MS = 30;
@@ -66,15 +67,21 @@ public class PauseKnown {
         start("known-work-2", PauseKnown::work);
         System.out.println("READY");
         System.in.read();
+        StringBuilder times = new StringBuilder();
         for (int i = 0; i < rounds; i++) {
+            long before = System.nanoTime();
             System.gc();
+            times.append("T gc ").append(before).append(' ').append(System.nanoTime()).append('\n');
             Thread.sleep(BETWEEN_MS);
             for (int k = 0; k < 2; k++) {
+                before = System.nanoTime();
                 sink += Thread.getAllStackTraces().size();
+                times.append("T stacks ").append(before).append(' ').append(System.nanoTime()).append('\n');
                 Thread.sleep(BETWEEN_MS);
             }
         }
         Thread.sleep(300);
+        System.out.print(times);
         System.out.println("END");
         System.in.read();
     }
