@@ -198,7 +198,9 @@ static void broken_counters_end_the_search(void **state)
 	assert_false(found());
 	*name = 20;
 	assert_true(found());
-	capacity = FIRST + 3 * ENTRY + 10; /* the fourth is cut off */
+	capacity = FIRST + 3 * ENTRY + 10; /* the fourth is cut off in its head, */
+	assert_false(found());
+	capacity = FIRST + 6 * ENTRY - 8; /* so is the last one that is needed, after its head */
 	assert_false(found());
 	capacity = sizeof(memory);
 }
