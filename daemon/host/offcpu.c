@@ -29,14 +29,15 @@ static uint64_t offcpu_woken_ns(const struct offcpu_event *e)
 	return e->end_ns - (e->runqueue_ns < e->duration_ns ? e->runqueue_ns : 0);
 }
 
-/* A thread whose wait is over still has its status when a safepoint holds it on its way back. No
- * thread begins to wait during a safepoint, so what lies within one is that. */
+/* A thread whose wait is over still has its status when a safepoint holds it on its way back, and
+ * one without a stack has none. No Java thread begins to wait during a safepoint, so what lies
+ * within one is that. */
 static void offcpu_by_pause_around(const struct target *t, struct offcpu_event *e)
 {
 	const struct host_entry *entry = t->userdata;
 	enum pauses_answer a = PAUSES_NONE;
 
-	if (entry && e->kernel_class == OFFCPU_FUTEX && e->has_stack)
+	if (entry && e->kernel_class == OFFCPU_FUTEX)
 		a = pauses_around(&entry->pauses, offcpu_began_ns(e), offcpu_woken_ns(e));
 	if (a == PAUSES_NONE) {
 		e->unsettled = !e->idle && e->reason != OFFCPU_REASON_SLEEP;
@@ -84,19 +85,31 @@ static const char *offcpu_name_of(void *userdata, const struct stream_frame *f)
 			      f->module, f->offset);
 }
 
+/* A futex of which only the kernel tells, in a thread that may be one of Java. */
+static bool offcpu_is_untold(const struct offcpu_event *e)
+{
+	return e->kernel_class == OFFCPU_FUTEX && !e->has_stack && !e->idle;
+}
+
 static void offcpu_explain(void *userdata, struct offcpu_event *e)
 {
 	const struct target *t = userdata;
 	const char *thread = stream_thread_name(t->stream, e->tid);
+	enum offcpu_reason reason;
 
 	offcpu_event_explain(e, t->stream, thread);
-	if (e->status >= WIRE_OFFCPU_SLEEP && e->status <= WIRE_OFFCPU_LOCK)
+	if ((e->status >= WIRE_OFFCPU_SLEEP && e->status <= WIRE_OFFCPU_LOCK && e->has_stack) ||
+	    offcpu_is_untold(e))
 		offcpu_by_pause_around(t, e);
 	else if (e->reason == OFFCPU_REASON_SAFEPOINT || e->reason == OFFCPU_REASON_GC)
 		offcpu_by_pauses(t, e, thread);
-	if (e->reason == OFFCPU_REASON_OTHER && e->has_stack && !e->idle &&
-	    e->kernel_class == OFFCPU_FUTEX)
+	reason = e->reason;
+	if (e->reason == OFFCPU_REASON_OTHER && e->has_stack && e->kernel_class == OFFCPU_FUTEX &&
+	    !(e->idle && idle_vm_thread(thread)))
 		e->reason = offcpu_event_by_native(e, t->stream, offcpu_name_of, userdata);
+	/* a thread of Java that begins or ends has no Java frame, as those that wait for work */
+	if (e->reason != reason)
+		e->idle = false;
 }
 
 static void offcpu_to_profile(struct host *h, const struct host_entry *entry,
@@ -154,6 +167,8 @@ static void offcpu_on_event(void *userdata, const struct offcpu_event *joined)
 	offcpu_spare(h, t, &e);
 	if (e.lock) {
 		lock = *e.lock;
+		lock.thread = stream_thread_name(t->stream, lock.tid);
+		lock.owner = stream_thread_name(t->stream, lock.owner_tid);
 		lock.tid = host_number_of(entry, lock.tid);
 		lock.owner_tid = host_number_of(entry, lock.owner_tid);
 		e.lock = &lock;

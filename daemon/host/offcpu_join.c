@@ -1,14 +1,15 @@
 /* See offcpu_join.h. Each waiting interval is in two lists: of all by age, and of its thread's
- * bucket. */
+ * bucket. The waits for locks that still go on are in buckets of their own. */
 #include "daemon/host/offcpu_join.h"
 
 #include <errno.h>
 #include <string.h>
+#include "daemon/host/offcpu_habits.h"
 
 #define BUCKETS 512u
 #define LATE_NS 3000000000ull /* for this time a late record of the agent is recognised as such */
-#define HABITS	256u /* threads, of which the last one of each place is known */
-#define HABIT_S 10u /* for so long a thread's next waits are taken for the same */
+#define OPENS_MAX 1024u /* waits that still go on */
+#define OPEN_BUCKETS 64u
 #define LOCK_SLACK_NS \
 	2000000ull /* the wait of a lock begins before the switch, and ends after it */
 
@@ -29,18 +30,11 @@ struct join_item {
 	uint64_t ips[];
 };
 
-/*
- * What a thread's last wait for a futex was of which no lock event tells: a sleep, or a wait for
- * work, which the agent reports in sums. The next waits without a stack and a lock are most likely
- * the same: over its budget the engine sends no signals, and nothing else tells what they are. Many
- * threads do one thing only, others alternate: a habit that was wrong once is not relied on until
- * it was right eight times in a row.
- */
-struct join_habit {
-	uint32_t tid, at_s;
-	uint8_t reason;
-	uint8_t wrong; /* a bit for each of the last waits with a stack: 1 = it was another one */
-	bool idle;
+/* A wait for a lock that still goes on. A monitor is entered in several steps, each of which is an
+ * interval: those that end long before the wait does have nothing else that tells of the lock. */
+struct join_open {
+	struct join_open *next; /* in its bucket */
+	struct stream_lock w; /* without the names of threads and the trace, which may change */
 };
 
 struct offcpu_join {
@@ -51,7 +45,9 @@ struct offcpu_join {
 	struct join_item *buckets[BUCKETS];
 	unsigned n;
 	size_t bytes; /* of all items */
-	struct join_habit *habits; /* NULL = none yet */
+	struct offcpu_habits habits;
+	struct join_open *opens[OPEN_BUCKETS];
+	unsigned n_opens;
 	struct offcpu_join_counts counts;
 };
 
@@ -134,78 +130,56 @@ static void join_remove(struct offcpu_join *j, struct join_item *i)
 	j->bytes -= join_item_bytes(i);
 }
 
-/* ---- habits --------------------------------------------------------------------------------- */
+/* ---- waits that go on ------------------------------------------------------------------------ */
 
-static void join_set_habit(struct offcpu_join *j, uint32_t tid, uint64_t at_ns,
-			   enum offcpu_reason reason, bool idle)
+/* The place of the open wait of this thread, or of NULL at the end of its bucket. */
+static struct join_open **join_open_at(struct offcpu_join *j, uint32_t tid)
 {
-	struct join_habit *h;
+	struct join_open **at = &j->opens[tid % OPEN_BUCKETS];
 
-	if (!j->habits)
-		j->habits = calloc(HABITS, sizeof(*j->habits));
-	if (!j->habits)
+	while (*at && (*at)->w.tid != tid)
+		at = &(*at)->next;
+	return at;
+}
+
+static void join_open_end(struct offcpu_join *j, uint32_t tid)
+{
+	struct join_open **at = join_open_at(j, tid), *o = *at;
+
+	if (!o)
 		return;
-	h = &j->habits[tid % HABITS];
-	if (h->tid != tid)
-		*h = (struct join_habit){ .tid = tid };
-	h->at_s = (uint32_t)(at_ns / 1000000000u);
-	h->reason = (uint8_t)reason;
-	h->idle = idle;
+	*at = o->next;
+	free(o);
+	j->n_opens--;
 }
 
-/* The thread's habit at the end of @e; NULL = none. */
-static struct join_habit *join_habit_of(const struct offcpu_join *j, const struct offcpu_event *e)
+static void join_open_begin(struct offcpu_join *j, const struct stream_lock *w)
 {
-	struct join_habit *h = j->habits ? &j->habits[e->tid % HABITS] : NULL;
-	uint64_t now_s = e->end_ns / 1000000000u;
+	struct join_open **at = join_open_at(j, w->tid);
 
-	if (!h || h->tid != e->tid || now_s > h->at_s + HABIT_S || now_s + HABIT_S < h->at_s)
-		return NULL;
-	return h;
-}
-
-/* Compares the habit with a wait of which the reason is known, then learns from the wait. */
-static void join_learn_habit(struct offcpu_join *j, struct join_habit *h,
-			     const struct offcpu_event *e)
-{
-	bool right = h && h->reason == e->reason && h->idle == e->idle;
-
-	if (h && !h->wrong) {
-		j->counts.habit_right += right;
-		j->counts.habit_wrong += !right;
+	if (!*at && j->n_opens < OPENS_MAX) {
+		*at = calloc(1, sizeof(**at));
+		j->n_opens += *at != NULL;
 	}
-	if (h)
-		h->wrong = (uint8_t)(h->wrong << 1 | !right);
-	if (e->reason == OFFCPU_REASON_SLEEP || (e->idle && e->reason != OFFCPU_REASON_OTHER))
-		join_set_habit(j, e->tid, e->end_ns, e->reason, e->idle);
+	if (!*at)
+		return;
+	(*at)->w = *w;
+	(*at)->w.thread = (*at)->w.owner = "";
+	(*at)->w.trace = NULL;
 }
 
-/* Learns from waits with a stack, and tells of those without. */
-static void join_apply_habit(struct offcpu_join *j, struct offcpu_event *e)
+static void join_open_end_all(struct offcpu_join *j)
 {
-	struct join_habit *h = join_habit_of(j, e);
-
-	if (e->kernel_class != OFFCPU_FUTEX || e->lock || e->virtual_tid)
-		return;
-	if (e->has_stack) {
-		/* a safepoint that holds a thread does not say how the thread waits */
-		if (e->reason != OFFCPU_REASON_SAFEPOINT && e->reason != OFFCPU_REASON_GC)
-			join_learn_habit(j, h, e);
-		return;
-	}
-	if (!h || h->wrong || e->reason != OFFCPU_REASON_OTHER || e->idle)
-		return;
-	e->reason = h->reason;
-	e->idle = h->idle;
-	e->by_habit = true;
-	j->counts.by_habit++;
+	for (unsigned b = 0; b < OPEN_BUCKETS; b++)
+		while (j->opens[b])
+			join_open_end(j, j->opens[b]->w.tid);
 }
 
 /* ---- passing on ----------------------------------------------------------------------------- */
 
 static void join_emit_event(struct offcpu_join *j, struct offcpu_event *e)
 {
-	join_apply_habit(j, e);
+	offcpu_habits_apply(&j->habits, e);
 	if (e->kernel_class == OFFCPU_NO_CLASS)
 		j->counts.no_kernel += e->has_stack;
 	else if (e->has_stack)
@@ -236,7 +210,8 @@ struct offcpu_join *offcpu_join_free(struct offcpu_join *j)
 		next = i->newer;
 		join_item_free(i);
 	}
-	free(j->habits);
+	join_open_end_all(j);
+	offcpu_habits_clear(&j->habits);
 	free(j);
 	return NULL;
 }
@@ -332,11 +307,19 @@ static void join_keep_trace(struct join_item *i)
 	i->e.trace = i->trace_text ? &i->trace : NULL;
 }
 
+/* Nobody woke the thread while it entered a monitor: it looks every now and then by itself, so its
+ * wait most likely goes on, and the agent reports it when it is over or has become long. */
+static bool join_enters_further(const struct offcpu_event *e)
+{
+	return e->status == WIRE_OFFCPU_LOCK && e->reason == OFFCPU_REASON_LOCK && !e->waker_tid;
+}
+
 static void join_wait_for_lock(struct join_item *i, uint64_t now_ns)
 {
 	join_keep_trace(i);
 	i->state = JOIN_FOR_LOCK;
-	i->deadline_ns = now_ns + OFFCPU_JOIN_LOCK_NS;
+	i->deadline_ns =
+		now_ns + (join_enters_further(&i->e) ? OFFCPU_JOIN_ENTRY_NS : OFFCPU_JOIN_LOCK_NS);
 }
 
 /* An interval of which only the agent has a record. */
@@ -537,26 +520,63 @@ static bool join_lock_virtual(struct offcpu_join *j, const struct stream_lock *w
 	return found;
 }
 
-void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle)
+/* Joins the waiting intervals of a platform thread that are that wait, or parts of it. */
+static void join_lock_platform(struct offcpu_join *j, const struct stream_lock *w)
 {
 	struct join_item *next;
 
-	if (w->flags & WIRE_LOCK_SUM && idle && w->wait < WIRE_WAIT_COUNT &&
-	    w->tid < WIRE_VIRTUAL_TID)
-		join_set_habit(j, w->tid, w->begin_ns + w->duration_ns, join_reason_of(w), true);
-	if (w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED | WIRE_LOCK_SUM) ||
-	    w->wait >= WIRE_WAIT_COUNT)
-		return;
-	if (w->tid >= WIRE_VIRTUAL_TID) {
-		if (!join_lock_virtual(j, w))
-			join_lock_alone(j, w, idle);
-		return;
-	}
 	for (struct join_item *i = *join_bucket(j, w->tid); i; i = next) {
 		next = i->right;
 		if (i->e.tid == w->tid && join_is_locks(i, w))
 			join_with_lock(j, i, w);
 	}
+}
+
+/* Passes an interval on with the lock, if it is a part of a wait that still goes on. */
+static bool join_with_open(struct offcpu_join *j, struct join_item *i)
+{
+	uint32_t tid = i->e.virtual_tid ? i->e.virtual_tid : i->e.tid;
+	const struct join_open *o = *join_open_at(j, tid);
+	struct stream_lock so_far;
+
+	if (!o || i->e.end_ns <= o->w.begin_ns)
+		return false;
+	so_far = o->w;
+	so_far.duration_ns = i->e.end_ns - so_far.begin_ns;
+	if (!join_is_locks(i, &so_far))
+		return false;
+	join_with_lock(j, i, &so_far);
+	return true;
+}
+
+/* A wait goes on, or its end got lost. Returns false if it is over. */
+static bool join_lock_open(struct offcpu_join *j, const struct stream_lock *w)
+{
+	if (w->flags & WIRE_LOCK_OPEN) {
+		join_open_begin(j, w);
+		if (w->tid < WIRE_VIRTUAL_TID)
+			join_lock_platform(j, w);
+		else
+			(void)join_lock_virtual(j, w);
+		return true;
+	}
+	if (!(w->flags & WIRE_LOCK_SUM))
+		join_open_end(j, w->tid);
+	return w->flags & WIRE_LOCK_CLOSED;
+}
+
+void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle)
+{
+	if (w->flags & WIRE_LOCK_SUM && idle && w->wait < WIRE_WAIT_COUNT &&
+	    w->tid < WIRE_VIRTUAL_TID)
+		offcpu_habits_work(&j->habits, w->tid, w->begin_ns + w->duration_ns,
+				   join_reason_of(w), w->waits);
+	if (w->wait >= WIRE_WAIT_COUNT || join_lock_open(j, w) || w->flags & WIRE_LOCK_SUM)
+		return;
+	if (w->tid < WIRE_VIRTUAL_TID)
+		join_lock_platform(j, w);
+	else if (!join_lock_virtual(j, w))
+		join_lock_alone(j, w, idle);
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */
@@ -568,6 +588,8 @@ void offcpu_join_expire(struct offcpu_join *j, uint64_t now_ns)
 	for (struct join_item *i = j->oldest; i; i = next) {
 		next = i->newer;
 		if (i->deadline_ns > now_ns)
+			continue;
+		if (join_with_open(j, i))
 			continue;
 		if (i->state != JOIN_FOR_AGENT) {
 			join_emit(j, i);
@@ -582,15 +604,21 @@ void offcpu_join_expire(struct offcpu_join *j, uint64_t now_ns)
 void offcpu_join_flush(struct offcpu_join *j)
 {
 	while (j->oldest)
-		join_emit(j, j->oldest);
+		if (!join_with_open(j, j->oldest))
+			join_emit(j, j->oldest);
+	join_open_end_all(j); /* their stacks get new meanings, too */
 }
 
 void offcpu_join_counts(const struct offcpu_join *j, struct offcpu_join_counts *ret)
 {
 	*ret = j->counts;
+	ret->by_habit = j->habits.told;
+	ret->habit_right = j->habits.right;
+	ret->habit_wrong = j->habits.wrong;
 }
 
 size_t offcpu_join_bytes(const struct offcpu_join *j)
 {
-	return sizeof(*j) + j->bytes + (j->habits ? HABITS * sizeof(*j->habits) : 0);
+	return sizeof(*j) + j->bytes + j->n_opens * sizeof(struct join_open) +
+	       offcpu_habits_bytes(&j->habits);
 }

@@ -22,6 +22,9 @@
 #define OFFCPU_JOIN_MAX	     2048u
 #define OFFCPU_JOIN_AGENT_NS 2000000000ull
 #define OFFCPU_JOIN_LOCK_NS  300000000ull
+/* A thread that enters a monitor may sleep several times before it gets it. After a second the
+ * agent reports a wait that goes on. */
+#define OFFCPU_JOIN_ENTRY_NS 2000000000ull
 
 struct offcpu_join;
 
@@ -35,7 +38,8 @@ struct offcpu_kernel {
 	bool signalled; /* the agent was signalled and will send a record */
 };
 
-/* Gets each interval, borrowed, with reason and idle set. */
+/* Gets each interval, borrowed, with reason and idle set. The names of its lock's threads may be
+ * missing: their numbers are there. */
 typedef void offcpu_join_fn(void *userdata, const struct offcpu_event *e);
 /* Sets reason, idle and unsettled of @e, by offcpu_event_explain() with the target's stream. If it
  * is unsettled, it is explained again when it is passed on, after OFFCPU_JOIN_LOCK_NS. */
@@ -68,7 +72,9 @@ DEFINE_FREEP(struct offcpu_join, offcpu_join_free);
 void offcpu_join_kernel(struct offcpu_join *j, const struct offcpu_kernel *k, const uint64_t *ips,
 			unsigned n, uint64_t now_ns);
 void offcpu_join_agent(struct offcpu_join *j, const struct stream_offcpu *o, uint64_t now_ns);
-/* Adds a wait that has ended, with the stream's numbers. @idle: idle_wait() of it. */
+/* Adds a wait that has ended, or one that goes on (WIRE_LOCK_OPEN): its class and stacks must stay
+ * valid until it is over, or until offcpu_join_flush(). With the stream's numbers. @idle:
+ * idle_wait() of it. */
 void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle);
 /* Passes on the intervals that have waited long enough. */
 void offcpu_join_expire(struct offcpu_join *j, uint64_t now_ns);

@@ -36,6 +36,11 @@ static const struct offcpu_place waits[] = {
 	{ "java.lang.Thread", "sleep", OFFCPU_REASON_SLEEP },
 };
 
+/* Native methods that wait for work within the JVM. */
+static const struct offcpu_place waits_in_vm[] = {
+	{ "java.lang.ref.Reference", "waitForReferencePendingList", OFFCPU_REASON_WAIT },
+};
+
 /* Where the JDK polls, because a socket has a time limit or waits for a connection; or, of a
  * virtual thread, parks. */
 static const struct offcpu_place polls[] = {
@@ -266,17 +271,32 @@ static bool offcpu_may_be_idle(enum offcpu_reason reason)
 	       reason == OFFCPU_REASON_PIPE || reason == OFFCPU_REASON_OTHER;
 }
 
-static void offcpu_set_reason(struct offcpu_event *e, enum offcpu_reason reason,
-			      const struct stream *stream, const char *thread)
+static bool offcpu_is_idle(const struct offcpu_event *e, const struct stream *stream,
+			   const char *thread)
 {
 	const struct stream_sample as_sample = {
 		.tid = e->tid,
 		.thread = thread,
 		.node = e->node,
 	};
+	enum offcpu_reason in_vm;
+	unsigned n_java;
 
+	if (!offcpu_may_be_idle(e->reason) || !idle_sample(stream, &as_sample))
+		return false;
+	if (e->reason != OFFCPU_REASON_OTHER || e->kernel_class != OFFCPU_FUTEX)
+		return true;
+	/* most native methods that wait for work, as for a connection, wait in no futex: there the
+	 * JVM holds the thread on its way back */
+	in_vm = offcpu_look(stream, e->node, waits_in_vm, ARRAY_SIZE(waits_in_vm), 1, &n_java);
+	return n_java == 0 || in_vm != OFFCPU_REASON_OTHER;
+}
+
+static void offcpu_set_reason(struct offcpu_event *e, enum offcpu_reason reason,
+			      const struct stream *stream, const char *thread)
+{
 	e->reason = reason;
-	e->idle = offcpu_may_be_idle(reason) && idle_sample(stream, &as_sample);
+	e->idle = offcpu_is_idle(e, stream, thread);
 }
 
 void offcpu_event_by_wait(struct offcpu_event *e, const struct stream *stream, const char *thread)

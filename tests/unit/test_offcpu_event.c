@@ -203,6 +203,24 @@ static void the_thread_that_handles_references_waits_for_a_collection(void **sta
 	assert_true(e.idle);
 }
 
+/* A thread that comes back from a poll while the threads are stopped waits in a futex until they go
+ * on. */
+static void a_thread_that_is_held_after_a_poll_is_not_idle(void **state)
+{
+	struct offcpu_event held = BY_WAIT(
+		BLOCKED_IN_VM, "java/lang/Thread.run", "sun/nio/ch/SelectorImpl.lockAndDoSelect",
+		"sun/nio/ch/EPollSelectorImpl.doSelect", "sun/nio/ch/EPoll.wait");
+
+	(void)state;
+	assert_int_equal(held.reason, OFFCPU_REASON_SAFEPOINT);
+	assert_false(held.idle);
+	/* its status could not be read */
+	held = BY_WAIT(NONE, "java/lang/Thread.run", "sun/nio/ch/SelectorImpl.lockAndDoSelect",
+		       "sun/nio/ch/EPoll.wait");
+	assert_int_equal(held.reason, OFFCPU_REASON_OTHER);
+	assert_false(held.idle);
+}
+
 static void waits_for_work_are_idle(void **state)
 {
 	(void)state;
@@ -378,6 +396,7 @@ int main(void)
 		cmocka_unit_test(sockets_that_poll_are_sockets),
 		cmocka_unit_test(a_wait_that_ends_during_a_collection_is_a_wait),
 		cmocka_unit_test(the_thread_that_handles_references_waits_for_a_collection),
+		cmocka_unit_test(a_thread_that_is_held_after_a_poll_is_not_idle),
 		cmocka_unit_test(waits_for_work_are_idle),
 		cmocka_unit_test(threads_of_the_jvm_are_known_by_name),
 		cmocka_unit_test(a_virtual_thread_that_keeps_its_carrier_says_why),

@@ -103,23 +103,46 @@ static void agent(uint32_t tid, uint64_t at_ns, uint64_t duration_ns, uint8_t st
 	memset(trace, 'x', sizeof(trace) - 1); /* the stream gives the same id another meaning */
 }
 
-static void lock_wait_for(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, uint8_t flags,
-			  bool idle)
+static struct stream_lock made_wait(uint32_t tid, uint64_t end_ns, uint64_t duration_ns)
 {
-	const struct stream_lock w = {
+	return (struct stream_lock){
 		.begin_ns = end_ns - duration_ns,
 		.duration_ns = duration_ns,
 		.tid = tid,
 		.owner_tid = 8,
 		.wait = WIRE_WAIT_PARK,
-		.flags = flags,
 		.class_name = "org.shop.Cache",
 		.node = 4,
 		.thread = "",
 		.owner = "",
 	};
+}
 
+static void lock_wait_for(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, uint8_t flags,
+			  bool idle)
+{
+	struct stream_lock w = made_wait(tid, end_ns, duration_ns);
+
+	w.flags = flags;
+	w.waits = flags & WIRE_LOCK_SUM ? 3 : 1;
 	offcpu_join_lock(join, &w, idle);
+}
+
+static void lock_wait_of(uint8_t kind, uint32_t tid, uint64_t end_ns, uint64_t duration_ns,
+			 uint8_t flags)
+{
+	struct stream_lock w = made_wait(tid, end_ns, duration_ns);
+
+	w.wait = kind;
+	w.flags = flags;
+	offcpu_join_lock(join, &w, false);
+}
+
+/* A thread that enters a monitor wakes up by itself. */
+static void step(uint32_t tid, uint64_t end_ns, uint64_t duration_ns)
+{
+	kernel(tid, end_ns, duration_ns, 0, true, OFFCPU_FUTEX);
+	agent(tid, end_ns, duration_ns, WIRE_OFFCPU_LOCK);
 }
 
 static void lock_wait(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, uint8_t flags)
@@ -264,7 +287,7 @@ static void a_wait_for_a_lock_is_one_event_with_both_parts(void **state)
 	assert_int_equal(events, 0);
 	lock_wait(8, 10 * S + 1000, 30 * MS + 2000, 0); /* another's */
 	lock_wait(7, 9 * S, 30 * MS, 0); /* of another time */
-	lock_wait(7, 10 * S + 1000, 30 * MS + 2000, WIRE_LOCK_OPEN);
+	lock_wait(8, 10 * S + 1000, 30 * MS + 2000, WIRE_LOCK_OPEN);
 	assert_int_equal(events, 0);
 	lock_wait(7, 10 * S + 1000, 30 * MS + 2000, 0);
 	assert_int_equal(events, 1);
@@ -282,6 +305,52 @@ static void a_wait_for_a_lock_is_one_event_with_both_parts(void **state)
 	assert_int_equal(events, 2);
 	assert_string_equal(last_trace, "4bf92f");
 	assert_null(last.lock);
+}
+
+/* The thread sleeps 1, 8, 64, 512 and more ms, in turns, until it gets the monitor. */
+static void the_steps_of_a_long_entry_have_its_lock(void **state)
+{
+	(void)state;
+	lock_wait_of(WIRE_WAIT_ENTER, 7, 20 * S, 15 * S, WIRE_LOCK_OPEN); /* another one's */
+	lock_wait_of(WIRE_WAIT_ENTER, 7, 20 * S, 15 * S, 0);
+	step(7, 101 * S + 8 * MS, 8 * MS);
+	offcpu_join_expire(join, 101 * S + 900 * MS);
+	assert_int_equal(events, 0);
+	lock_wait_of(WIRE_WAIT_ENTER, 7, 102 * S, S, WIRE_LOCK_OPEN);
+	assert_int_equal(events, 1);
+	assert_string_equal(last_class, "org.shop.Cache");
+	assert_int_equal(last.lock->owner_tid, 8);
+	/* steps after that; the last one is the end's */
+	step(7, 103 * S, S - 1 * MS);
+	step(8, 103 * S, S - 1 * MS); /* of this thread nothing is known */
+	offcpu_join_expire(join, 103 * S + OFFCPU_JOIN_ENTRY_NS);
+	assert_int_equal(events, 3);
+	assert_string_equal(last_class, "");
+	step(7, 104 * S, S - 1 * MS);
+	lock_wait_of(WIRE_WAIT_ENTER, 7, 104 * S, 3 * S, 0);
+	assert_int_equal(events, 4);
+	assert_string_equal(last_class, "org.shop.Cache");
+	/* the wait is over */
+	step(7, 106 * S, 100 * MS);
+	offcpu_join_expire(join, 106 * S + OFFCPU_JOIN_ENTRY_NS);
+	assert_string_equal(last_class, "");
+	assert_int_equal(counts().locks, 3);
+}
+
+static void a_wait_that_goes_on_tells_of_steps_without_a_signal(void **state)
+{
+	(void)state;
+	lock_wait_of(WIRE_WAIT_ENTER, 7, 102 * S, S, WIRE_LOCK_OPEN);
+	kernel(7, 103 * S, S - 1 * MS, 0, false, OFFCPU_FUTEX);
+	offcpu_join_expire(join, 103 * S + OFFCPU_JOIN_LOCK_NS);
+	assert_int_equal(events, 1);
+	assert_int_equal(last.reason, OFFCPU_REASON_LOCK);
+	assert_true(last.has_stack);
+	assert_int_equal(last.node, 4);
+	lock_wait_of(WIRE_WAIT_ENTER, 7, 103 * S, 2 * S, WIRE_LOCK_CLOSED);
+	kernel(7, 105 * S, S - 1 * MS, 0, false, OFFCPU_FUTEX);
+	offcpu_join_expire(join, 105 * S + OFFCPU_JOIN_LOCK_NS);
+	assert_int_equal(last.reason, OFFCPU_REASON_OTHER);
 }
 
 static void a_virtual_threads_park_is_its_carriers_or_an_event_by_itself(void **state)
@@ -377,7 +446,7 @@ static void waits_that_nothing_tells_of_are_as_the_threads_last_one(void **state
 	assert_true(last.idle);
 	assert_true(last.by_habit);
 	assert_false(last.has_stack);
-	assert_int_equal(reason_of_unsignalled(7 + 256, 12 * S), OFFCPU_REASON_OTHER);
+	assert_int_equal(reason_of_unsignalled(7 + 4096, 12 * S), OFFCPU_REASON_OTHER);
 	/* long ago */
 	assert_int_equal(reason_of_unsignalled(7, 40 * S), OFFCPU_REASON_OTHER);
 	/* what the kernel knows stays */
@@ -403,6 +472,9 @@ static void a_habit_that_was_wrong_is_not_relied_on(void **state)
 
 	(void)state;
 	known_wait(7, now_ns, WIRE_OFFCPU_SLEEP);
+	/* once is no habit: a program may sleep before it begins with something else */
+	assert_int_equal(reason_of_unsignalled(7, now_ns += S), OFFCPU_REASON_OTHER);
+	known_wait(7, now_ns += S, WIRE_OFFCPU_SLEEP);
 	assert_int_equal(reason_of_unsignalled(7, now_ns += S), OFFCPU_REASON_SLEEP);
 	assert_true(last.by_habit);
 	known_wait(7, now_ns += S, WIRE_OFFCPU_SLEEP);
@@ -421,8 +493,9 @@ static void a_habit_that_was_wrong_is_not_relied_on(void **state)
 	assert_int_equal(counts().habit_wrong, 1);
 	/* a thread that takes its place begins without its errors */
 	known_wait(7, now_ns += S, WIRE_OFFCPU_PARK);
-	known_wait(7 + 256, now_ns += S, WIRE_OFFCPU_SLEEP);
-	assert_int_equal(reason_of_unsignalled(7 + 256, now_ns += S), OFFCPU_REASON_SLEEP);
+	known_wait(7 + 4096, now_ns += S, WIRE_OFFCPU_SLEEP);
+	known_wait(7 + 4096, now_ns += S, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(reason_of_unsignalled(7 + 4096, now_ns += S), OFFCPU_REASON_SLEEP);
 	assert_int_equal(reason_of_unsignalled(7, now_ns), OFFCPU_REASON_OTHER);
 	/* a park for a lock is not a park for want of work */
 	lock_wait_for(8, now_ns += S, 900 * MS, WIRE_LOCK_SUM, true);
@@ -430,9 +503,22 @@ static void a_habit_that_was_wrong_is_not_relied_on(void **state)
 	assert_int_equal(counts().habit_wrong, 3);
 }
 
+static void many_threads_have_their_own_habits(void **state)
+{
+	uint64_t now_ns = 10 * S;
+
+	(void)state;
+	for (int round = 0; round < 2; round++)
+		for (uint32_t tid = 1000; tid < 2000; tid++)
+			known_wait(tid, now_ns += MS, WIRE_OFFCPU_SLEEP);
+	for (uint32_t tid = 1000; tid < 2000; tid++)
+		assert_int_equal(reason_of_unsignalled(tid, now_ns), OFFCPU_REASON_SLEEP);
+}
+
 static void a_safepoint_does_not_spoil_a_habit(void **state)
 {
 	(void)state;
+	known_wait(7, 9 * S, WIRE_OFFCPU_SLEEP);
 	known_wait(7, 10 * S, WIRE_OFFCPU_SLEEP);
 	known_wait(7, 11 * S, WIRE_OFFCPU_BLOCKED_IN_VM);
 	known_wait(7, 12 * S, WIRE_OFFCPU_GC);
@@ -488,12 +574,18 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_wait_for_a_lock_is_one_event_with_both_parts,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(the_steps_of_a_long_entry_have_its_lock, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_wait_that_goes_on_tells_of_steps_without_a_signal,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_virtual_threads_park_is_its_carriers_or_an_event_by_itself, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			waits_that_nothing_tells_of_are_as_the_threads_last_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_habit_that_was_wrong_is_not_relied_on, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(many_threads_have_their_own_habits, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_safepoint_does_not_spoil_a_habit, setup,
 						teardown),

@@ -104,6 +104,8 @@ public class OffCpuKnown {
             synchronized (held) {
                 holds.put(i);
                 nap();
+                if (i % 8 == 0) /* an entry of several steps, of which the first end long before it does */
+                    Thread.sleep(1500);
             }
         });
         Thread lock = new Thread(() -> {

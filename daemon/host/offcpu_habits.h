@@ -1,0 +1,31 @@
+/*
+ * What the threads of a JVM usually wait for in a futex: a sleep, or work, which the agent reports
+ * in sums. A next wait without a stack and a lock is most likely the same: over its budget the
+ * engine sends no signals, and nothing else tells what it is. Many threads do one thing only,
+ * others alternate: a single wait is no habit yet, and one that was wrong once is not relied on
+ * until it was right eight times in a row. Pure, one for each target.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "daemon/profile/offcpu_event.h"
+
+/* All zero = nothing is known. */
+struct offcpu_habits {
+	struct offcpu_habit *places; /* n of them, a power of two; NULL = none yet */
+	unsigned n;
+	uint64_t told; /* waits without a stack whose reason is the habit */
+	/* waits with a stack and without a lock for which the habit would have been right, and
+	 * wrong */
+	uint64_t right, wrong;
+};
+
+/* A thread waited for work, as a lock event tells: @waits times, the last one until @at_ns. */
+void offcpu_habits_work(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,
+			enum offcpu_reason reason, uint32_t waits);
+/* Learns from a wait with a stack; sets reason, idle and by_habit of one without. */
+void offcpu_habits_apply(struct offcpu_habits *h, struct offcpu_event *e);
+size_t offcpu_habits_bytes(const struct offcpu_habits *h);
+void offcpu_habits_clear(struct offcpu_habits *h);
