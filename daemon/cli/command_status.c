@@ -371,6 +371,33 @@ static void offcpu_lacks(const cJSON *offcpu, char *buf, size_t size)
 		 again_s < 60 ? 1 : again_s / 60);
 }
 
+/* Prints "  of 8120 intervals 812 got no Java stack: ..." and "  12 are only in the sums ...", since the
+ * daemon's start, if there are such. */
+static void print_offcpu_losses(FILE *to, const cJSON *offcpu, size_t width)
+{
+	double over_budget = json_number_of(offcpu, "over_budget");
+	double unreachable = json_number_of(offcpu, "unreachable");
+	double lost = json_number_of(offcpu, "lost");
+	char budget[80] = "", blocked[80] = "";
+
+	if (over_budget > 0)
+		snprintf(budget, sizeof(budget), "%.0f were over the budget of signals%s",
+			 over_budget, unreachable > 0 ? ", and " : "");
+	if (unreachable > 0)
+		snprintf(blocked, sizeof(blocked), "the threads of %.0f could get no signal",
+			 unreachable);
+	if (over_budget + unreachable > 0)
+		command_status_print_wrapped(to, width,
+					     "  of %.0f intervals %.0f got no Java stack: %s%s",
+					     json_number_of(offcpu, "intervals"),
+					     over_budget + unreachable, budget, blocked);
+	if (lost > 0)
+		command_status_print_wrapped(
+			to, width,
+			"  %.0f are only in the sums of their threads (`kindling threads`): they were over the budget of records",
+			lost);
+}
+
 /* Prints "time off the CPU: intervals of 1ms and more, 0.04 % of the CPUs for 1800 context switches
  * a second". */
 static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
@@ -399,6 +426,7 @@ static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 			min, lacks,
 			json_number_of(offcpu, "cost_ppm") / 1e4,
 			json_number_of(offcpu, "switches_per_s"));
+	print_offcpu_losses(to, offcpu, width);
 }
 
 /* Prints a line about the container runtime's socket (names.cri). JVMs that it did not answer for
