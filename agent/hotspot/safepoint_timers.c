@@ -23,6 +23,7 @@
 #define SUM_OFF_NS	(60 * NS_PER_S)
 #define SUM_OFF_EACH_NS 10000u
 #define TRIES		4
+#define PAIR_MAX	65536u
 
 struct search {
 	struct libjvm_image image;
@@ -86,6 +87,13 @@ static bool timers_search(struct search *s)
 	return false;
 }
 
+/* Two numbers of a table, such as that of the JVM's symbols, look like a time in the first hours
+ * after the machine's start. A time of which both halves are as small is one in 65,536. */
+static bool timers_is_pair(uint64_t word)
+{
+	return word >> 32 < PAIR_MAX && (uint32_t)word < PAIR_MAX;
+}
+
 /* The time at which the JVM's own clock was 0 is a variable, too. The copy of that clock in a
  * counter tells it within some milliseconds. */
 static bool timers_find_start(struct search *s)
@@ -100,7 +108,7 @@ static bool timers_find_start(struct search *s)
 		return false;
 	last = mono_ns() - passed; /* the clock goes on before the copy is made */
 	for (; at < end; at++) {
-		if (*at > last || *at + COPY_LATE_NS < last)
+		if (*at > last || *at + COPY_LATE_NS < last || timers_is_pair(*at))
 			continue;
 		if (s->found.started_ns && s->found.started_ns != *at)
 			return false; /* two that may be it */

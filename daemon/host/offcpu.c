@@ -47,6 +47,35 @@ static void offcpu_by_pause_around(const struct target *t, struct offcpu_event *
 	e->idle = false;
 }
 
+static const char *offcpu_name_of(void *userdata, const struct stream_frame *f)
+{
+	const struct target *t = userdata;
+
+	if (f->kind != WIRE_KIND_NATIVE)
+		return NULL;
+	return symbols_lookup(host_symbols(targets_userdata(t)), t->jvm.pid, t->jvm.start_time,
+			      f->module, f->offset);
+}
+
+static enum offcpu_reason offcpu_by_native(const struct target *t, const struct offcpu_event *e)
+{
+	return offcpu_event_by_native(e, t->stream, offcpu_name_of, (void *)(uintptr_t)t);
+}
+
+/* Without the times of safepoints the thread's status tells only that the JVM holds it. The native
+ * frames show if that is one of the JVM's locks, or the collector for which an allocation waits. */
+static void offcpu_by_frames(const struct target *t, struct offcpu_event *e, const char *thread)
+{
+	enum offcpu_reason native;
+
+	offcpu_event_by_wait(e, t->stream, thread);
+	if (e->reason != OFFCPU_REASON_SAFEPOINT && e->reason != OFFCPU_REASON_GC)
+		return;
+	native = offcpu_by_native(t, e);
+	if (native == OFFCPU_REASON_LOCK || native == OFFCPU_REASON_GC)
+		e->reason = native;
+}
+
 /* Decides for a thread that was "blocked in the VM", which may be a safepoint, or a lock or an
  * operation inside the JVM. The times of the safepoints, if they can be read, show which. While a
  * collector moves objects the status of a thread that waits cannot be read, so the frames decide if
@@ -63,26 +92,17 @@ static void offcpu_by_pauses(const struct target *t, struct offcpu_event *e, con
 		/* the JVM lets its threads go before it writes down when the safepoint ended */
 		e->unsettled = true;
 		break;
-	case PAUSES_SAFEPOINT:
-		e->reason = OFFCPU_REASON_SAFEPOINT;
+	case PAUSES_SAFEPOINT: /* or most of a wait for a collector lay in some */
+		e->reason = offcpu_by_native(t, e) == OFFCPU_REASON_GC ? OFFCPU_REASON_GC
+								       : OFFCPU_REASON_SAFEPOINT;
 		break;
 	case PAUSES_GC:
 		e->reason = OFFCPU_REASON_GC;
 		break;
 	default:
-		offcpu_event_by_wait(e, t->stream, thread);
+		offcpu_by_frames(t, e, thread);
 		break;
 	}
-}
-
-static const char *offcpu_name_of(void *userdata, const struct stream_frame *f)
-{
-	const struct target *t = userdata;
-
-	if (f->kind != WIRE_KIND_NATIVE)
-		return NULL;
-	return symbols_lookup(host_symbols(targets_userdata(t)), t->jvm.pid, t->jvm.start_time,
-			      f->module, f->offset);
 }
 
 /* A futex of which only the kernel tells, in a thread that may be one of Java. */
@@ -106,7 +126,7 @@ static void offcpu_explain(void *userdata, struct offcpu_event *e)
 	reason = e->reason;
 	if (e->reason == OFFCPU_REASON_OTHER && e->has_stack && e->kernel_class == OFFCPU_FUTEX &&
 	    !(e->idle && idle_vm_thread(thread)))
-		e->reason = offcpu_event_by_native(e, t->stream, offcpu_name_of, userdata);
+		e->reason = offcpu_by_native(t, e);
 	/* a thread of Java that begins or ends has no Java frame, as those that wait for work */
 	if (e->reason != reason)
 		e->idle = false;

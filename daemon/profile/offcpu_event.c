@@ -127,6 +127,29 @@ static bool offcpu_begins(const char *name, const char *begin)
 	return strncmp(name, begin, strlen(begin)) == 0;
 }
 
+/* Where a thread that allocates, or wants a collection, waits until a collector that runs beside
+ * the threads has gone on. No safepoint tells of it. */
+static bool offcpu_is_for_collector(const char *function)
+{
+	static const char *const places[] = {
+		"ShenandoahPacer::pace_for_alloc",
+		"ShenandoahControlThread::handle_alloc_failure",
+		"ShenandoahControlThread::request_gc",
+		"ShenandoahController::handle_alloc_failure",
+		"ShenandoahGenerationalControlThread::request_gc",
+		"ZPageAllocator::alloc_page",
+		"XPageAllocator::alloc_page",
+		"ZDriverPort::send_sync",
+		"GCLocker::stall_until_clear",
+		"GCLocker::enter_slow",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (offcpu_begins(function, places[i]))
+			return true;
+	return false;
+}
+
 enum offcpu_reason offcpu_event_by_native(const struct offcpu_event *e, const struct stream *stream,
 					  offcpu_name_fn *name_of, void *userdata)
 {
@@ -148,6 +171,8 @@ enum offcpu_reason offcpu_event_by_native(const struct offcpu_event *e, const st
 		 * stops the threads at a safepoint, and afterwards lets them go one by one */
 		if (of_jvm && offcpu_begins(name, "SafepointSynchronize::block"))
 			return OFFCPU_REASON_SAFEPOINT;
+		if (!of_jvm && offcpu_is_for_collector(name))
+			return OFFCPU_REASON_GC;
 		of_jvm |= offcpu_begins(name, "Mutex::lock") ||
 			  offcpu_begins(name, "Monitor::lock") ||
 			  offcpu_begins(name, "Monitor::ILock");

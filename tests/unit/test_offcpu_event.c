@@ -125,6 +125,19 @@ static void native_frames_tell_what_the_jvm_does(void **state)
 				   "Monitor::wait_without_safepoint_check(unsigned long)",
 				   "pthread_cond_wait"),
 			 OFFCPU_REASON_OTHER);
+	/* an allocation waits for Shenandoah or ZGC */
+	assert_int_equal(BY_NATIVE("ShenandoahHeap::allocate_memory(ShenandoahAllocRequest&)",
+				   "ShenandoahPacer::pace_for_alloc(unsigned long)",
+				   "Monitor::wait(long)", "os::PlatformMonitor::wait(long)",
+				   "pthread_cond_timedwait"),
+			 OFFCPU_REASON_GC);
+	assert_int_equal(BY_NATIVE("ZHeap::alloc_page(unsigned char, unsigned long)",
+				   "ZPageAllocator::alloc_page_stall(ZPageAllocation*)",
+				   "PosixSemaphore::wait()", "sem_wait"),
+			 OFFCPU_REASON_GC);
+	assert_int_equal(BY_NATIVE("ZPageAllocator::alloc_page(unsigned char, unsigned long)",
+				   "pthread_mutex_lock", "__lll_lock_wait"),
+			 OFFCPU_REASON_LOCK);
 	/* not below Java frames */
 	assert_int_equal(BY_NATIVE("pthread_mutex_lock", "org/shop/Main.called"),
 			 OFFCPU_REASON_OTHER);
