@@ -10,7 +10,7 @@
 #define ASK_AGAIN_NS 300000000L
 
 struct arguments {
-	const char *last, *sort, *rows_word, *target;
+	const char *last, *from, *to, *sort, *rows_word, *target;
 	bool json;
 	int rows; /* 0 = all */
 };
@@ -18,6 +18,10 @@ struct arguments {
 static const struct usage_row options[] = {
 	OPTION_TEXT('l', "last", "DURATION", struct arguments, last,
 		    "the time over which shares are computed: 30s, 5m (default 60s, at most 10m)"),
+	OPTION_TEXT(
+		0, "from", "TIME", struct arguments, from,
+		"from this moment of the last ten minutes: 14:05, 14:05:30 or @SECONDS since 1970"),
+	OPTION_TEXT(0, "to", "TIME", struct arguments, to, "up to this moment (default: now)"),
 	OPTION_CHOICE('s', "sort", "KEY", "cpu wait name", struct arguments, sort,
 		      "cpu (the default), wait or name"),
 	OPTION_TEXT('n', "rows", "N", struct arguments, rows_word,
@@ -36,13 +40,15 @@ const struct usage usage_threads = {
 	"what it waits for now, and the last lock that it waited for. "
 	"WALL is the time that the other columns are about: on the CPU, in the run queue (RUNQ%), off the CPU by reason, and "
 	"not seen, which add up to it. The kernel counts them where kindlingd measures times off the CPU; "
-	"elsewhere they come from samples and waits, and the line above the table says why. On a narrow terminal some columns are "
+	"elsewhere they come from samples and waits, and the line above the table says why. The span is in whole slices: of five "
+	"seconds, or of a minute if it began more than a minute ago; state and wait are those of now. On a narrow terminal some columns are "
 	"left out; in a pipe all are there. Virtual threads are summed up in one line; those that were seen "
 	"running or waiting have rows of their own.\n" CLI_TARGET_ABOUT
 	"; without one, all JVMs that are being profiled are shown.",
 	options,
 	NULL,
 	"kindling threads 4711\n"
+	"kindling threads --from 14:05 --to 14:07 shop\n"
 	"kindling threads --sort wait -n 20 org.shop.Main",
 };
 
@@ -246,6 +252,23 @@ static void print_virtuals(FILE *to, const cJSON *t)
 	fputc('\n', to);
 }
 
+/* Prints "shares of the last 60 s", or "shares of 14:05:00 to 14:07:00". */
+static void command_threads_print_span(FILE *to, const cJSON *t)
+{
+	double from_ns = json_number_of(t, "from_ns"), to_ns = json_number_of(t, "to_ns");
+	time_t from_s = (time_t)(from_ns / 1e9), to_s = (time_t)(to_ns / 1e9);
+	char from[16], until[16];
+	struct tm tm;
+
+	if (!(to_ns > 0) || time(NULL) - to_s <= 1) {
+		fprintf(to, "shares of the last %.0f s\n", json_number_of(t, "seconds"));
+		return;
+	}
+	strftime(from, sizeof(from), "%T", localtime_r(&from_s, &tm));
+	strftime(until, sizeof(until), "%T", localtime_r(&to_s, &tm));
+	fprintf(to, "shares of %s to %s\n", from, until);
+}
+
 static void command_threads_print_target(FILE *to, const cJSON *t, const char *sort, int rows,
 					 size_t width)
 {
@@ -263,7 +286,8 @@ static void command_threads_print_target(FILE *to, const cJSON *t, const char *s
 		fputs(", and `kindling status` says more\n", to);
 		return;
 	}
-	fprintf(to, ": %d threads, shares of the last %.0f s\n", n, json_number_of(t, "seconds"));
+	fprintf(to, ": %d threads, ", n);
+	command_threads_print_span(to, t);
 	threads_times_print(to, json_get(t, "times"));
 	print_virtuals(to, t);
 	command_threads_put_threads(&table, threads, sort, rows);
@@ -334,7 +358,10 @@ int command_threads(int argc, char **argv)
 	if (r >= 0)
 		return r;
 	path_add(path, sizeof(path), "target", a.target);
-	path_add(path, sizeof(path), "last", a.last);
+	r = path_add_span(path, sizeof(path),
+			  &(struct span_words){ "threads", a.last, a.from, a.to });
+	if (r >= 0)
+		return r;
 	path_add(path, sizeof(path), "stacks", a.json ? "1" : NULL);
 	r = client_request("GET", path, &reply);
 	if (r != CLI_OK)

@@ -336,7 +336,7 @@ const char *locks_thread_name(const struct locks *l, uint32_t tid)
 struct listing {
 	const struct locks *locks;
 	struct locks_thread_rows *to;
-	uint64_t first, last, from_ns, now_ns;
+	uint64_t first, last, from_ns, to_ns, now_ns;
 };
 
 static void give_thread(void *userdata, const struct thread *t)
@@ -351,7 +351,7 @@ static void give_thread(void *userdata, const struct thread *t)
 	if (open) { /* only the part within the span */
 		begin = open->wait.begin_ns > x->from_ns ? open->wait.begin_ns : x->from_ns;
 		times[open->wait.idle ? TIMES_IDLE : TIMES_WAIT] +=
-			x->now_ns > begin ? x->now_ns - begin : 0;
+			x->to_ns > begin ? x->to_ns - begin : 0;
 	}
 	/* leaves out ended threads that did nothing in the span */
 	if ((t->flags & WIRE_THREAD_ENDED || !t->tid) && !times[0] && !times[1] && !times[2])
@@ -394,19 +394,25 @@ static void give_virtuals(const struct locks *l, struct locks_thread_rows *to)
 			};
 }
 
-int locks_threads(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
+int locks_threads(const struct locks *l, uint64_t now_ns, uint64_t back_ns, uint64_t last_ns,
 		  struct locks_thread_rows *ret)
 {
-	struct listing x = {
-		.locks = l, .to = ret, .now_ns = now_ns, .last = now_ns / LOCKS_SLICE_NS
-	};
+	uint64_t to_ns = now_ns > back_ns ? now_ns - back_ns : 0;
+	struct listing x = { .locks = l,
+			     .to = ret,
+			     .now_ns = now_ns,
+			     .to_ns = back_ns ? (to_ns / LOCKS_SLICE_NS + 1) * LOCKS_SLICE_NS
+					      : now_ns,
+			     .last = to_ns / LOCKS_SLICE_NS };
 
 	ret->n = 0;
 	ret->rows = calloc(l->threads.n + 1, sizeof(*ret->rows));
 	if (!ret->rows)
 		return -ENOMEM;
-	x.first = first_slice(l, now_ns, last_ns, &x.from_ns);
-	ret->span_ns = now_ns > x.from_ns ? now_ns - x.from_ns : 0;
+	if (x.to_ns > now_ns)
+		x.to_ns = now_ns;
+	x.first = first_slice(l, now_ns, back_ns + last_ns, &x.from_ns);
+	ret->span_ns = x.to_ns > x.from_ns ? x.to_ns - x.from_ns : 0;
 	threads_each(&l->threads, give_thread, &x);
 	give_thread(&x, &l->threads.other);
 	give_virtuals(l, ret);

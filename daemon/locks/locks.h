@@ -153,7 +153,9 @@ struct locks_thread_rows {
 	uint32_t n_virtuals;
 	bool virtuals_known; /* a report about virtual threads has come */
 };
-int locks_threads(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
+/* The times of the @last_ns that ended @back_ns before @now_ns (0 = now), and how the threads are
+ * now. 0 or -ENOMEM. */
+int locks_threads(const struct locks *l, uint64_t now_ns, uint64_t back_ns, uint64_t last_ns,
 		  struct locks_thread_rows *ret);
 void locks_thread_rows_free(struct locks_thread_rows *r);
 /* The class of the lock with this identity; "" = unknown. */

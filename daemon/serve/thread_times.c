@@ -58,12 +58,12 @@ static void times_find_idle(const struct target *t, struct time_rows *rows)
 }
 
 static int times_of_kernel(const struct target *t, const struct time_ledger *ledger,
-			   uint64_t last_ns, struct time_rows *ret)
+			   uint64_t back_ns, uint64_t last_ns, struct time_rows *ret)
 {
 	uint64_t now_ns = clock_mono_ns();
 	uint32_t n;
 	struct time_reason *open = open_reasons(t, now_ns, &n);
-	int r = time_ledger_query(ledger, now_ns, last_ns, open, n, ret);
+	int r = time_ledger_query(ledger, now_ns, back_ns, last_ns, open, n, ret);
 
 	free(open);
 	if (r == 0)
@@ -116,7 +116,7 @@ static void times_join(struct time_rows *rows)
 	rows->n = n;
 }
 
-static void times_add_open(const struct target *t, struct time_rows *rows)
+static void times_add_open(const struct target *t, uint64_t back_ns, struct time_rows *rows)
 {
 	uint64_t now_ns = clock_mono_ns();
 	uint32_t n;
@@ -125,7 +125,8 @@ static void times_add_open(const struct target *t, struct time_rows *rows)
 	for (uint32_t i = 0; i < n; i++) {
 		struct time_row *row =
 			(struct time_row *)(uintptr_t)time_rows_find(rows, open[i].tid);
-		uint64_t ns = now_ns > open[i].begin_ns ? now_ns - open[i].begin_ns : 0;
+		uint64_t ago_ns = now_ns > open[i].begin_ns ? now_ns - open[i].begin_ns : 0;
+		uint64_t ns = ago_ns > back_ns ? ago_ns - back_ns : 0;
 
 		if (row)
 			row->off_ns[open[i].reason] += ns < rows->span_ns ? ns : rows->span_ns;
@@ -133,11 +134,12 @@ static void times_add_open(const struct target *t, struct time_rows *rows)
 	free(open);
 }
 
-static int times_of_events(const struct target *t, uint64_t last_ns, struct time_rows *ret)
+static int times_of_events(const struct target *t, uint64_t back_ns, uint64_t last_ns,
+			   struct time_rows *ret)
 {
 	const struct timeline *timeline = host_timeline(t);
-	uint64_t now_ns = clock_real_ns();
-	struct timeline_question q = { .from_ns = now_ns - last_ns, .to_ns = now_ns };
+	uint64_t to_ns = clock_real_ns() - back_ns;
+	struct timeline_question q = { .from_ns = to_ns - last_ns, .to_ns = to_ns };
 	struct timeline_answer a;
 
 	*ret = (struct time_rows){ 0 };
@@ -146,8 +148,10 @@ static int times_of_events(const struct target *t, uint64_t last_ns, struct time
 	if (timeline_query(timeline, &q, &a) < 0)
 		return -ENOMEM;
 	if (a.since_ns > q.from_ns)
-		q.from_ns = a.since_ns < now_ns ? a.since_ns : now_ns;
+		q.from_ns = a.since_ns < to_ns ? a.since_ns : to_ns;
 	ret->span_ns = q.to_ns - q.from_ns;
+	ret->end_ns = clock_mono_ns() - back_ns;
+	ret->begin_ns = ret->end_ns - ret->span_ns;
 	ret->rows = calloc(a.n_threads + 1, sizeof(*ret->rows));
 	if (!ret->rows) {
 		timeline_answer_free(&a);
@@ -161,7 +165,7 @@ static int times_of_events(const struct target *t, uint64_t last_ns, struct time
 			times_add_event(&ret->rows[a.rows[i].thread - 1], &a.rows[i], &q);
 	timeline_answer_free(&a);
 	times_join(ret);
-	times_add_open(t, ret);
+	times_add_open(t, back_ns, ret);
 	for (uint32_t i = 0; i < ret->n; i++)
 		time_row_close(&ret->rows[i]);
 	return 0;
@@ -169,27 +173,27 @@ static int times_of_events(const struct target *t, uint64_t last_ns, struct time
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-static const char *times_why_unseen(const struct host *h, const struct target *t, uint64_t span_ns)
+static const char *times_why_unseen(const struct host *h, const struct target *t, uint64_t since_ns)
 {
 	const struct offcpu_engine *engine = host_offcpu_engine(h);
 	uint64_t rested_ns = engine ? offcpu_engine_rested_ns(engine, t->jvm.pid) : 0;
 
-	return rested_ns && rested_ns + span_ns >= clock_mono_ns()
+	return rested_ns && rested_ns >= since_ns
 		       ? "the measurement rested, because context switches cost too much"
 		       : "";
 }
 
-int thread_times_of(struct host *h, const struct target *t, uint64_t last_ns,
+int thread_times_of(struct host *h, const struct target *t, uint64_t back_ns, uint64_t last_ns,
 		    struct thread_times *ret)
 {
 	const struct time_ledger *ledger = host_time_ledger(h, t, &ret->why);
 
-	int r = ledger ? times_of_kernel(t, ledger, last_ns, &ret->rows)
-		       : times_of_events(t, last_ns, &ret->rows);
+	int r = ledger ? times_of_kernel(t, ledger, back_ns, last_ns, &ret->rows)
+		       : times_of_events(t, back_ns, last_ns, &ret->rows);
 
 	ret->by_kernel = ledger != NULL;
 	if (r == 0 && ledger)
-		ret->why = times_why_unseen(h, t, ret->rows.span_ns);
+		ret->why = times_why_unseen(h, t, ret->rows.begin_ns);
 	return r;
 }
 

@@ -15,8 +15,8 @@ struct thread_times {
 };
 /* The enum offcpu_reason of each enum wire_wait. */
 extern const uint8_t thread_times_lock_reasons[WIRE_WAIT_COUNT];
-/* Over the last @last_ns. 0 or -ENOMEM. */
-int thread_times_of(struct host *h, const struct target *t, uint64_t last_ns,
+/* Over the @last_ns that ended @back_ns ago, 0 = now. 0 or -ENOMEM. */
+int thread_times_of(struct host *h, const struct target *t, uint64_t back_ns, uint64_t last_ns,
 		    struct thread_times *ret);
 /* Writes the fields from "wall_ns" to "unseen_ns". */
 void thread_times_row_text(struct text_out *to, const struct time_row *r);

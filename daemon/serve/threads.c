@@ -2,11 +2,14 @@
  * /v1/threads: every thread with its name, state and times. Agents report states only while a
  * client asks for them: the first answer may lack them ("states": false), the next one has them.
  */
+#include <errno.h>
 #include <string.h>
 #include "daemon/ground/clock.h"
 #include "daemon/serve/thread_times.h"
 
 #define RECENT_NS (NS_PER_S / 2) /* a thread with a sample at most this old is shown as running */
+#define DEFAULT_SPAN_NS (60 * NS_PER_S)
+#define SPAN_MAX_NS	(LOCKS_SLICES * LOCKS_SLICE_NS)
 
 static const char *serve_threads_state_of(const struct locks_thread_row *r, bool states,
 					  uint64_t now_ns)
@@ -148,9 +151,10 @@ static void serve_threads_others_text(struct threads_answer *a,
 	}
 }
 
-static void serve_threads_target_text(struct threads_answer *a, uint64_t last_ns)
+static void serve_threads_target_text(struct threads_answer *a, uint64_t back_ns, uint64_t last_ns)
 {
 	const struct target *t = a->t;
+	int64_t real_minus_mono_ns = (int64_t)(clock_real_ns() - a->now_ns);
 	struct locks_thread_rows rows = { 0 };
 	struct text_out *to = a->to;
 
@@ -159,12 +163,15 @@ static void serve_threads_target_text(struct threads_answer *a, uint64_t last_ns
 	json_add_string(to, "name", t->jvm.name);
 	json_add_string(to, "state", target_state_names[t->state]);
 	json_add_bool(to, "states", a->states || t->state != TARGET_STREAMING);
-	if (!a->locks || locks_threads(a->locks, a->now_ns, last_ns, &rows) < 0)
+	if (!a->locks || locks_threads(a->locks, a->now_ns, back_ns, last_ns, &rows) < 0)
 		rows.n = 0;
 	a->span_ns = rows.span_ns;
 	json_add_fixed(to, "seconds", (double)rows.span_ns / 1e9, 1);
-	if (thread_times_of(a->host, t, last_ns, &a->times) == 0)
+	if (thread_times_of(a->host, t, back_ns, last_ns, &a->times) == 0) {
+		json_add_u64(to, "from_ns", a->times.rows.begin_ns + (uint64_t)real_minus_mono_ns);
+		json_add_u64(to, "to_ns", a->times.rows.end_ns + (uint64_t)real_minus_mono_ns);
 		thread_times_text(to, "times", &a->times);
+	}
 	virtuals_text(to, &rows);
 	json_begin_list(to, "threads");
 	for (uint32_t i = 0; i < rows.n; i++)
@@ -186,14 +193,39 @@ static void want_states(struct request *r, const struct selection *selected)
 			host_want_states(t);
 }
 
+/* The span of `last`, or of `from` and `to`, of which the ten minutes before now are known. */
+static int serve_threads_span(struct request *r, uint64_t *ret_back_ns, uint64_t *ret_last_ns)
+{
+	uint64_t now_ns = clock_real_ns(), from_ns, to_ns;
+
+	*ret_back_ns = 0;
+	if (!argument(r, "from") && !argument(r, "to"))
+		return locks_last(r, ret_last_ns);
+	if (!api_time_range(r, &from_ns, &to_ns) || from_ns >= now_ns) {
+		(void)answer_error(r, 400, "from and to are ns since 1970, from before to and now");
+		return -EINVAL;
+	}
+	if (to_ns > now_ns)
+		to_ns = now_ns;
+	if (argument(r, "from") && now_ns - from_ns > SPAN_MAX_NS) {
+		(void)answer_error(r, 400, "from goes back 10 minutes at most");
+		return -EINVAL;
+	}
+	if (now_ns - from_ns > SPAN_MAX_NS) /* only `to` is given */
+		from_ns = to_ns > DEFAULT_SPAN_NS ? to_ns - DEFAULT_SPAN_NS : 0;
+	*ret_back_ns = now_ns - to_ns;
+	*ret_last_ns = to_ns - from_ns;
+	return 0;
+}
+
 enum MHD_Result serve_threads(struct request *r)
 {
 	static struct selection selected;
 	struct text_out out = { 0 };
 	struct target *t = NULL;
-	uint64_t last_ns;
+	uint64_t back_ns, last_ns;
 
-	if (locks_last(r, &last_ns) < 0 || api_select(r, &selected) < 0)
+	if (serve_threads_span(r, &back_ns, &last_ns) < 0 || api_select(r, &selected) < 0)
 		return MHD_YES;
 	if (!is_apart(r)) {
 		want_states(r, &selected);
@@ -213,7 +245,7 @@ enum MHD_Result serve_threads(struct request *r)
 					.now_ns = clock_mono_ns(),
 					.states = host_states_known(t, r->begin_mono_ns),
 					.stacks = argument_is_set(r, "stacks") },
-				last_ns);
+				back_ns, last_ns);
 	json_end_list(&out);
 	json_end_object(&out);
 	return answer_json(r, 200, &out);

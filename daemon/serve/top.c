@@ -81,7 +81,7 @@ static void top_add_times(struct text_out *to, struct host *h, const struct targ
 {
 	struct thread_times times = { 0 };
 
-	if (t && t->state == TARGET_STREAMING && thread_times_of(h, t, last_ns, &times) == 0)
+	if (t && t->state == TARGET_STREAMING && thread_times_of(h, t, 0, last_ns, &times) == 0)
 		thread_times_text(to, "times", &times);
 	time_rows_free(&times.rows);
 }

@@ -389,22 +389,28 @@ static uint64_t ledger_rested_ns(const struct time_ledger *l, const struct ledge
 	return span->end_ns - from_ns;
 }
 
+/* Up to when the span's time of @t is known. */
+static uint64_t ledger_known_to(const struct ledger_thread *t, const struct ledger_span *span)
+{
+	return t->last.to_ns < span->end_ns ? t->last.to_ns : span->end_ns;
+}
+
 /* The time off the CPU that goes on has no event yet: only what @t was seen in can explain it. */
 static void ledger_add_off(struct time_sum *sum, const struct ledger_thread *t,
 			   const struct ledger_span *span)
 {
-	uint64_t begin_ns = t->last.off_since_ns;
+	uint64_t begin_ns = t->last.off_since_ns, to_ns = ledger_known_to(t, span);
 	const struct time_reason open = { .from = t->seen.from, .reason = t->seen.reason };
 	uint8_t reason = t->last.off_reason;
 
 	if (begin_ns < span->begin_ns)
 		begin_ns = span->begin_ns;
-	if (!t->last.off_since_ns || t->last.to_ns <= begin_ns || reason >= REASONS)
+	if (!t->last.off_since_ns || to_ns <= begin_ns || reason >= REASONS)
 		return;
 	if (ledger_is_seen_wait(t))
-		ledger_add_open(sum, &open, t->last.to_ns - begin_ns);
+		ledger_add_open(sum, &open, to_ns - begin_ns);
 	else
-		sum->explained[time_sum_source(sum, reason)][reason] += t->last.to_ns - begin_ns;
+		sum->explained[time_sum_source(sum, reason)][reason] += to_ns - begin_ns;
 }
 
 /* How much of the span, up to what @t waits for now, has reports of what threads are seen in. */
@@ -455,6 +461,7 @@ static void ledger_add_now(struct time_sum *sum, const struct ledger_thread *t,
 			   const struct ledger_span *span, const struct time_reason *open,
 			   uint32_t n_open)
 {
+	uint64_t to_ns = ledger_known_to(t, span);
 	bool is_open = false;
 
 	for (uint32_t i = 0; i < n_open; i++) {
@@ -462,10 +469,9 @@ static void ledger_add_now(struct time_sum *sum, const struct ledger_thread *t,
 
 		if (begin < span->begin_ns)
 			begin = span->begin_ns;
-		if (open[i].tid != t->tid || open[i].begin_ns >= t->last.to_ns ||
-		    begin >= t->last.to_ns)
+		if (open[i].tid != t->tid || open[i].begin_ns >= to_ns || begin >= to_ns)
 			continue;
-		ledger_add_open(sum, &open[i], t->last.to_ns - begin);
+		ledger_add_open(sum, &open[i], to_ns - begin);
 		is_open = true;
 	}
 	if (!is_open)
@@ -478,7 +484,7 @@ static void ledger_row(const struct time_ledger *l, struct ledger_thread *t,
 {
 	const struct time_ring ring = span->coarse ? ledger_coarse(t) : ledger_fine(t);
 	uint64_t first = span->begin_ns / ring.slice_ns + 1,
-		 last = span->end_ns / ring.slice_ns + 1;
+		 last = (span->end_ns - 1) / ring.slice_ns + 1;
 	struct time_sum sum = { .row = { .tid = t->tid, .ended = t->ended } };
 
 	time_sum_add(&sum, &ring, first, last);
@@ -500,31 +506,40 @@ static int ledger_by_tid(const void *a, const void *b)
 
 /* The asked span in whole slices; it begins where the first time is known. */
 static struct ledger_span ledger_span_of(const struct time_ledger *l, uint64_t now_ns,
-					 uint64_t last_ns)
+					 uint64_t back_ns, uint64_t last_ns)
 {
-	struct ledger_span s = { .end_ns = now_ns, .begin_ns = now_ns };
+	uint64_t to_ns = now_ns > back_ns ? now_ns - back_ns : 0, ago_ns = back_ns + last_ns;
 	uint64_t slice_ns, known_ns = l->begin_ns ? l->begin_ns : now_ns;
+	struct ledger_span s = { .end_ns = now_ns };
 
-	if (last_ns > TIME_LEDGER_MAX_NS)
-		last_ns = TIME_LEDGER_MAX_NS;
-	s.coarse = last_ns > (FINE - 2) * TIME_LEDGER_SLICE_NS;
+	if (ago_ns > TIME_LEDGER_MAX_NS || ago_ns < last_ns)
+		ago_ns = TIME_LEDGER_MAX_NS;
+	s.coarse = ago_ns > (FINE - 2) * TIME_LEDGER_SLICE_NS;
 	slice_ns = s.coarse ? COARSE_NS : TIME_LEDGER_SLICE_NS;
-	s.begin_ns = now_ns > last_ns ? (now_ns - last_ns) / slice_ns * slice_ns : 0;
+	s.begin_ns = now_ns > ago_ns ? (now_ns - ago_ns) / slice_ns * slice_ns : 0;
 	if (s.begin_ns < known_ns)
 		s.begin_ns = known_ns;
+	if (back_ns && (to_ns + slice_ns - 1) / slice_ns * slice_ns < now_ns)
+		s.end_ns = (to_ns + slice_ns - 1) / slice_ns * slice_ns;
+	if (s.end_ns < s.begin_ns) /* nothing is known of it */
+		s.begin_ns = s.end_ns;
 	return s;
 }
 
-int time_ledger_query(const struct time_ledger *l, uint64_t now_ns, uint64_t last_ns,
-		      const struct time_reason *open, uint32_t n_open, struct time_rows *ret)
+int time_ledger_query(const struct time_ledger *l, uint64_t now_ns, uint64_t back_ns,
+		      uint64_t last_ns, const struct time_reason *open, uint32_t n_open,
+		      struct time_rows *ret)
 {
-	struct ledger_span span = ledger_span_of(l, now_ns, last_ns);
+	struct ledger_span span = ledger_span_of(l, now_ns, back_ns, last_ns);
 
-	*ret = (struct time_rows){ .span_ns = span.end_ns - span.begin_ns, .refused = l->refused };
+	*ret = (struct time_rows){ .begin_ns = span.begin_ns,
+				   .end_ns = span.end_ns,
+				   .span_ns = span.end_ns - span.begin_ns,
+				   .refused = l->refused };
 	ret->rows = calloc(l->n + 1, sizeof(*ret->rows));
 	if (!ret->rows)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < BUCKETS; i++)
+	for (uint32_t i = 0; ret->span_ns && i < BUCKETS; i++)
 		for (struct ledger_thread *t = l->buckets[i]; t; t = t->next) {
 			ledger_row(l, t, &span, open, n_open, &ret->rows[ret->n]);
 			ret->n += ret->rows[ret->n].wall_ns > 0;

@@ -83,15 +83,17 @@ struct time_row {
 struct time_rows {
 	struct time_row *rows; /* sorted by tid; threads with any time in the span */
 	uint32_t n;
-	uint64_t span_ns; /* length of the span */
+	uint64_t begin_ns, end_ns, span_ns; /* the span and its length */
 	uint64_t refused; /* threads without room, since the start */
 };
 /*
- * The last @last_ns before @now_ns, in whole slices; less if less is known. @open: waits in
- * progress, as reasons that end now. Free *ret with time_rows_free(). 0 or -ENOMEM.
+ * The @last_ns that ended @back_ns before @now_ns (0 = now), in whole slices of five seconds, or of
+ * a minute if they began more than a minute ago; less if less is known. @open: waits in progress,
+ * as reasons that end now. Free *ret with time_rows_free(). 0 or -ENOMEM.
  */
-int time_ledger_query(const struct time_ledger *l, uint64_t now_ns, uint64_t last_ns,
-		      const struct time_reason *open, uint32_t n_open, struct time_rows *ret);
+int time_ledger_query(const struct time_ledger *l, uint64_t now_ns, uint64_t back_ns,
+		      uint64_t last_ns, const struct time_reason *open, uint32_t n_open,
+		      struct time_rows *ret);
 void time_rows_free(struct time_rows *r);
 /* The row of @tid; NULL = it has none. */
 const struct time_row *time_rows_find(const struct time_rows *r, uint32_t tid);

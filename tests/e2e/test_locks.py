@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
@@ -264,6 +265,24 @@ class Locks(unittest.TestCase):
         text = self.daemon.cli("threads", "--sort", "wait", "-n", "3", str(story.pid)).stdout
         self.assertEqual(len(re.findall(r"(?m)^ *\d+ +story-starved-", text)), 3)  # not those that another one waits for
         self.assertIn("more threads", text)
+        self.check_threads_of_a_span(story)
+
+    def check_threads_of_a_span(self, story):
+        time.sleep(18)  # so that something is known before the span, in it and after it
+        to_s = int(time.time()) - 5
+        ask = ("threads", "--from", "@%d" % (to_s - 6), "--to", "@%d" % to_s, str(story.pid))
+        answer = json.loads(self.daemon.cli(*ask, "--json").stdout)["targets"][0]
+        self.assertTrue(answer["from_ns"] <= (to_s - 6) * 10**9 + 10**7 and to_s * 10**9 <= answer["to_ns"] < time.time_ns(),
+                        (answer["from_ns"], to_s, answer["to_ns"]))
+        span_ns = answer["to_ns"] - answer["from_ns"]
+        self.assertIn(round(span_ns / 1e9), (10, 15) if answer["times"]["by"] == "kernel" else (6,))  # the kernel's are whole slices
+        hog = {t["name"]: t for t in answer["threads"]}["story-hog"]
+        self.assertTrue(0.9 * span_ns < hog["wall_ns"] <= span_ns + 10**6, hog)
+        self.assertEqual(hog["wall_ns"], hog["cpu_ns"] + hog["runqueue_ns"] + sum(hog["offcpu_ns"].values()) + hog["unseen_ns"])
+        self.assertRegex(self.daemon.cli(*ask).stdout, r"shares of \d\d:\d\d:\d\d to \d\d:\d\d:\d\d")
+        refused = self.daemon.cli("threads", "--from", "@%d" % (to_s - 3600), str(story.pid), check=False)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("10 minutes at most", refused.stderr)
 
     def test_virtual_threads_have_names_or_ids(self):
         """Virtual threads are shown by their ids, never by the numbers that stand for them on the wire."""

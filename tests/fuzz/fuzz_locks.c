@@ -34,7 +34,8 @@ static void check(struct locks *l, uint64_t now, uint64_t waits)
 	uint32_t n;
 
 	check_classes(l, now, waits);
-	if (locks_query(l, now, UINT64_MAX, true, LOCKS_BY_LOCK, &rows) < 0 || locks_threads(l, now, now, &threads) < 0 ||
+	if (locks_query(l, now, UINT64_MAX, true, LOCKS_BY_LOCK, &rows) < 0 ||
+	    locks_threads(l, now, now / 3, now, &threads) < 0 ||
 	    locks_open(l, now, &open, &n) < 0 || lock_graph_new(open, n, &graph) < 0)
 		abort();
 	for (uint32_t i = 0; i < rows.n; i++)

@@ -72,7 +72,7 @@ static inline struct locks_thread_rows list(uint64_t now, uint64_t last)
 {
 	struct locks_thread_rows r;
 
-	assert_int_equal(locks_threads(locks, now, last, &r), 0);
+	assert_int_equal(locks_threads(locks, now, 0, last, &r), 0);
 	return r;
 }
 

@@ -11,7 +11,7 @@ static void virtual_threads_without_a_name_share_their_times(void **state)
 		add_open(w, false);
 		add(w);
 	}
-	assert_int_equal(locks_threads(locks, t0 + S, 60 * S, &r), 0);
+	assert_int_equal(locks_threads(locks, t0 + S, 0, 60 * S, &r), 0);
 	assert_int_equal(r.n, 1);
 	assert_int_equal(r.rows[0].tid, WIRE_VIRTUAL_TID);
 	assert_int_equal(r.rows[0].wait_ns, 5000 * MS);

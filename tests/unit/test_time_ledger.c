@@ -32,14 +32,15 @@ static uint64_t sum_of(const struct time_row *r)
 }
 
 /* The row of a thread; fails if its parts do not add up to its time. */
-static struct time_row row_of(uint32_t tid, uint64_t now_ns, uint64_t last_ns,
-			      const struct time_reason *open)
+static struct time_row row_back(uint32_t tid, uint64_t now_ns, uint64_t back_ns, uint64_t last_ns,
+				const struct time_reason *open)
 {
 	const struct time_row *r;
 	struct time_rows rows;
 	struct time_row row;
 
-	assert_int_equal(time_ledger_query(ledger, now_ns, last_ns, open, open != NULL, &rows), 0);
+	assert_int_equal(
+		time_ledger_query(ledger, now_ns, back_ns, last_ns, open, open != NULL, &rows), 0);
 	for (uint32_t i = 0; i < rows.n; i++)
 		assert_int_equal(sum_of(&rows.rows[i]), rows.rows[i].wall_ns);
 	r = time_rows_find(&rows, tid);
@@ -47,6 +48,12 @@ static struct time_row row_of(uint32_t tid, uint64_t now_ns, uint64_t last_ns,
 	row = *r;
 	time_rows_free(&rows);
 	return row;
+}
+
+static struct time_row row_of(uint32_t tid, uint64_t now_ns, uint64_t last_ns,
+			      const struct time_reason *open)
+{
+	return row_back(tid, now_ns, 0, last_ns, open);
 }
 
 /* One second after the other: in each, @cpu on the CPU, @queue in the run queue, the rest off
@@ -80,6 +87,38 @@ static void totals_become_times_of_a_span(void **state)
 	r = row_of(11, t.to_ns, 10 * S, NULL);
 	assert_in_range(r.wall_ns, 10 * S, 15 * S);
 	assert_in_range(r.cpu_ns, r.wall_ns * 3 / 10 - 10000, r.wall_ns * 3 / 10 + 10000);
+}
+
+/* The thread computes for 20 s, waits for 20 s, and computes for 15 s; a lock event tells of the
+ * wait, and of one that goes on. */
+static void a_span_may_have_ended_before_now(void **state)
+{
+	struct time_totals t = { .tid = 11, .from_ns = t0, .to_ns = t0 };
+	struct time_reason why = { 11, t0 + 20 * S, t0 + 40 * S, OTHER, PARK, false, 0 };
+	struct time_reason open = { 11, t0 + 35 * S, t0 + 55 * S, OTHER, SOCKET, false, 0 };
+	struct time_rows rows;
+	struct time_row r;
+
+	(void)state;
+	live(&t, 20, S, 0, OTHER);
+	live(&t, 20, 0, 0, OTHER);
+	live(&t, 15, S, 0, OTHER);
+	time_ledger_reason(ledger, &why);
+	r = row_back(11, t0 + 55 * S, 36 * S, 19 * S, NULL); /* 0 s to 19 s */
+	assert_in_range(r.wall_ns, 20 * S - MS, 20 * S);
+	assert_int_equal(r.cpu_ns, r.wall_ns);
+	r = row_back(11, t0 + 55 * S, 16 * S, 18 * S, NULL); /* 21 s to 39 s, in whole slices */
+	assert_int_equal(r.wall_ns, 20 * S);
+	assert_in_range(r.off_ns[PARK], 20 * S - MS, 20 * S);
+	/* what goes on began after the span */
+	r = row_back(11, t0 + 55 * S, 25 * S, 10 * S, &open);
+	assert_int_equal(r.off_ns[SOCKET], 0);
+	/* before the first totals */
+	assert_int_equal(time_ledger_query(ledger, t0 + 55 * S, 100 * S, 60 * S, NULL, 0, &rows),
+			 0);
+	assert_int_equal(rows.n, 0);
+	assert_int_equal(rows.span_ns, 0);
+	time_rows_free(&rows);
 }
 
 static void a_reason_takes_the_place_of_what_it_explains(void **state)
@@ -544,7 +583,7 @@ static void threads_without_room_are_counted(void **state)
 
 		time_ledger_totals(ledger, &t);
 	}
-	assert_int_equal(time_ledger_query(ledger, t0 + S, 60 * S, NULL, 0, &rows), 0);
+	assert_int_equal(time_ledger_query(ledger, t0 + S, 0, 60 * S, NULL, 0, &rows), 0);
 	assert_int_equal(rows.n, TIME_LEDGER_THREADS);
 	assert_int_equal(rows.refused, 10);
 	time_rows_free(&rows);
@@ -554,6 +593,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(totals_become_times_of_a_span, begin, end),
+		cmocka_unit_test_setup_teardown(a_span_may_have_ended_before_now, begin, end),
 		cmocka_unit_test_setup_teardown(a_reason_takes_the_place_of_what_it_explains, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_reason_may_come_before_the_first_totals, begin,
