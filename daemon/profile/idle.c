@@ -33,6 +33,8 @@ static const char *const vm_threads[] = {
 	"G1 Main Concurrent Mark GC Thread",
 	"G1 Conc#",
 	"G1 Refine#",
+	"G1 Refine Control", /* JDK 26 and later */
+	"G1 Refinement Workers#",
 	"G1 Service",
 	"G1 Young RemSet Sampling",
 	"G1 Concurrent Refinement Thread#",
@@ -43,6 +45,8 @@ static const char *const vm_threads[] = {
 	"Surrogate Locker Thread",
 	"Safepoint Cleanup Thread#",
 	"StrDedup",
+	"StringDedupThread",
+	"String Deduplication Thread",
 	"StringDedupProcessor",
 	"RuntimeWorker#",
 	"ZDirector",
@@ -63,14 +67,21 @@ static const char *const vm_threads[] = {
 	"XUncommitter",
 	"XUnmapper",
 	"XWorker#",
+	"ShenandoahControlThread",
 	"Shenandoah Control Thread",
 	"Shenandoah Generational Control Thread",
 	"Shenandoah Regulator Thread",
 	"Shenandoah Uncommit",
 	"Shenandoah Uncommit Thread",
 	"Shenandoah GC Threads#",
+	"ShenControl", /* JDK 27 and later */
+	"ShenRegulator",
+	"ShenUncommit",
+	"ShenWorker#",
 	"Safepoint-cleanup-thread#",
 	"AsyncLog Thread",
+	"JFR Recorder Thread",
+	"JFR Periodic Tasks",
 	"JFR Sampler Thread",
 	"JFR Thread Sampler",
 	"DestroyJavaVM", /* it waits until the last other thread has ended */
@@ -88,7 +99,8 @@ static bool idle_is_cut(const char *name, const char *full)
 		return len == COMM_MAX && strlen(full) >= COMM_MAX;
 	if (full[same])
 		return len == COMM_MAX && same == COMM_MAX;
-	return same + strspn(name + same, "0123456789") == len;
+	same += strspn(name + same, "0123456789");
+	return same == len || strncmp(name + same, " (", 2) == 0; /* "Gang worker#0 (Paral" */
 }
 
 static enum idle_sight profile_idle_look(const struct stream *stream, uint32_t node)
@@ -139,7 +151,7 @@ bool idle_vm_thread(const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(services); i++)
 		if (idle_is_cut(name, services[i]))
 			return true;
-	return strcmp(name, "Reference Handler") == 0;
+	return idle_is_cut(name, "Reference Handler");
 }
 
 bool idle_sample(const struct stream *stream, const struct stream_sample *sample)

@@ -44,7 +44,8 @@ FOREVER = 1 << 62
 BRIEF = MS // 2
 ASKS = {"safepoint": "VMThread::execute",
         "gc": ("ShenandoahControlThread::request_gc", "ShenandoahGenerationalControlThread::request_gc", "ZDriverPort::send_sync",
-               "ShenandoahPacer::", "ShenandoahControlThread::handle_alloc", "ShenandoahController::handle_alloc", "ZPageAllocator::", "XPageAllocator::")}
+               "ShenandoahPacer::", "ShenandoahControlThread::handle_alloc", "ShenandoahController::handle_alloc", "ZPageAllocator::", "XPageAllocator::",
+               "ZRelocateQueue::", "ZForwarding::", "XForwarding::")}
 LOG_LATE = 50 * MS  # a line's time is when it is written; on a busy machine that is later than the safepoint's end
 UNSEEN_MAX = 0.05  # share of the safepoints that may be missed; each must be counted as such
 ATTEMPTS = 3  # tries, one of which must pass the checks that depend on chance; all others must pass every time

@@ -14,7 +14,8 @@ import jdks  # noqa: E402
 from kindling import BUILD, Daemon, Jvm, java_home, skip, wait_for  # noqa: E402
 from walker import check, failures  # noqa: E402
 
-PLACES = ("ShenandoahPacer::pace_for_alloc", "ZPageAllocator::alloc_page", "XPageAllocator::alloc_page")
+PLACES = ("ShenandoahPacer::pace_for_alloc", "ShenandoahControlThread::handle_alloc_failure", "ShenandoahController::handle_alloc_failure",
+          "ZPageAllocator::alloc_page", "XPageAllocator::alloc_page")
 LOCKS = ("pthread_mutex_lock", "__lll_lock_wait", "Mutex::lock")
 BESIDE = ("runqueue", "throttled", "fault")  # a thread may also be off the CPU for these there
 COLLECTORS = {"Shenandoah": ["-XX:+UseShenandoahGC"], "Z": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseZGC"]}
@@ -25,7 +26,7 @@ SECONDS = 60  # at most, until there are enough
 def stalls(path):
     with open(path) as f:
         lines = [line for line in f.read().split("\n")[:-1] if line.startswith("{")]
-    events = [e for e in map(json.loads, lines) if e["event"] == "offcpu" and e["reason"] not in BESIDE]
+    events = [e for e in map(json.loads, lines) if e["event"] == "offcpu" and e["syscall"] == "futex" and e["reason"] not in BESIDE]
     return [e for e in events if any(f.startswith(PLACES) for f in e["stack"] or ())]
 
 
@@ -45,7 +46,7 @@ def judge(daemon, name, flags):
     for e in found:
         reasons = {"gc", "lock"} if any(f.startswith(LOCKS) for f in e["stack"]) else {"gc"}
         if e["reason"] not in reasons or e["idle"]:
-            wrong[e["reason"], e["idle"], e["stack"][-2]] += 1
+            wrong[e["reason"], e["idle"], " < ".join(f.split("(")[0] for f in e["stack"][:-12:-1])] += 1
     print("%s: %s" % (name, dict(collections.Counter(e["reason"] for e in found))))
     check(len(found) >= ENOUGH, "%s: %d waits for the collector" % (name, len(found)))
     check(not wrong, "%s: other reasons: %s" % (name, dict(wrong)))

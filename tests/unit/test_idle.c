@@ -51,6 +51,24 @@ static void workers_that_fight_for_the_lock_of_their_queue_are_not(void **state)
 			  "java/util/concurrent/locks/AbstractQueuedSynchronizer.acquire", PARK));
 }
 
+/* As the kernel keeps them: 15 bytes; JDK 28 leaves out the middle. */
+static void the_jvms_own_threads_are_known_by_name(void **state)
+{
+	static const char *const names[] = {
+		"VM Thread",	   "Gang worker#1 (", "ShenandoahContr", "StringDedupThre",
+		"String Deduplic", "G1 Refi..kers#2", "G1 Refi..ontrol", "ShenControl",
+		"ShenWorker#12",   "Reference Handl", "Referen..andler", "JFR Recorder Th",
+	};
+	static const char *const others[] = { "VM Threads", "ShenControl-1",   "Gang", "main",
+					      "",	    "G1 Refi..ontrols" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_true(idle_vm_thread(names[i]));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(idle_vm_thread(others[i]));
+}
+
 static void frames_without_a_method_do_not_decide(void **state)
 {
 	(void)state;
@@ -136,6 +154,7 @@ int main(void)
 		cmocka_unit_test(a_worker_at_an_empty_queue_is_idle),
 		cmocka_unit_test(a_task_that_waits_inside_of_its_worker_is_not),
 		cmocka_unit_test(workers_that_fight_for_the_lock_of_their_queue_are_not),
+		cmocka_unit_test(the_jvms_own_threads_are_known_by_name),
 		cmocka_unit_test(frames_without_a_method_do_not_decide),
 		cmocka_unit_test(a_thread_that_enters_a_monitor_is_never_idle),
 		cmocka_unit_test(threads_of_the_jvm_that_wait_to_be_asked_are_idle),
