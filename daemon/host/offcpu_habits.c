@@ -10,7 +10,8 @@
 #define UNSURE	   0x80u /* as if wrong eight waits ago: the next one decides */
 
 struct offcpu_habit {
-	uint32_t tid, at_s; /* 0 = the place is empty */
+	uint32_t tid; /* 0 = the place is empty */
+	uint32_t at_s;
 	uint8_t reason;
 	uint8_t wrong; /* a bit for each of the last waits with a stack: 1 = it was another one */
 	bool idle;

@@ -91,7 +91,7 @@ static const char *const vm_threads[] = {
 /* Is it @full with a number or without, as a name or as much of it as the kernel keeps? */
 static bool idle_is_cut(const char *name, const char *full)
 {
-	size_t same = 0, len = strlen(name);
+	size_t same = 0, len = strlen(name), digits;
 
 	while (full[same] && name[same] == full[same])
 		same++;
@@ -99,8 +99,9 @@ static bool idle_is_cut(const char *name, const char *full)
 		return len == COMM_MAX && strlen(full) >= COMM_MAX;
 	if (full[same])
 		return len == COMM_MAX && same == COMM_MAX;
-	same += strspn(name + same, "0123456789");
-	return same == len || strncmp(name + same, " (", 2) == 0; /* "Gang worker#0 (Paral" */
+	digits = strspn(name + same, "0123456789");
+	return same + digits == len ||
+	       (digits && strncmp(name + same + digits, " (", 2) == 0); /* "Gang worker#0 (" */
 }
 
 static enum idle_sight profile_idle_look(const struct stream *stream, uint32_t node)
