@@ -106,11 +106,13 @@ class Known:
         self.process.stdin.flush()
 
     def tid(self, name):
-        for tid in os.listdir("/proc/%d/task" % self.pid):
-            with open("/proc/%d/task/%s/comm" % (self.pid, tid)) as f:
-                if f.read().strip() == name:
-                    return int(tid)
-        raise AssertionError("no thread " + name)
+        """A thread gives itself its name in the kernel, a moment after it has begun."""
+        def named():
+            for tid in os.listdir("/proc/%d/task" % self.pid):
+                with open("/proc/%d/task/%s/comm" % (self.pid, tid)) as f:
+                    if f.read().strip() == name:
+                        return int(tid)
+        return wait_for("the thread " + name, named)
 
     def end(self):
         self.process.kill()
