@@ -128,7 +128,7 @@ void park_peek_init(JNIEnv *env, jobject thread, jclass synchronizer, jfieldID b
 	peek.narrow_shift = continuation_sig.narrow_shift;
 	/* a collection may have moved objects in between: try again */
 	for (int i = 0; !works && i < TRIES; i++) {
-		peek.synchronizer = klass_of_mirror_sig(synchronizer);
+		peek.synchronizer = klass_of_class(env, synchronizer);
 		works = peek.synchronizer &&
 			load64_sig(peek.synchronizer + (uint32_t)peek.super) == peek.synchronizer &&
 			park_peek_matches_jni(env, thread, blocker);

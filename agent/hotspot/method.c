@@ -11,6 +11,8 @@
 #include "agent/hotspot/layout.h"
 #include "agent/hotspot/method_priv.h"
 
+#define CLASS_TRIES 100
+
 static struct method_store *stores[2]; /* the store in use and the previous one */
 static int current;
 
@@ -141,4 +143,17 @@ int32_t method_line(const struct method_copy *copy, int32_t bci)
 		}
 	}
 	return best;
+}
+
+uint64_t klass_of_class(JNIEnv *env, jclass of)
+{
+	uint64_t klass = 0;
+
+	for (int i = 0; of && !klass && i < CLASS_TRIES; i++) {
+		/* in this call the thread waits for a pause to end, and the collector brings the
+		 * reference up to date */
+		(void)(*env)->IsSameObject(env, of, NULL);
+		klass = klass_of_mirror_sig(of);
+	}
+	return klass;
 }

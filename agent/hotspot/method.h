@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <jni.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "agent/base/walk.h"
@@ -43,6 +44,9 @@ const char *class_resolve(const struct method_copy *copy);
 int32_t method_line(const struct method_copy *copy, int32_t bci);
 /* What the method implies about a wait (proto/idle.h). Also in application threads. */
 enum idle_sight method_idle(struct method_copy *copy);
+/* Agent's thread: klass_of_mirror_sig() between collections, which it waits for; 0 = they leave no
+ * time to read, or @of is NULL. */
+uint64_t klass_of_class(JNIEnv *env, jclass of);
 
 /* Handler. */
 bool method_check_sig(uint64_t method); /* does it look like a Method* with a name? */
@@ -53,7 +57,7 @@ const struct method_copy *method_copy_sig(uint64_t method);
 int32_t method_bci_sig(uint64_t method, uint64_t bcp);
 /* Is @method CLASS.NAME? Compares the characters of its symbols. */
 bool method_is_sig(uint64_t method, const char *class_name, const char *name);
-/* The Klass of a java.lang.Class behind a JNI reference; 0 = the object kept moving. */
+/* The Klass of a java.lang.Class behind a JNI reference; 0 = a collection is moving the object. */
 uint64_t klass_of_mirror_sig(void *jclass_ref);
 /* The same for a Klass: a method_copy that has only the name of a class. Also in application
  * threads. */

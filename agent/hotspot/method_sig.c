@@ -309,18 +309,22 @@ const struct method_copy *method_copy_sig(uint64_t method)
 	return c;
 }
 
-/* Tries again if the collector moves the mirror meanwhile: then the word behind the reference
- * changes, or the result is not a class. */
+/* Tries again if a collection runs meanwhile: the mirror of another class may have moved to where
+ * this one was, even before the reference is updated. A collector that does not stop the world has
+ * no epochs; with one, the word behind the reference changes. */
 uint64_t klass_of_mirror_sig(void *jclass_ref)
 {
 	uint64_t handle = (uint64_t)(uintptr_t)jclass_ref;
 
 	for (int i = 0; i < MIRROR_TRIES && vm_sig.mirror_klass >= 0; i++) {
-		uint64_t mirror = oop_of_handle_sig(handle), klass;
+		uint64_t epoch = oop_epoch_sig(), mirror = oop_of_handle_sig(handle), klass;
 
 		klass = load64_sig(mirror + (uint32_t)vm_sig.mirror_klass);
-		if (mirror == oop_of_handle_sig(handle) && is_pointer(klass) &&
-		    is_class_name(load64_sig(klass + (uint32_t)vm_sig.klass_name)))
+		if (mirror != oop_of_handle_sig(handle) || !is_pointer(klass) ||
+		    !is_class_name(load64_sig(klass + (uint32_t)vm_sig.klass_name)))
+			continue;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (epoch && oop_epoch_sig() == epoch)
 			return klass;
 	}
 	return 0;

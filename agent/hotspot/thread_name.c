@@ -294,7 +294,7 @@ void thread_name_init(JNIEnv *env)
 	vm.id = thread_name_field(env, thread, "tid", "J");
 	eetop = thread_name_field(env, thread, "eetop", "J");
 	vm.eetop = eetop ? field_id_offset(eetop) : -1;
-	vm.string = string ? klass_of_mirror_sig(string) : 0;
+	vm.string = klass_of_class(env, string);
 	vm.current = (current_thread_fn *)libjvm_symbol("JVM_CurrentThread");
 	if (thread)
 		(*env)->DeleteLocalRef(env, thread);

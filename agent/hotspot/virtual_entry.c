@@ -52,7 +52,7 @@ void virtual_entry_init(void)
 	if (of && thread) {
 		jdk.task = field_id_offset(of);
 		jdk.thread = field_id_offset(thread);
-		__atomic_store_n(&jdk.klass, klass_of_mirror_sig(task), __ATOMIC_RELEASE);
+		__atomic_store_n(&jdk.klass, klass_of_class(env, task), __ATOMIC_RELEASE);
 	}
 	(*env)->PopLocalFrame(env, NULL);
 }

@@ -39,7 +39,7 @@ static bool is_initialised(void)
 	if ((*env)->ExceptionCheck(env))
 		(*env)->ExceptionClear(env);
 	if (found) {
-		klass = klass_of_mirror_sig(found);
+		klass = klass_of_class(env, found);
 		(*env)->DeleteLocalRef(env, found);
 	}
 	return klass && load8_sig(klass + (uint64_t)state_at) >= done;

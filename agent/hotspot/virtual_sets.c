@@ -324,7 +324,7 @@ static bool virtual_sets_find_all(JNIEnv *env, jobject root, jclass containers)
 	virtual_sets_clear(env);
 	object_header_init();
 	jdk.next_id = next_id(env);
-	jdk.virtual_thread = thread ? klass_of_mirror_sig(thread) : 0;
+	jdk.virtual_thread = klass_of_class(env, thread);
 	jdk.root = static_map(env, (*env)->GetObjectClass(env, root), "VTHREADS");
 	jdk.containers = static_map(env, containers, "CONTAINER_REGISTRY");
 	return jdk.virtual_thread && jdk.containers && virtual_sets_find_fields(env);
@@ -348,7 +348,7 @@ void virtual_sets_begin(JNIEnv *env, jobject root, jclass containers)
 void virtual_sets_learn(JNIEnv *env, jobject container)
 {
 	jclass of = (*env)->GetObjectClass(env, container);
-	uint64_t klass = klass_of_mirror_sig(of);
+	uint64_t klass = klass_of_class(env, of);
 	jfieldID threads;
 
 	for (uint32_t i = 0; i < jdk.n_kinds; i++)

@@ -47,8 +47,7 @@ static jclass trace_jdk_class(JNIEnv *env, const char *name)
 
 uint64_t trace_jdk_klass(JNIEnv *env, jclass of)
 {
-	(void)env;
-	return of ? klass_of_mirror_sig(of) : 0;
+	return klass_of_class(env, of);
 }
 
 void trace_jdk_class_name(uint64_t klass, char *ret, size_t size)
