@@ -26,6 +26,7 @@ static const struct {
 	{ "java.lang.ref.Reference", "tryHandlePending" },
 	{ "java.lang.ref.Reference$ReferenceHandler", "run" },
 	{ "java.lang.VirtualThread$DelayedTaskSchedulers", NULL },
+	{ "java.lang.VirtualThread", "takeVirtualThreadListToUnblock" }, /* JDK 24 and later */
 	{ "java.lang.VirtualThread",
 	  "sleepNanos" }, /* pinned, it parks its carrier: a sleep waits for no lock */
 	{ "sun.misc.GC$Daemon", "run" },
@@ -37,6 +38,13 @@ static const struct {
 	{ "sun.nio.fs.AbstractWatchService", "take" },
 	{ "sun.nio.fs.AbstractWatchService", "poll" },
 	{ "com.sun.jmx.remote.internal.ServerCommunicatorAdmin$Timeout", "run" },
+	/* threads of a connection each, at the next request */
+	{ "sun.rmi.transport.tcp.TCPTransport", "handleMessages" },
+	{ "io.helidon.webserver.http1.Http1Prologue", "doRead" },
+	{ "io.helidon.webserver.http1.Http1Prologue", "readPrologue" },
+	{ "io.helidon.webserver.http2.Http2Connection", "readFrame" },
+	{ "org.h2.server.TcpServerThread", "process" },
+	{ "org.apache.activemq.transport.tcp.TcpTransport", "doRun" },
 	/* selectors, and loops that accept */
 	{ "sun.nio.ch.SelectorImpl", "select" },
 	{ "sun.nio.ch.SelectorImpl", "lockAndDoSelect" },
@@ -172,13 +180,22 @@ static const char *const plumbing[] = {
 	"java.lang.Object",
 	"java.lang.Thread",
 	"java.lang.VirtualThread",
+	"java.lang.System$", /* LockSupport parks a virtual thread by way of one of them */
 	"java.lang.ref.",
+	"java.io.",
 	"jdk.internal.",
 	"sun.misc.Unsafe",
 	"sun.nio.ch.",
 	"java.net.",
 	"java.util.TimerThread",
+	"sun.security.ssl.",
 	"io.netty.channel.epoll.",
+	"io.helidon.common.buffers.",
+	"io.helidon.common.socket.",
+	"io.helidon.webserver.ConnectionHandler$",
+	"org.apache.activemq.openwire.OpenWireFormat",
+	"org.apache.activemq.transport.tcp.Tcp",
+	"org.h2.value.Transfer",
 };
 
 /* Classes whose methods wait for a contended lock, even if it is a queue's own: never idle. */

@@ -370,6 +370,7 @@ static void join_alone(struct offcpu_join *j, const struct stream_offcpu *o, uin
 /* A virtual thread that had no carrier: no other record belongs to it. */
 static void join_unmounted(struct offcpu_join *j, const struct stream_offcpu *o)
 {
+	struct offcpu_event e = join_agents_own(j, o);
 	const struct stream_lock lock = {
 		.begin_ns = o->mono_ns > o->duration_ns ? o->mono_ns - o->duration_ns : 0,
 		.duration_ns = o->duration_ns,
@@ -379,10 +380,9 @@ static void join_unmounted(struct offcpu_join *j, const struct stream_offcpu *o)
 		.wait = WIRE_WAIT_PARK,
 		.class_name = o->class_name,
 		.identity = o->identity,
-		.node = o->node,
+		.node = e.node,
 		.waits = 1,
 	};
-	struct offcpu_event e = join_agents_own(j, o);
 
 	if (o->class_name && o->class_name[0] && e.reason == OFFCPU_REASON_PARK)
 		e.lock = &lock;

@@ -152,7 +152,8 @@ bool idle_vm_thread(const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(services); i++)
 		if (idle_is_cut(name, services[i]))
 			return true;
-	return idle_is_cut(name, "Reference Handler");
+	return idle_is_cut(name, "Reference Handler") ||
+	       idle_is_cut(name, "VirtualThread-unblocker"); /* JDK 24 and later */
 }
 
 bool idle_sample(const struct stream *stream, const struct stream_sample *sample)

@@ -39,6 +39,7 @@ static const struct offcpu_place waits[] = {
 /* Native methods that wait for work within the JVM. */
 static const struct offcpu_place waits_in_vm[] = {
 	{ "java.lang.ref.Reference", "waitForReferencePendingList", OFFCPU_REASON_WAIT },
+	{ "java.lang.VirtualThread", "takeVirtualThreadListToUnblock", OFFCPU_REASON_WAIT },
 };
 
 /* Where the JDK polls, because a socket has a time limit or waits for a connection; or, of a
@@ -299,6 +300,18 @@ static bool offcpu_may_be_idle(enum offcpu_reason reason)
 	       reason == OFFCPU_REASON_PIPE || reason == OFFCPU_REASON_OTHER;
 }
 
+/* Only loops that wait for work wait in epoll: the JDK's selectors and Netty's, which idle.h has,
+ * and those of native libraries. A read with a time limit waits in poll. */
+static bool offcpu_is_epoll(const struct offcpu_event *e)
+{
+	return e->kernel_class == OFFCPU_POLL &&
+	       (e->syscall_nr == SYS_epoll_pwait || e->syscall_nr == SYS_epoll_pwait2 ||
+#ifdef SYS_epoll_wait /* x86-64 */
+		e->syscall_nr == SYS_epoll_wait ||
+#endif
+		false);
+}
+
 static bool offcpu_is_idle(const struct offcpu_event *e, const struct stream *stream,
 			   const char *thread)
 {
@@ -310,6 +323,11 @@ static bool offcpu_is_idle(const struct offcpu_event *e, const struct stream *st
 	enum offcpu_reason in_vm;
 	unsigned n_java;
 
+	if (offcpu_is_epoll(e)) {
+		(void)offcpu_look(stream, e->node, NULL, 0, JAVA_FRAMES_MAX, &n_java);
+		if (n_java == 0)
+			return true;
+	}
 	if (!offcpu_may_be_idle(e->reason) || !idle_sample(stream, &as_sample))
 		return false;
 	if (e->reason != OFFCPU_REASON_OTHER || e->kernel_class != OFFCPU_FUTEX)
@@ -336,10 +354,33 @@ void offcpu_event_by_wait(struct offcpu_event *e, const struct stream *stream, c
 		*e = wait;
 }
 
+/* Is it a frame in which the JVM calls the agent when a virtual thread mounts: the native method,
+ * or the stub of compiled code in its place? The application knows nothing of it. */
+static bool offcpu_notifies(const struct stream_frame *f)
+{
+	if (wire_kind_is_method(f->kind))
+		return strcmp(f->class_name, "java.lang.VirtualThread") == 0 &&
+		       strncmp(f->method, "notifyJvmti", strlen("notifyJvmti")) == 0;
+	return strstr(f->method, "notify_jvmti_vthread") != NULL;
+}
+
+/* The frame that yielded. */
+static uint32_t offcpu_yielded(const struct stream *stream, uint32_t node)
+{
+	struct stream_frame f;
+	uint32_t parent;
+
+	while (stream_node(stream, node, &f, &parent) && parent && offcpu_notifies(&f))
+		node = parent;
+	return node;
+}
+
 void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, const char *thread)
 {
 	unsigned n_java;
 
+	if (e->status == WIRE_OFFCPU_UNMOUNTED)
+		e->node = offcpu_yielded(stream, e->node);
 	offcpu_set_reason(e, offcpu_by_class(e, stream), stream, thread);
 	e->unsettled = false;
 	if (e->reason != OFFCPU_REASON_OTHER ||

@@ -32,6 +32,16 @@ static void a_worker_at_an_empty_queue_is_idle(void **state)
 			 "java/lang/Object.wait", "java/lang/Object.wait0"));
 }
 
+static void a_virtual_thread_can_be_idle(void **state)
+{
+	(void)state;
+	assert_true(IDLE(WORKER, "java/util/concurrent/ThreadPoolExecutor.getTask",
+			 "java/util/concurrent/LinkedBlockingQueue.take",
+			 "java/util/concurrent/locks/LockSupport.park",
+			 "java/lang/System$1.parkVirtualThread", "java/lang/VirtualThread.park",
+			 "java/lang/VirtualThread.yieldContinuation"));
+}
+
 static void a_task_that_waits_inside_of_its_worker_is_not(void **state)
 {
 	(void)state;
@@ -49,6 +59,37 @@ static void workers_that_fight_for_the_lock_of_their_queue_are_not(void **state)
 			  "java/util/concurrent/LinkedBlockingQueue.take",
 			  "java/util/concurrent/locks/ReentrantLock.lockInterruptibly",
 			  "java/util/concurrent/locks/AbstractQueuedSynchronizer.acquire", PARK));
+}
+
+#define READ                                                                                   \
+	"java/io/BufferedInputStream.read", "java/io/BufferedInputStream.fill",                \
+		"java/net/Socket$SocketInputStream.read", "sun/nio/ch/NioSocketImpl.implRead", \
+		"sun/nio/ch/Net.poll"
+
+static void a_connection_without_a_request_is_idle(void **state)
+{
+	(void)state;
+	assert_true(IDLE("sun/rmi/transport/tcp/TCPTransport$ConnectionHandler.run0",
+			 "sun/rmi/transport/tcp/TCPTransport.handleMessages", READ));
+	assert_true(IDLE("org/h2/server/TcpServerThread.run",
+			 "org/h2/server/TcpServerThread.process", "org/h2/value/Transfer.readInt",
+			 "java/io/DataInputStream.readInt", READ));
+	assert_true(IDLE("io/helidon/webserver/http1/Http1Connection.handle",
+			 "io/helidon/webserver/http1/Http1Prologue.readPrologue",
+			 "io/helidon/common/buffers/DataReader.ensureAvailable",
+			 "io/helidon/webserver/ConnectionHandler$MapExceptionDataSupplier.get",
+			 "io/helidon/common/socket/PlainSocket.get", READ));
+}
+
+static void a_read_of_an_answer_is_not(void **state)
+{
+	(void)state;
+	assert_false(IDLE("org/h2/engine/SessionRemote.done", "org/h2/value/Transfer.readInt",
+			  "java/io/DataInputStream.readInt", READ));
+	assert_false(IDLE("org/shop/Main.run", "java/io/PipedInputStream.read",
+			  "java/lang/Object.wait"));
+	assert_false(IDLE("sun/rmi/transport/tcp/TCPTransport.handleMessages",
+			  "org/shop/Remote.price", READ));
 }
 
 /* As the kernel keeps them: 15 bytes; JDK 28 leaves out the middle. */
@@ -152,7 +193,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_worker_at_an_empty_queue_is_idle),
+		cmocka_unit_test(a_virtual_thread_can_be_idle),
 		cmocka_unit_test(a_task_that_waits_inside_of_its_worker_is_not),
+		cmocka_unit_test(a_connection_without_a_request_is_idle),
+		cmocka_unit_test(a_read_of_an_answer_is_not),
 		cmocka_unit_test(workers_that_fight_for_the_lock_of_their_queue_are_not),
 		cmocka_unit_test(the_jvms_own_threads_are_known_by_name),
 		cmocka_unit_test(frames_without_a_method_do_not_decide),

@@ -253,9 +253,10 @@ static void waits_for_work_are_idle(void **state)
 	assert_false(EXPLAIN(OFFCPU_FILE, NONE, "start_thread").idle);
 }
 
-static bool is_idle_without_a_stack(const char *thread)
+static bool is_idle_without_a_stack_in(enum offcpu_class kernel_class, int syscall_nr,
+				       const char *thread)
 {
-	struct offcpu_event e = { .kernel_class = OFFCPU_FUTEX, .syscall_nr = SYS_futex };
+	struct offcpu_event e = { .kernel_class = kernel_class, .syscall_nr = syscall_nr };
 	const char *const none[] = { NULL };
 	struct stream *s = stacks_stream(none, &e.node);
 
@@ -263,6 +264,30 @@ static bool is_idle_without_a_stack(const char *thread)
 	offcpu_event_explain(&e, s, thread);
 	stream_free(s);
 	return e.idle;
+}
+
+static bool is_idle_without_a_stack(const char *thread)
+{
+	return is_idle_without_a_stack_in(OFFCPU_FUTEX, SYS_futex, thread);
+}
+
+static void epoll_is_for_loops_that_wait_for_work(void **state)
+{
+	(void)state;
+	assert_true(is_idle_without_a_stack_in(OFFCPU_POLL, SYS_epoll_pwait, "worker-1"));
+	assert_false(is_idle_without_a_stack_in(OFFCPU_POLL, SYS_ppoll, "worker-1"));
+	assert_false(is_idle_without_a_stack_in(OFFCPU_RUNQUEUE, SYS_epoll_pwait, "worker-1"));
+}
+
+static void the_thread_that_unblocks_virtual_threads_waits_for_work(void **state)
+{
+	(void)state;
+	assert_true(EXPLAIN(OFFCPU_FUTEX, NONE, "java/lang/Thread.run",
+			    "java/lang/VirtualThread.unblockVirtualThreads",
+			    "java/lang/VirtualThread.takeVirtualThreadListToUnblock",
+			    "PlatformEvent::park()")
+			    .idle);
+	assert_true(is_idle_without_a_stack("VirtualThread-unblocker"));
 }
 
 static void threads_of_the_jvm_are_known_by_name(void **state)
@@ -378,6 +403,29 @@ static void a_virtual_thread_without_a_carrier_says_why(void **state)
 	assert_int_equal(of_unmounted((const char *const[]){ NULL }), OFFCPU_REASON_PARK);
 }
 
+static void the_stack_of_a_yield_ends_where_it_yields(void **state)
+{
+	static const char *const stubs[] = { "java/lang/VirtualThread.notifyJvmtiMount",
+					     "[C2 Runtime notify_jvmti_vthread_mount]" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(stubs); i++) {
+		const char *const frames[] = { SHOP, "java/lang/VirtualThread.yieldContinuation",
+					       stubs[i], NULL };
+		struct offcpu_event e = { .kernel_class = OFFCPU_NO_CLASS,
+					  .status = WIRE_OFFCPU_UNMOUNTED,
+					  .has_stack = true };
+		struct stream *s = stacks_stream(frames, &e.node);
+		struct stream_frame f;
+		uint32_t parent;
+
+		offcpu_event_explain(&e, s, "");
+		assert_true(stream_node(s, e.node, &f, &parent));
+		assert_string_equal(f.method, "yieldContinuation");
+		stream_free(s);
+	}
+}
+
 static void the_text_has_the_lock_or_the_call(void **state)
 {
 	struct stream_lock lock = { .class_name = "org.shop.Cache" };
@@ -411,9 +459,12 @@ int main(void)
 		cmocka_unit_test(the_thread_that_handles_references_waits_for_a_collection),
 		cmocka_unit_test(a_thread_that_is_held_after_a_poll_is_not_idle),
 		cmocka_unit_test(waits_for_work_are_idle),
+		cmocka_unit_test(epoll_is_for_loops_that_wait_for_work),
+		cmocka_unit_test(the_thread_that_unblocks_virtual_threads_waits_for_work),
 		cmocka_unit_test(threads_of_the_jvm_are_known_by_name),
 		cmocka_unit_test(a_virtual_thread_that_keeps_its_carrier_says_why),
 		cmocka_unit_test(a_virtual_thread_without_a_carrier_says_why),
+		cmocka_unit_test(the_stack_of_a_yield_ends_where_it_yields),
 		cmocka_unit_test(the_text_has_the_lock_or_the_call),
 	};
 
