@@ -290,6 +290,11 @@ static void command_threads_print_target(FILE *to, const cJSON *t, const char *s
 	command_threads_print_span(to, t);
 	threads_times_print(to, json_get(t, "times"));
 	print_virtuals(to, t);
+	if (*json_text_of(t, "virtual_unseen_why")) {
+		fputs("[not seen] of virtual threads: ", to);
+		print_text(to, json_text_of(t, "virtual_unseen_why"));
+		fputc('\n', to);
+	}
 	command_threads_put_threads(&table, threads, sort, rows);
 	table_print(to, &table, width);
 	if ((size_t)n > table.n_rows)

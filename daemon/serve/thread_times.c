@@ -1,11 +1,12 @@
 /*
  * Where the time of a JVM's threads went, for /v1/threads and /v1/top: from the kernel's totals,
- * or, where there are none, from samples and waits, which do not see all of it. docs/api.md
- * describes the fields.
+ * or, where there are none and for virtual threads, which the kernel does not know, from samples
+ * and waits, which do not see all of it. docs/api.md describes the fields.
  */
 #include "daemon/serve/thread_times.h"
 
 #include <errno.h>
+#include <string.h>
 #include "daemon/ground/clock.h"
 #include "daemon/profile/idle.h"
 
@@ -87,11 +88,15 @@ static void times_add_event(struct time_row *row, const struct timeline_row *r,
 
 	if (r->kind == TIMELINE_CPU)
 		row->cpu_ns += r->length_ns;
-	if (r->kind != TIMELINE_LOCK || r->reason >= WIRE_WAIT_COUNT)
-		return;
 	begin = begin > q->from_ns ? begin : q->from_ns;
 	end = end < q->to_ns ? end : q->to_ns;
-	row->off_ns[thread_times_lock_reasons[r->reason]] += end > begin ? end - begin : 0;
+	if (end <= begin)
+		return;
+	if (r->kind == TIMELINE_LOCK && r->reason < WIRE_WAIT_COUNT)
+		row->off_ns[thread_times_lock_reasons[r->reason]] += end - begin;
+	if (r->kind == TIMELINE_OFFCPU && r->reason < OFFCPU_REASON_COUNT &&
+	    !(r->flags & TIMELINE_TWICE))
+		row->off_ns[r->reason] += end - begin;
 }
 
 /* A thread that changed its name has several rows: adds them up in one. */
@@ -134,23 +139,36 @@ static void times_add_open(const struct target *t, uint64_t back_ns, struct time
 	free(open);
 }
 
-static int times_of_events(const struct target *t, uint64_t back_ns, uint64_t last_ns,
+/* Leaves only threads from number @least on. */
+static void times_keep_from(struct time_rows *rows, uint32_t least)
+{
+	uint32_t below = 0;
+
+	while (below < rows->n && rows->rows[below].tid < least)
+		below++;
+	rows->n -= below;
+	memmove(rows->rows, rows->rows + below, rows->n * sizeof(*rows->rows));
+}
+
+/* The times of the threads from number @least on in the span of @ret, which becomes shorter if less
+ * is known and @shorten is set. */
+static int times_of_events(const struct target *t, uint32_t least, bool shorten,
 			   struct time_rows *ret)
 {
 	const struct timeline *timeline = host_timeline(t);
-	uint64_t to_ns = clock_real_ns() - back_ns;
-	struct timeline_question q = { .from_ns = to_ns - last_ns, .to_ns = to_ns };
+	uint64_t now_ns = clock_mono_ns(), to_ns = clock_real_ns() - (now_ns - ret->end_ns);
+	struct timeline_question q = { .from_ns = to_ns - ret->span_ns, .to_ns = to_ns };
 	struct timeline_answer a;
 
-	*ret = (struct time_rows){ 0 };
-	if (!timeline)
+	if (!timeline) {
+		*ret = (struct time_rows){ 0 };
 		return 0;
+	}
 	if (timeline_query(timeline, &q, &a) < 0)
 		return -ENOMEM;
-	if (a.since_ns > q.from_ns)
+	if (shorten && a.since_ns > q.from_ns)
 		q.from_ns = a.since_ns < to_ns ? a.since_ns : to_ns;
 	ret->span_ns = q.to_ns - q.from_ns;
-	ret->end_ns = clock_mono_ns() - back_ns;
 	ret->begin_ns = ret->end_ns - ret->span_ns;
 	ret->rows = calloc(a.n_threads + 1, sizeof(*ret->rows));
 	if (!ret->rows) {
@@ -165,10 +183,20 @@ static int times_of_events(const struct target *t, uint64_t back_ns, uint64_t la
 			times_add_event(&ret->rows[a.rows[i].thread - 1], &a.rows[i], &q);
 	timeline_answer_free(&a);
 	times_join(ret);
-	times_add_open(t, back_ns, ret);
+	times_keep_from(ret, least);
+	times_add_open(t, now_ns - ret->end_ns, ret);
 	for (uint32_t i = 0; i < ret->n; i++)
 		time_row_close(&ret->rows[i]);
 	return 0;
+}
+
+int thread_times_of_virtual(const struct target *t, const struct time_rows *others,
+			    struct time_rows *ret)
+{
+	*ret = (struct time_rows){ .begin_ns = others->begin_ns,
+				   .end_ns = others->end_ns,
+				   .span_ns = others->span_ns };
+	return times_of_events(t, WIRE_VIRTUAL_TID, false, ret);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
@@ -187,9 +215,11 @@ int thread_times_of(struct host *h, const struct target *t, uint64_t back_ns, ui
 		    struct thread_times *ret)
 {
 	const struct time_ledger *ledger = host_time_ledger(h, t, &ret->why);
+	int r;
 
-	int r = ledger ? times_of_kernel(t, ledger, back_ns, last_ns, &ret->rows)
-		       : times_of_events(t, back_ns, last_ns, &ret->rows);
+	ret->rows = (struct time_rows){ .end_ns = clock_mono_ns() - back_ns, .span_ns = last_ns };
+	r = ledger ? times_of_kernel(t, ledger, back_ns, last_ns, &ret->rows)
+		   : times_of_events(t, 0, true, &ret->rows);
 
 	ret->by_kernel = ledger != NULL;
 	if (r == 0 && ledger)

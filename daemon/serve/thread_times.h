@@ -18,6 +18,9 @@ extern const uint8_t thread_times_lock_reasons[WIRE_WAIT_COUNT];
 /* Over the @last_ns that ended @back_ns ago, 0 = now. 0 or -ENOMEM. */
 int thread_times_of(struct host *h, const struct target *t, uint64_t back_ns, uint64_t last_ns,
 		    struct thread_times *ret);
+/* Of virtual threads, over the span of @others; free with time_rows_free(). 0 or -ENOMEM. */
+int thread_times_of_virtual(const struct target *t, const struct time_rows *others,
+			    struct time_rows *ret);
 /* Writes the fields from "wall_ns" to "unseen_ns". */
 void thread_times_row_text(struct text_out *to, const struct time_row *r);
 /* Writes the sum over all threads, as an object. */

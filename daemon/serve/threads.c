@@ -38,6 +38,7 @@ struct threads_answer {
 	const struct target *t;
 	const struct locks *locks; /* NULL = none */
 	struct thread_times times;
+	struct time_rows virtuals; /* if the kernel counts: it does not know virtual threads */
 	uint64_t span_ns, now_ns;
 	bool states; /* the agent has reported the states of its threads */
 	bool stacks; /* waits that go on are wanted with their stacks */
@@ -64,12 +65,13 @@ static void open_text(const struct threads_answer *a, const struct locks_open *w
 	json_end_object(to);
 }
 
-/* A thread that only the kernel's totals have: its number is all that is known. */
 static void serve_threads_times_text(const struct threads_answer *a, uint32_t tid)
 {
 	const struct time_row unknown = { .wall_ns = a->times.rows.span_ns,
 					  .unseen_ns = a->times.rows.span_ns };
-	const struct time_row *row = tid ? time_rows_find(&a->times.rows, tid) : NULL;
+	bool is_virtual = tid >= WIRE_VIRTUAL_TID && a->times.by_kernel;
+	const struct time_row *row =
+		tid ? time_rows_find(is_virtual ? &a->virtuals : &a->times.rows, tid) : NULL;
 
 	thread_times_row_text(a->to, row ? row : &unknown);
 }
@@ -131,7 +133,7 @@ static bool serve_threads_has(const struct locks_thread_rows *rows, uint32_t tid
 	return false;
 }
 
-/* Threads that only the kernel's totals have. */
+/* Threads that only the kernel's totals have: their number is all that is known. */
 static void serve_threads_others_text(struct threads_answer *a,
 				      const struct locks_thread_rows *rows)
 {
@@ -149,6 +151,33 @@ static void serve_threads_others_text(struct threads_answer *a,
 		if (!serve_threads_has(rows, r->tid))
 			serve_threads_row_text(a, &row);
 	}
+}
+
+/* Why time of virtual threads is unseen, if they have rows; "" = the JVM's own reason says it. */
+static const char *serve_threads_why_virtual(const struct threads_answer *a)
+{
+	if (!a->times.by_kernel)
+		return "";
+	return host_config(a->host)->offcpu_virtual
+		       ? "waits without a carrier are seen if they are long enough to be recorded"
+		       : "waits without a carrier are not recorded (events.offcpu.virtual)";
+}
+
+/* The times of virtual threads, which are asked for only if there are any. */
+static void serve_threads_take_virtual(struct threads_answer *a,
+				       const struct locks_thread_rows *rows)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < rows->n; i++)
+		any |= rows->rows[i].tid >= WIRE_VIRTUAL_TID;
+	if (!any || !a->times.by_kernel ||
+	    thread_times_of_virtual(a->t, &a->times.rows, &a->virtuals) < 0)
+		a->virtuals.n = 0;
+	if (any)
+		json_add_string(a->to, "virtual_unseen_why", serve_threads_why_virtual(a));
+	else
+		json_add_null(a->to, "virtual_unseen_why");
 }
 
 static void serve_threads_target_text(struct threads_answer *a, uint64_t back_ns, uint64_t last_ns)
@@ -171,6 +200,7 @@ static void serve_threads_target_text(struct threads_answer *a, uint64_t back_ns
 		json_add_u64(to, "from_ns", a->times.rows.begin_ns + (uint64_t)real_minus_mono_ns);
 		json_add_u64(to, "to_ns", a->times.rows.end_ns + (uint64_t)real_minus_mono_ns);
 		thread_times_text(to, "times", &a->times);
+		serve_threads_take_virtual(a, &rows);
 	}
 	virtuals_text(to, &rows);
 	json_begin_list(to, "threads");
@@ -181,6 +211,7 @@ static void serve_threads_target_text(struct threads_answer *a, uint64_t back_ns
 	json_end_object(to);
 	locks_thread_rows_free(&rows);
 	time_rows_free(&a->times.rows);
+	time_rows_free(&a->virtuals);
 }
 
 /* Asks the agents for states. A child cannot do this. */

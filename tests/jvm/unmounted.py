@@ -10,6 +10,7 @@ without virtual threads has a note.
 import argparse
 import bisect
 import collections
+import json
 import os
 import shutil
 import subprocess
@@ -37,6 +38,7 @@ PINNED_BEFORE = {"u-wait": 24, "u-monitor": 24}  # the JDK from which on they le
 FOUND_MIN = 0.995
 STACK_MIN = 0.999
 NEAR = 0.01, 100_000  # of the wait, or ns
+SUMS = 0.95, 1.06  # of the waits' own sum
 NEAR_MIN = 0.7  # of all: other threads of the machine may run between the clock and the wait
 ATTEMPTS = 3  # of which one has to be right: other work on the machine delays threads
 SETTINGS = """events:
@@ -101,6 +103,21 @@ def is_balanced(counts):
     return counts["taken"] == counts["delivered"] + sum(counts["dropped"].values())
 
 
+def judge_times(daemon, program):
+    """`kindling threads` adds the events up; threads that wait in several ways are left out."""
+    target = json.loads(daemon.cli("threads", str(program.pid), "--last", "60s", "--json").stdout)["targets"][0]
+    begin, end = target["from_ns"] - clocks(), target["to_ns"] - clocks()
+    shares = {}
+    for name in ("u-sleep", "u-socket", "u-semaphore"):
+        known = sum(max(0, min(e, end) - max(b, begin)) for b, e in program.waits[name])
+        times = [t["offcpu_ns"].get(REASONS[name], 0) for t in target["threads"] if t["virtual"] and t["name"] == name]
+        n = len(program.waits[name])
+        shares[name] = sum(times) / max(1, known * (n + 1) / n)  # of the first round, in which classes are initialised, the program does not tell
+    check(all(SUMS[0] <= share <= SUMS[1] for share in shares.values()),
+          "threads: %s of the time that virtual threads waited; the rest is unseen: %s" % (shares, target["virtual_unseen_why"]))
+    check(target["virtual_unseen_why"].startswith("waits without a carrier are seen if"), "and `threads` says why not all is seen")
+
+
 def play(daemon, home, directory, rounds, gc):
     """(the program's words {thread: [(begin, end)]}, events, its target)"""
     with Program(home, rounds, gc) as program:
@@ -117,6 +134,7 @@ def play(daemon, home, directory, rounds, gc):
         except AssertionError:
             pass  # fewer are judged, not waited for
         tail.stop()
+        judge_times(daemon, program)
         wait_for("balanced accounts", lambda: is_balanced(daemon.target(program.pid)["offcpu"]))
         return program.waits, tail.events(), daemon.target(program.pid)
 
