@@ -304,12 +304,20 @@ static bool offcpu_may_be_idle(enum offcpu_reason reason)
  * and those of native libraries. A read with a time limit waits in poll. */
 static bool offcpu_is_epoll(const struct offcpu_event *e)
 {
-	return e->kernel_class == OFFCPU_POLL &&
-	       (e->syscall_nr == SYS_epoll_pwait || e->syscall_nr == SYS_epoll_pwait2 ||
+	static const int calls[] = {
 #ifdef SYS_epoll_wait /* x86-64 */
-		e->syscall_nr == SYS_epoll_wait ||
+		SYS_epoll_wait,
 #endif
-		false);
+#ifdef SYS_epoll_pwait2
+		SYS_epoll_pwait2,
+#endif
+		SYS_epoll_pwait,
+	};
+
+	for (size_t i = 0; e->kernel_class == OFFCPU_POLL && i < ARRAY_SIZE(calls); i++)
+		if (e->syscall_nr == calls[i])
+			return true;
+	return false;
 }
 
 static bool offcpu_is_idle(const struct offcpu_event *e, const struct stream *stream,
