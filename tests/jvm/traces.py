@@ -161,6 +161,15 @@ def judged(text, tracer):
     return cpu, wall
 
 
+def wait_for_ids(session):
+    try:
+        wait_for("samples with ids", lambda: session.read().count(" trace ") > ENOUGH)
+    except AssertionError as late:
+        lines = [line for line in session.read().splitlines() if line.startswith(("CPU ", "WALL ", "LOCK "))]
+        raise AssertionError("%s: %d of %d; the last is %s" % (
+            late, sum(" trace " in line for line in lines), len(lines), lines[-1:]))
+
+
 def run(major, path, mode, seconds, virtual, tracer="otel"):
     directory = tempfile.mkdtemp(prefix="kindling-traces-")
     flags = FLAGS.get(mode, ["-XX:+Use%sGC" % mode]) + ["-Xmx256m", *APART]
@@ -175,7 +184,7 @@ def run(major, path, mode, seconds, virtual, tracer="otel"):
         with Known(major, path, directory, flags, 0 if virtual else 3, virtual, GC_MS, tracer=tracer) as jvm:
             session = Session(jvm.pid, directory, "cpu,wall,lock", "-v", "-i", "1000", "-W", "20000")
             time.sleep(seconds)
-            wait_for("samples with ids", lambda: session.read().count(" trace ") > ENOUGH)
+            wait_for_ids(session)
             wait_for("unloaded libraries", lambda: jvm.read(jvm.out).count("DROPPED ") >= least_dropped)
             session.end()
             check(jvm.process.poll() is None, "%s %s, %s: the JVM goes on" % (major, mode, tracer))
