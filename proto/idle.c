@@ -170,6 +170,8 @@ static const struct {
 	{ "okhttp3.internal.concurrent.TaskRunner$RealBackend", "coordinatorWait" },
 	{ "okio.AsyncTimeout", "awaitTimeout" },
 	{ "okio.AsyncTimeout$Companion", "awaitTimeout" },
+	{ "okio.AsyncTimeout$Companion", "awaitTimeout$okio" },
+	{ "okhttp3.internal.http2.Http2Connection$ReaderRunnable", NULL },
 	{ "akka.actor.LightArrayRevolverScheduler", "waitNanos" },
 	{ "org.apache.pekko.actor.LightArrayRevolverScheduler", "waitNanos" },
 };
@@ -196,6 +198,8 @@ static const char *const plumbing[] = {
 	"org.apache.activemq.openwire.OpenWireFormat",
 	"org.apache.activemq.transport.tcp.Tcp",
 	"org.h2.value.Transfer",
+	"okhttp3.internal.http2.Http2Reader",
+	"okio.",
 };
 
 /* Classes whose methods wait for a contended lock, even if it is a queue's own: never idle. */

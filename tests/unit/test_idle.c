@@ -79,6 +79,9 @@ static void a_connection_without_a_request_is_idle(void **state)
 			 "io/helidon/common/buffers/DataReader.ensureAvailable",
 			 "io/helidon/webserver/ConnectionHandler$MapExceptionDataSupplier.get",
 			 "io/helidon/common/socket/PlainSocket.get", READ));
+	assert_true(IDLE("okhttp3/internal/http2/Http2Connection$ReaderRunnable.invoke",
+			 "okhttp3/internal/http2/Http2Reader.nextFrame",
+			 "okio/RealBufferedSource.require", READ));
 }
 
 static void a_read_of_an_answer_is_not(void **state)
@@ -86,6 +89,8 @@ static void a_read_of_an_answer_is_not(void **state)
 	(void)state;
 	assert_false(IDLE("org/h2/engine/SessionRemote.done", "org/h2/value/Transfer.readInt",
 			  "java/io/DataInputStream.readInt", READ));
+	assert_false(IDLE("okhttp3/internal/http1/HeadersReader.readLine",
+			  "okio/RealBufferedSource.readUtf8LineStrict", READ));
 	assert_false(IDLE("org/shop/Main.run", "java/io/PipedInputStream.read",
 			  "java/lang/Object.wait"));
 	assert_false(IDLE("sun/rmi/transport/tcp/TCPTransport.handleMessages",
