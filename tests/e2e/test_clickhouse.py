@@ -78,7 +78,7 @@ sinks:
             for _ in range(5):  # kill it at any point of its work
                 os.kill(wait_for("kindling-upload", lambda: upload_pid(daemon)), signal.SIGKILL)
                 time.sleep(random.random())
-            self.sink = wait_for("a delivery", lambda: self.is_delivered(daemon), 60)
+            self.sink = wait_for("a delivery", lambda: self.is_delivered(daemon))
             self.log = daemon.read_log()
             daemon.stop()
             self.rows = {node: self.rows_of(daemon, node) for node in ("node-a", "node-b")}

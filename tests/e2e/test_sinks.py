@@ -99,7 +99,7 @@ class Sinks(unittest.TestCase):
             return sinks if all(sinks[n]["delivered"] > more and not sinks[n]["spooled"] + sinks[n]["unconfirmed"]
                                 for n in names) else None
         try:
-            return wait_for("delivered", there, 60)
+            return wait_for("delivered", there)
         except AssertionError:
             raise AssertionError("%s\n%s" % (sinks_of(daemon), daemon.read_log()))
 

@@ -16,7 +16,7 @@ import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import wire  # noqa: E402
-from kindling import BUILD, wait_for  # noqa: E402
+from kindling import BUILD, WAIT_S, wait_for  # noqa: E402
 
 EVENTS = len(wire.EVENTS)
 WINDOW_S = 10
@@ -130,7 +130,7 @@ class Upload:
         self.settled_s = (self.end_s + 59) // 60 * 60
         return self
 
-    def until(self, what, condition, seconds=60):
+    def until(self, what, condition, seconds=WAIT_S):
         """Plays the daemon's seconds until @condition(status) is true."""
         try:
             return wait_for(what, lambda: self.alive() and self.tick() and condition(self.status), seconds)

@@ -249,7 +249,7 @@ def deadlocks(major):
         try:
             _, took, late = kindling.timed_wait("the graph", said)
         except AssertionError:
-            return 60, texts[-1]
+            return kindling.WAIT_S, texts[-1]
         return took - late, texts[-1]
 
 
