@@ -164,9 +164,14 @@ class Upload:
             return f.read()
 
     def spool(self, sink):
-        """Sizes of the bodies in the spool."""
-        directory = "%s/spool/%s" % (self.state, sink)
-        return [os.path.getsize(directory + "/" + name) for name in os.listdir(directory) if name.endswith(".up")]
+        """Sizes of the bodies in the spool, from which one may be taken meanwhile."""
+        sizes = []
+        with os.scandir("%s/spool/%s" % (self.state, sink)) as files:
+            for file in files:
+                with contextlib.suppress(FileNotFoundError):
+                    if file.name.endswith(".up"):
+                        sizes.append(file.stat().st_size)
+        return sizes
 
     def directory(self, name):
         """A directory for the output of a sink or a server."""
