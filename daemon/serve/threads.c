@@ -163,7 +163,7 @@ static const char *serve_threads_why_virtual(const struct threads_answer *a)
 		       : "waits without a carrier are not recorded (events.offcpu.virtual)";
 }
 
-/* The times of virtual threads, which are asked for only if there are any. */
+/* Finds the times of virtual threads, if there are any, and writes why the rest is unseen. */
 static void serve_threads_take_virtual(struct threads_answer *a,
 				       const struct locks_thread_rows *rows)
 {
