@@ -40,8 +40,7 @@ static const struct {
 	{ "com.sun.jmx.remote.internal.ServerCommunicatorAdmin$Timeout", "run" },
 	/* threads of a connection each, at the next request */
 	{ "sun.rmi.transport.tcp.TCPTransport", "handleMessages" },
-	{ "io.helidon.webserver.http1.Http1Prologue", "doRead" },
-	{ "io.helidon.webserver.http1.Http1Prologue", "readPrologue" },
+	{ "io.helidon.webserver.http1.Http1Prologue", NULL },
 	{ "io.helidon.webserver.http2.Http2Connection", "readFrame" },
 	{ "org.h2.server.TcpServerThread", "process" },
 	{ "org.apache.activemq.transport.tcp.TcpTransport", "doRun" },

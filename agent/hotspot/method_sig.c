@@ -310,8 +310,8 @@ const struct method_copy *method_copy_sig(uint64_t method)
 }
 
 /* Tries again if a collection runs meanwhile: the mirror of another class may have moved to where
- * this one was, even before the reference is updated. A collector that does not stop the world has
- * no epochs; with one, the word behind the reference changes. */
+ * this one was, even before the reference is updated. A concurrent collector moves it between
+ * pauses, too: then the reference leads elsewhere. */
 uint64_t klass_of_mirror_sig(void *jclass_ref)
 {
 	uint64_t handle = (uint64_t)(uintptr_t)jclass_ref;

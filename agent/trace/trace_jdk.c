@@ -45,11 +45,6 @@ static jclass trace_jdk_class(JNIEnv *env, const char *name)
 	return c;
 }
 
-uint64_t trace_jdk_klass(JNIEnv *env, jclass of)
-{
-	return klass_of_class(env, of);
-}
-
 void trace_jdk_class_name(uint64_t klass, char *ret, size_t size)
 {
 	uint64_t symbol = klass ? load64_sig(klass + (uint32_t)vm_sig.klass_name) : 0;
@@ -146,7 +141,7 @@ static uint64_t trace_jdk_klass_of_array(JNIEnv *env, jobject array)
 static uint64_t trace_jdk_klass_named(JNIEnv *env, const char *name)
 {
 	jclass of = trace_jdk_class(env, name);
-	uint64_t klass = trace_jdk_klass(env, of);
+	uint64_t klass = klass_of_class(env, of);
 
 	if (of)
 		(*env)->DeleteLocalRef(env, of);

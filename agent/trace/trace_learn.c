@@ -7,6 +7,7 @@
 #include <string.h>
 #include "agent/base/agent.h"
 #include "agent/hotspot/continuation.h"
+#include "agent/hotspot/method.h"
 #include "agent/trace/trace_priv.h"
 
 #define NAME_BYTES 256
@@ -79,7 +80,7 @@ static bool trace_learn_remember(JNIEnv *env, uint64_t *klass, jclass of)
 static void trace_learn_class(JNIEnv *env, struct trace_classes *c, jclass of, enum trace_kind kind,
 			      jfieldID a, jfieldID b, jfieldID d)
 {
-	uint64_t klass = trace_jdk_klass(env, of);
+	uint64_t klass = klass_of_class(env, of);
 	uint32_t slot = klass ? trace_learn_free_slot(c, klass) : TRACE_SLOTS;
 	jfieldID ids[3] = { a, b, d };
 
@@ -117,7 +118,7 @@ void trace_learn_forget(JNIEnv *env)
 
 static void trace_learn_name(JNIEnv *env, jclass of, char *ret)
 {
-	trace_jdk_class_name(trace_jdk_klass(env, of), ret, NAME_BYTES);
+	trace_jdk_class_name(klass_of_class(env, of), ret, NAME_BYTES);
 }
 
 /* ---- OpenTelemetry ---- */
@@ -283,7 +284,7 @@ static bool trace_learn_wrapped(JNIEnv *env, jobject wrapper, jclass of)
 	jobject map = at ? (*env)->GetObjectField(env, wrapper, at) : NULL;
 
 	if (!map ||
-	    trace_jdk_klass(env, (*env)->GetObjectClass(env, map)) != trace_sig.hash_map_klass ||
+	    klass_of_class(env, (*env)->GetObjectClass(env, map)) != trace_sig.hash_map_klass ||
 	    !trace_jdk_has_key(env, map))
 		return false;
 	trace_learn_class(env, &trace_sig.values, of, TRACE_MDC_WRAPPED, at, NULL, NULL);

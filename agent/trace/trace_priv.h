@@ -99,7 +99,6 @@ bool trace_jdk_find(JNIEnv *env, const char **missing);
 jobjectArray trace_jdk_entries(JNIEnv *env, jobject thread);
 jobject trace_jdk_value(JNIEnv *env, jobject entry);
 jobject trace_jdk_local(JNIEnv *env, jobject entry, uint32_t *ret_hash);
-uint64_t trace_jdk_klass(JNIEnv *env, jclass of);
 /* "java/util/HashMap"; "" = the name cannot be read. */
 void trace_jdk_class_name(uint64_t klass, char *ret, size_t size);
 jfieldID trace_jdk_field(JNIEnv *env, jclass of, const char *name, const char *type);

@@ -320,6 +320,8 @@ class Locks(unittest.TestCase):
                     self.assertRegex(thread["thread"], "^%s$" % name)
         for words in ("locks", "threads", "locks --graph", "locks --json", "threads --json"):
             self.assertNotRegex(daemon.cli(*words.split(), str(jvm.pid)).stdout, r"\b21474[89]\d{5}\b")
+        answer = json.loads(daemon.cli("threads", "--json", str(jvm.pid)).stdout)["targets"][0]
+        self.assertEqual("events.offcpu.virtual" in answer["virtual_unseen_why"], answer["times"]["by"] == "kernel", answer)
 
     def test_waits_for_work_show_when_asked_for(self):
         with Story("pool") as story:

@@ -5,6 +5,7 @@
 #include "agent/base/guard.h"
 #include "agent/hotspot/continuation.h"
 #include "agent/hotspot/layout.h"
+#include "agent/hotspot/method.h"
 #include "agent/hotspot/oop.h"
 
 #define OFFSET_MASK ((1ull << 42) - 1)
@@ -203,6 +204,31 @@ static void a_collection_shows(void **state)
 	assert_int_equal(oop_epoch_sig(), 0);
 }
 
+/* The mirror of another class may be where this one was while a collection is in progress. */
+static void a_class_is_not_read_during_a_collection(void **state)
+{
+	static const sigset_t nothing_blocked;
+	static uint8_t symbol[] = { 1, 0, 'A' }; /* its length, and its characters */
+	_Alignas(8) static uint64_t klass[2], mirror[2], handle;
+	uint8_t active = 0;
+	uint32_t count = 7;
+
+	(void)state;
+	memset(&oop_sig, 0, sizeof(oop_sig));
+	memset(&continuation_sig, 0, sizeof(continuation_sig));
+	vm_sig.mirror_klass = vm_sig.klass_name = 8;
+	vm_sig.symbol_body = 2;
+	klass[1] = (uint64_t)(uintptr_t)symbol;
+	mirror[1] = (uint64_t)(uintptr_t)klass;
+	handle = (uint64_t)(uintptr_t)mirror;
+	oop_sig.active = &active;
+	oop_sig.count = &count;
+	assert_true(guard_begin_sig(&nothing_blocked));
+	assert_int_equal(klass_of_mirror_sig(&handle), (uint64_t)(uintptr_t)klass);
+	active = 1;
+	assert_int_equal(klass_of_mirror_sig(&handle), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +240,7 @@ int main(void)
 			the_older_zgc_is_followed_but_for_what_was_remapped_before_marking),
 		cmocka_unit_test(shenandoah_leaves_the_new_place_in_the_header),
 		cmocka_unit_test(a_collection_shows),
+		cmocka_unit_test(a_class_is_not_read_during_a_collection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
