@@ -6,10 +6,13 @@
 /* The part of a limit that signals may fill: what costs the rest of the work changes by the second. */
 #define FILLED(limit_ppm) ((limit_ppm) / 5 * 4)
 
+#define REST_TICKS_MAX 60 /* of some targets */
+
 void offcpu_cost_rest(struct offcpu_cost *c)
 {
-	c->resting = OFFCPU_REST_TICKS;
-	c->costly = 0;
+	c->debt_ppm = REST_TICKS_MAX * OFFCPU_COST_PPM_MAX;
+	c->resting = true;
+	c->costly = c->measured = 0;
 	c->rests++;
 }
 
@@ -19,14 +22,15 @@ void offcpu_cost_rest(struct offcpu_cost *c)
 static enum offcpu_step cost_without_wakers(struct offcpu_cost *c)
 {
 	if (!c->pause || c->kept >= c->pause)
-		c->pause = OFFCPU_REST_TICKS;
+		c->pause = OFFCPU_PAUSE_TICKS;
 	else
 		c->pause *= 2;
 	if (c->pause > OFFCPU_PAUSE_TICKS_MAX)
 		c->pause = OFFCPU_PAUSE_TICKS_MAX;
 	c->pause_left = c->pause;
 	c->no_wakers = true;
-	c->costly = 0;
+	c->costly = c->measured = 0;
+	c->debt_ppm = 0; /* of wakers, too: it costs less now */
 	return OFFCPU_WITHOUT_WAKERS;
 }
 
@@ -37,33 +41,75 @@ static enum offcpu_step cost_with_wakers(struct offcpu_cost *c)
 	return OFFCPU_WITH_WAKERS;
 }
 
+static uint64_t cost_less(uint64_t ppm, uint64_t by_ppm)
+{
+	return ppm > by_ppm ? ppm - by_ppm : 0;
+}
+
+static enum offcpu_step cost_pay_all(struct offcpu_cost *c)
+{
+	c->debt_ppm = cost_less(c->debt_ppm, OFFCPU_COST_PPM_MAX);
+	c->resting = c->debt_ppm > 0;
+	return c->resting ? OFFCPU_GOES_ON : OFFCPU_RESUMES;
+}
+
+static void cost_add_debt(struct offcpu_cost *c, uint64_t cost_ppm)
+{
+	c->debt_ppm = cost_less(c->debt_ppm + cost_ppm, OFFCPU_COST_PPM_MAX);
+	if (c->debt_ppm > OFFCPU_DEBT_TICKS_MAX * OFFCPU_COST_PPM_MAX)
+		c->debt_ppm = OFFCPU_DEBT_TICKS_MAX * OFFCPU_COST_PPM_MAX;
+}
+
 enum offcpu_step offcpu_cost_tick(struct offcpu_cost *c, uint64_t cost_ppm)
 {
-	uint64_t max_ppm = c->no_wakers ? OFFCPU_COST_PPM_MAX : OFFCPU_COST_PPM_NO_WAKERS;
-
 	if (c->resting)
-		return --c->resting ? OFFCPU_GOES_ON : OFFCPU_RESUMES;
-	c->costly = cost_ppm > max_ppm ? c->costly + 1 : 0;
-	if (c->costly >= OFFCPU_COST_TICKS && !c->no_wakers)
-		return cost_without_wakers(c);
-	if (c->costly >= OFFCPU_COST_TICKS) {
-		offcpu_cost_rest(c);
+		return cost_pay_all(c);
+	cost_add_debt(c, cost_ppm);
+	c->costly = cost_ppm > OFFCPU_COST_PPM_NO_WAKERS ? c->costly + 1 : 0;
+	c->measured++;
+	if (!c->no_wakers) {
+		c->kept++;
+		return c->costly >= OFFCPU_COST_TICKS ? cost_without_wakers(c) : OFFCPU_GOES_ON;
+	}
+	if (c->debt_ppm >= OFFCPU_DEBT_TICKS * OFFCPU_COST_PPM_MAX &&
+	    c->measured >= OFFCPU_COST_TICKS) {
+		c->resting = true;
+		c->measured = 0;
+		c->rests++;
 		return OFFCPU_RESTS;
 	}
-	if (!c->no_wakers)
-		c->kept++;
-	else if (cost_ppm <= OFFCPU_COST_PPM_NO_WAKERS && --c->pause_left == 0)
+	if (!c->costly && --c->pause_left == 0)
 		return cost_with_wakers(c);
 	return OFFCPU_GOES_ON;
 }
 
-void offcpu_cost_spare(struct offcpu_cost *c)
+uint64_t offcpu_cost_spare(struct offcpu_cost *c)
 {
-	c->resting = 0;
+	uint64_t debt_ppm = c->debt_ppm;
+
+	c->resting = false;
+	c->debt_ppm = 0;
 	c->rests--;
+	return debt_ppm;
 }
 
-/* Sums up each tenant's targets; returns the number of tenants. */
+uint64_t offcpu_cost_pay(uint64_t debt_ppm, uint64_t left_ppm, uint64_t cost_ppm)
+{
+	uint64_t pays_ppm = cost_less(OFFCPU_COST_PPM_MAX, cost_ppm);
+	uint64_t least_ppm = debt_ppm / REST_TICKS_MAX + 1;
+
+	return cost_less(left_ppm, pays_ppm > least_ppm ? pays_ppm : least_ppm);
+}
+
+static bool cost_has_one_tenant(const struct offcpu_share *shares, unsigned n)
+{
+	for (unsigned i = 1; i < n; i++)
+		if (shares[i].tenant != shares[0].tenant)
+			return false;
+	return true;
+}
+
+/* Sums up each tenant's targets; returns the number of tenants that cost anything. */
 static unsigned cost_sum_tenants(struct offcpu_share *shares, unsigned n)
 {
 	unsigned tenants = 0;
@@ -102,6 +148,8 @@ bool offcpu_cost_choose(struct offcpu_share *shares, unsigned n, uint64_t cost_p
 	struct offcpu_share *s;
 	bool some = false;
 
+	if (cost_has_one_tenant(shares, n))
+		return false;
 	while (cost_ppm > OFFCPU_COST_PPM_MAX &&
 	       (s = cost_largest(shares, n, OFFCPU_COST_PPM_MAX / (tenants + 1)))) {
 		s->rests = some = true;

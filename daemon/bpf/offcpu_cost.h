@@ -1,8 +1,9 @@
 /*
- * What the off-CPU engine may cost a host: above half a percent of all CPUs it no longer records who
- * woke a thread, and if it then still costs more than 1 % it rests for a minute. Wakers are tried
- * again after a pause, which doubles with each try that is too costly. If some targets cost more than
- * their share, only they rest. Pure.
+ * What the off-CPU engine may cost a host. Above half a percent of all CPUs it no longer records
+ * who woke a thread. What it then costs above 1 % is a debt: it rests until the debt is paid, so
+ * that it measures a part of the time, and costs 1 % in the long run. Wakers are tried again after
+ * a pause, which doubles with each try that is too costly. If some targets cost more than their
+ * share, only they rest. Pure.
  */
 #pragma once
 
@@ -12,8 +13,12 @@
 #define OFFCPU_COST_PPM_NO_WAKERS 5000 /* of the time of all CPUs */
 #define OFFCPU_COST_PPM_MAX	  10000
 #define OFFCPU_COST_TICKS	  3 /* a cost above a limit has to last for so many ticks */
-#define OFFCPU_REST_TICKS	  60
-#define OFFCPU_PAUSE_TICKS_MAX	  3600 /* the longest pause between two tries with wakers */
+/* A rest begins with a debt that takes so many ticks to pay at least: with fewer the measurement is
+ * in pieces so short that few waits fit into them. */
+#define OFFCPU_DEBT_TICKS	  6
+#define OFFCPU_DEBT_TICKS_MAX	  600 /* more is remitted */
+#define OFFCPU_PAUSE_TICKS	  60 /* the first pause without wakers, and the longest */
+#define OFFCPU_PAUSE_TICKS_MAX	  3600
 #define OFFCPU_SIGNALS_KEPT	  2 /* half of the signals stay, whatever they cost */
 #define OFFCPU_SIGNALS_MIN	  50 /* and so many per second and CPU */
 
@@ -32,7 +37,11 @@ struct offcpu_cost {
 	 * are too costly for wakers do not count. */
 	unsigned pause, pause_left;
 	unsigned kept; /* ticks with wakers since the last pause */
-	unsigned resting; /* ticks that are left of a rest; 0 = no rest */
+	/* What it cost above OFFCPU_COST_PPM_MAX, added up tick by tick, less what it cost below
+	 * it. */
+	uint64_t debt_ppm;
+	unsigned measured; /* ticks since the last rest began or ended */
+	bool resting;
 	uint64_t rests;
 };
 
@@ -46,13 +55,19 @@ enum offcpu_step offcpu_cost_tick(struct offcpu_cost *c, uint64_t cost_ppm);
  * work but signals, as a part of the time of all CPUs; @price_ns: the cost of one signal, 0 = unknown.
  */
 uint64_t offcpu_cost_signals(uint64_t rest_ppm, uint64_t price_ns, unsigned cpus, uint64_t most);
-/* Begins a rest. */
+/* Begins a rest of a minute. */
 void offcpu_cost_rest(struct offcpu_cost *c);
-/* After OFFCPU_RESTS: some targets rest instead of all. */
-void offcpu_cost_spare(struct offcpu_cost *c);
+/* After OFFCPU_RESTS: some targets rest instead of all. Returns the debt, which is theirs now. */
+uint64_t offcpu_cost_spare(struct offcpu_cost *c);
+/* What is left of their debt after a tick in which the others cost @cost_ppm. Others that use up
+ * all that is allowed would never let them go on: a tick pays a minute's part of the whole, at
+ * least.
+ * @debt_ppm: the whole; @left_ppm: what was left before. */
+uint64_t offcpu_cost_pay(uint64_t debt_ppm, uint64_t left_ppm, uint64_t cost_ppm);
 
 /* What one target costs, of the time of all CPUs. */
 struct offcpu_share {
+	unsigned index; /* the caller's */
 	uint64_t tenant;
 	uint64_t ppm;
 	bool rests; /* out: it is to rest */
@@ -62,7 +77,9 @@ struct offcpu_share {
 /*
  * Chooses who rests when all cost @cost_ppm, which is too much: of the tenant that costs most the
  * target that costs most, and so on, until the others cost no more than is allowed. No tenant rests
- * that costs less than its share: the allowed cost, divided by the tenants and the rest of the host.
- * false = nobody costs more than that: all have to rest.
+ * that costs less than its share: the allowed cost, divided by the tenants and the rest of the
+ * host. false = all have to rest: nobody costs more than that, or there is only one tenant. That
+ * one is measured for longer if all rest, because the calls of the programs, which go on otherwise,
+ * are its own cost as well.
  */
 bool offcpu_cost_choose(struct offcpu_share *shares, unsigned n, uint64_t cost_ppm);

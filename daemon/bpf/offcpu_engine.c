@@ -35,10 +35,11 @@ struct offcpu_entry {
 	struct offcpu_minimum minimum;
 	bool is_new; /* since the last tick */
 	uint64_t timed_ns, cost_ppm; /* at the last tick */
-	/* Ticks that are left of its rest, 0 = it does not rest; the length of the last one, which
-	 * doubles with each, because a target that is always costly should not cost others anything;
-	 * and the ticks since then: after as many as it lasted rests are short again. */
-	unsigned resting, rest, kept;
+	/* It rests for as long as left_ppm is not 0; see offcpu_cost_pay(). */
+	uint64_t debt_ppm, left_ppm;
+	uint64_t starts_ns; /* since the last tick: what it took to read its threads */
+	uint64_t ticks; /* the last 64, the latest in bit 0: set = it was measured */
+	unsigned n_ticks; /* since it is a target */
 	uint64_t rested_ns; /* the last tick at which it rested; 0 = none */
 };
 
@@ -82,6 +83,11 @@ static struct offcpu_entry *offcpu_find(struct offcpu_engine *e, pid_t pid)
 	return NULL;
 }
 
+static bool offcpu_rests(const struct offcpu_entry *entry)
+{
+	return entry->left_ppm > 0;
+}
+
 static uint64_t offcpu_per_window(uint64_t per_s)
 {
 	return per_s * WINDOW_NS / NS_PER_S + 1;
@@ -111,15 +117,17 @@ static int offcpu_start(struct offcpu_engine *e, size_t i)
 {
 	struct offcpu_target *m = offcpu_mapped(e, i);
 	__u32 pid = (__u32)e->entries[i].pid, index = (__u32)i;
+	uint64_t begin_ns = clock_mono_ns();
 
 	e->entries[i].is_new = true;
-	m->since_ns = clock_mono_ns();
+	m->since_ns = begin_ns;
 	if (bpf_map_update_elem(bpf_map__fd(e->programs.bpf->maps.indexes), &pid, &index, BPF_ANY) <
 	    0)
 		return -errno;
 	__atomic_store_n(&m->pid, pid, __ATOMIC_RELEASE);
 	offcpu_threads_add(&e->programs, (pid_t)pid, (uint16_t)i, m->since_ns);
 	offcpu_mark(&e->programs, (pid_t)pid, true);
+	e->entries[i].starts_ns += clock_mono_ns() - begin_ns;
 	return 0;
 }
 
@@ -318,9 +326,8 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 	uint64_t own_per_s =
 		offcpu_tenants_part(&e->tenants, m->tenant, e->all_signals_now_per_s / 2);
 
-	if (entry->resting)
+	if (offcpu_rests(entry))
 		return;
-	entry->kept++;
 	if (entry->is_new)
 		offcpu_threads_prune(&e->programs, entry->pid);
 	entry->is_new = false;
@@ -343,9 +350,12 @@ static uint64_t offcpu_read_switches(void)
 	return n;
 }
 
-/* What each target costs, of the time of all CPUs: by the timed runs, and its signals. */
-static void offcpu_measure_targets(struct offcpu_engine *e, uint64_t all_ns)
+/* What each target costs, of the time of all CPUs: by the timed runs, its signals, and the reading
+ * of its threads at the end of a rest. Returns the sum of the last. */
+static uint64_t offcpu_measure_targets(struct offcpu_engine *e, uint64_t all_ns)
 {
+	uint64_t starts_ns = 0;
+
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
 		struct offcpu_entry *entry = &e->entries[i];
 		const struct offcpu_target *m = offcpu_mapped(e, i);
@@ -354,10 +364,14 @@ static void offcpu_measure_targets(struct offcpu_engine *e, uint64_t all_ns)
 		if (!entry->pid)
 			continue;
 		ns = (timed_ns - entry->timed_ns) * COST_EVERY +
-		     (m->signalled - entry->minimum.signalled) * e->signal_price_ns;
+		     (m->signalled - entry->minimum.signalled) * e->signal_price_ns +
+		     entry->starts_ns;
 		entry->cost_ppm = (uint64_t)((double)ns * 1e6 / (double)all_ns);
 		entry->timed_ns = timed_ns;
+		starts_ns += entry->starts_ns;
+		entry->starts_ns = 0;
 	}
+	return starts_ns;
 }
 
 /* Sets the numbers of signals for the next second. @all_per_s: of all targets. */
@@ -394,7 +408,7 @@ static void offcpu_measure(struct offcpu_engine *e)
 {
 	const struct offcpu_bpf__bss *bss = e->programs.bpf->bss;
 	uint64_t now = clock_mono_ns(), ctxt = offcpu_read_switches(), timed_ns = bss->timed_ns;
-	uint64_t signals = bss->signals, signals_ns = bss->signals_ns, rest_ns, all_ns;
+	uint64_t signals = bss->signals, signals_ns = bss->signals_ns, rest_ns, all_ns, ns;
 
 	if (e->tick_ns && now > e->tick_ns && ctxt >= e->ctxt) {
 		all_ns = (now - e->tick_ns) * (uint64_t)e->n_cpus;
@@ -402,9 +416,8 @@ static void offcpu_measure(struct offcpu_engine *e)
 			  (ctxt - e->ctxt) * offcpu_calls(e) * CALL_NS;
 		e->switches_per_s =
 			(uint64_t)((double)(ctxt - e->ctxt) * 1e9 / (double)(now - e->tick_ns));
-		e->cost_ppm = (uint64_t)((double)(rest_ns + signals_ns - e->signals_ns) * 1e6 /
-					 (double)all_ns);
-		offcpu_measure_targets(e, all_ns);
+		ns = rest_ns + signals_ns - e->signals_ns + offcpu_measure_targets(e, all_ns);
+		e->cost_ppm = (uint64_t)((double)ns * 1e6 / (double)all_ns);
 		offcpu_budget_signals(e, signals - e->signals, signals_ns - e->signals_ns,
 				      (uint64_t)((double)rest_ns * 1e6 / (double)all_ns));
 	}
@@ -419,26 +432,26 @@ static void offcpu_measure(struct offcpu_engine *e)
 static bool offcpu_rest_costly(struct offcpu_engine *e)
 {
 	static struct offcpu_share shares[OFFCPU_TARGETS_MAX];
-	bool some;
+	uint64_t debt_ppm;
+	unsigned n = 0;
 
-	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		shares[i] = (struct offcpu_share){ .tenant = e->entries[i].tenant,
-						   .ppm = e->entries[i].pid ? e->entries[i].cost_ppm
-									    : 0 };
-	some = offcpu_cost_choose(shares, OFFCPU_TARGETS_MAX, e->cost_ppm);
-	for (size_t i = 0; i < OFFCPU_TARGETS_MAX && some; i++) {
-		struct offcpu_entry *entry = &e->entries[i];
+	for (unsigned i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->entries[i].pid)
+			shares[n++] = (struct offcpu_share){ .index = i,
+							     .tenant = e->entries[i].tenant,
+							     .ppm = e->entries[i].cost_ppm };
+	if (!offcpu_cost_choose(shares, n, e->cost_ppm))
+		return false;
+	debt_ppm = offcpu_cost_spare(&e->cost);
+	for (const struct offcpu_share *s = shares; s < shares + n; s++) {
+		struct offcpu_entry *entry = &e->entries[s->index];
 
-		if (!shares[i].rests)
+		if (!s->rests)
 			continue;
-		offcpu_stop(e, i);
-		entry->rest = entry->kept < entry->rest ? 2 * entry->rest : OFFCPU_REST_TICKS;
-		entry->kept = 0;
-		if (entry->rest > OFFCPU_PAUSE_TICKS_MAX)
-			entry->rest = OFFCPU_PAUSE_TICKS_MAX;
-		entry->resting = entry->rest;
+		offcpu_stop(e, s->index);
+		entry->debt_ppm = entry->left_ppm = debt_ppm;
 	}
-	return some;
+	return true;
 }
 
 /* Those whose threads take long to read start at later ticks. */
@@ -449,13 +462,15 @@ static void offcpu_end_rests(struct offcpu_engine *e)
 
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
 		struct offcpu_entry *entry = &e->entries[i];
+		uint64_t left_ppm;
 
-		if (!entry->pid || !entry->resting)
+		if (!entry->pid || !offcpu_rests(entry))
 			continue;
-		if (entry->resting > 1) {
-			entry->resting--;
+		left_ppm = offcpu_cost_pay(entry->debt_ppm, entry->left_ppm, e->cost_ppm);
+		if (left_ppm) {
+			entry->left_ppm = left_ppm;
 		} else if (clock_mono_ns() < until_ns) {
-			entry->resting = 0;
+			entry->left_ppm = 0;
 			some |= offcpu_start(e, i) == 0;
 		}
 	}
@@ -485,8 +500,8 @@ static void offcpu_resume(struct offcpu_engine *e)
 		return;
 	}
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->entries[i].pid && !e->entries[i].resting)
-			e->entries[i].resting = 1;
+		if (e->entries[i].pid)
+			e->entries[i].debt_ppm = e->entries[i].left_ppm = 1;
 	offcpu_end_rests(e);
 }
 
@@ -495,10 +510,8 @@ static void offcpu_limit_cost(struct offcpu_engine *e)
 	enum offcpu_step step = offcpu_cost_tick(&e->cost, e->cost_ppm);
 
 	e->programs.no_wakers = e->cost.no_wakers;
-	if (step == OFFCPU_RESTS && offcpu_rest_costly(e)) {
-		offcpu_cost_spare(&e->cost);
+	if (step == OFFCPU_RESTS && offcpu_rest_costly(e))
 		return;
-	}
 	if (step == OFFCPU_WITHOUT_WAKERS)
 		offcpu_detach_wakers(&e->programs);
 	else if (step == OFFCPU_WITH_WAKERS && offcpu_attach(&e->programs) < 0)
@@ -523,9 +536,17 @@ static void offcpu_note_rests(struct offcpu_engine *e)
 
 	if (e->cost.resting)
 		e->rested_ns = now_ns;
-	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->entries[i].pid && e->entries[i].resting)
-			e->entries[i].rested_ns = now_ns;
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
+		struct offcpu_entry *entry = &e->entries[i];
+		bool rests = e->cost.resting || offcpu_rests(entry);
+
+		if (!entry->pid)
+			continue;
+		if (offcpu_rests(entry))
+			entry->rested_ns = now_ns;
+		entry->ticks = entry->ticks << 1 | !rests;
+		entry->n_ticks++;
+	}
 }
 
 void offcpu_engine_tick(struct offcpu_engine *e)
@@ -533,7 +554,8 @@ void offcpu_engine_tick(struct offcpu_engine *e)
 	if (!e->n) {
 		e->tick_ns = 0;
 		e->cost_ppm = e->rest_ppm = 0;
-		e->cost.resting = 0;
+		e->cost.resting = false;
+		e->cost.debt_ppm = 0;
 		offcpu_allow_signals(e, e->signals_per_s * (uint64_t)e->n_cpus);
 		offcpu_note_reduced(e);
 		return;
@@ -555,7 +577,7 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 	*ret = (struct offcpu_state){
 		.way = e->way,
 		.targets = e->n,
-		.resting = e->cost.resting > 0,
+		.resting = e->cost.resting,
 		.wakers = !e->programs.no_wakers,
 		.reduced_since_ns = e->reduced_since_ns,
 		.wakers_again_s = e->cost.no_wakers ? e->cost.pause_left : 0,
@@ -573,7 +595,7 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 			continue;
 		if (offcpu_mapped(e, i)->min_ns > ret->min_ns)
 			ret->min_ns = offcpu_mapped(e, i)->min_ns;
-		ret->resting_targets += e->entries[i].resting > 0;
+		ret->resting_targets += offcpu_rests(&e->entries[i]);
 	}
 }
 
@@ -599,11 +621,18 @@ bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcp
 	return false;
 }
 
-unsigned offcpu_engine_rests(const struct offcpu_engine *e, pid_t pid)
+unsigned offcpu_engine_measured(const struct offcpu_engine *e, pid_t pid, unsigned *ret_of)
 {
-	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (pid > 0 && e->entries[i].pid == pid)
-			return e->entries[i].resting;
+	*ret_of = 0;
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
+		const struct offcpu_entry *entry = &e->entries[i];
+
+		if (pid <= 0 || entry->pid != pid)
+			continue;
+		*ret_of = entry->n_ticks < OFFCPU_LAST_TICKS ? entry->n_ticks : OFFCPU_LAST_TICKS;
+		return (unsigned)__builtin_popcountll(entry->ticks &
+						      ((1ULL << OFFCPU_LAST_TICKS) - 1));
+	}
 	return 0;
 }
 

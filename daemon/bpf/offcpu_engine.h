@@ -23,6 +23,7 @@
 #define OFFCPU_ENGINE_WHY_MAX HOST_ENGINE_WHY_MAX
 #define OFFCPU_MIN_NS_DEFAULT 1000000
 #define OFFCPU_MIN_NS_LEAST   10000
+#define OFFCPU_LAST_TICKS     60
 
 struct offcpu_engine;
 
@@ -152,8 +153,9 @@ unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_
 /* Call once a second: adapts minimums and measures the cost. */
 void offcpu_engine_tick(struct offcpu_engine *e);
 void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret);
-/* The seconds that are left of a rest of this target alone, because it costs too much; 0 = none. */
-unsigned offcpu_engine_rests(const struct offcpu_engine *e, pid_t pid);
+/* In how many of the last ticks (*ret_of, OFFCPU_LAST_TICKS at most) this target was measured:
+ * fewer than all, if it or the host switches so often that this would cost too much. */
+unsigned offcpu_engine_measured(const struct offcpu_engine *e, pid_t pid, unsigned *ret_of);
 /* When it, or all, rested last: CLOCK_MONOTONIC, 0 = never. */
 uint64_t offcpu_engine_rested_ns(const struct offcpu_engine *e, pid_t pid);
 /* Of all targets since the start. */

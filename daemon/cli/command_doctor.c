@@ -299,7 +299,7 @@ static void add_offcpu(const struct doctor *d, pid_t pid, struct doctor_checks *
 		add_check(list, "offcpu", "ok", text, NULL);
 	} else if (strcmp(state, "resting") == 0) {
 		add_check(list, "offcpu", "ok",
-			  "times off the CPU are not collected for a minute: this host switches "
+			  "times off the CPU are collected part of the time: this host switches "
 			  "between threads too often",
 			  NULL);
 	} else if (is_collected(t, "offcpu")) {

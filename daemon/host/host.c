@@ -33,8 +33,8 @@ static void host_on_second(void *userdata)
 	uint64_t begin_ns;
 
 	host_expire_states(h);
+	host_take_times(h); /* before a rest can begin, with which the totals end */
 	host_sampling_tick(h->sampling);
-	host_take_times(h);
 	expire_stacks(h);
 	host_take_cpu_of_all(h);
 	host_write_gaps(h);

@@ -83,7 +83,7 @@ struct host_entry {
 	/* CLOCK_MONOTONIC: states of threads are reported until then (0 = they are not); and
 	 * since when */
 	uint64_t states_until_ns, states_since_ns;
-	const char *note; /* target_engine_note() at its last check; static */
+	const char *note; /* for reports, at its last check; static */
 	struct host_sampling_target sampling;
 	struct profile_accounts booked; /* passed to the live end so far */
 	struct host_cpu cpu;

@@ -9,6 +9,8 @@
 
 /* the default interval, as a multiple of the cost of a tick: ticks then take 0.2 % of a CPU */
 #define PRICE_TIMES 500
+/* rests are over when there was none for so long */
+#define RESTS_END_NS (600 * NS_PER_S)
 
 struct host_sampling {
 	const struct config *config;
@@ -17,7 +19,8 @@ struct host_sampling {
 	struct host_engine *engine; /* NULL = not wanted, or refused */
 	struct offcpu_engine *offcpu; /* NULL = refused, or no engine */
 	struct kernel_frames *frames; /* NULL = not wanted, or no engine */
-	bool offcpu_resting, no_wakers; /* as they were logged last */
+	bool offcpu_rests, no_wakers; /* as they were logged last */
+	uint64_t offcpu_rested_ns; /* the last tick at which all targets rested */
 	uint64_t price_ns; /* of one tick of one CPU; 0 = unknown */
 	char why[HOST_ENGINE_WHY_MAX];
 	char offcpu_why[OFFCPU_ENGINE_WHY_MAX];
@@ -201,6 +204,7 @@ struct kernel_stack *host_sampling_take(struct host_sampling *s, struct host_sam
 static void host_sampling_tick_offcpu(struct host_sampling *s)
 {
 	struct offcpu_state state;
+	bool rests;
 
 	offcpu_engine_tick(s->offcpu);
 	offcpu_engine_state(s->offcpu, &state);
@@ -211,10 +215,14 @@ static void host_sampling_tick_offcpu(struct host_sampling *s)
 			 (unsigned long long)state.switches_per_s,
 			 (unsigned long long)state.wakers_again_s);
 	}
-	if (state.resting == s->offcpu_resting)
+	if (state.resting)
+		s->offcpu_rested_ns = clock_mono_ns();
+	/* a busy host rests several times a minute, for hours: that is one line */
+	rests = s->offcpu_rested_ns && clock_mono_ns() - s->offcpu_rested_ns < RESTS_END_NS;
+	if (rests == s->offcpu_rests)
 		return;
-	s->offcpu_resting = state.resting;
-	log_info(state.resting ? "offcpu.rests" : "offcpu.resumes", "switches_per_s=%llu rests=%llu",
+	s->offcpu_rests = rests;
+	log_info(rests ? "offcpu.rests" : "offcpu.resumes", "switches_per_s=%llu rests=%llu",
 		 (unsigned long long)state.switches_per_s, (unsigned long long)state.rests);
 }
 

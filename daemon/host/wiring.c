@@ -18,6 +18,9 @@
 #include "daemon/host/moments.h"
 #include "daemon/profile/idle.h"
 
+/* A rest of which the engine still knew in the last second goes on. */
+#define RESTS_NS (2 * NS_PER_S)
+
 /* ---- discovery -> target --------------------------------------------------------------------- */
 
 static bool wiring_add(struct host *h, const struct jvm *jvm, uint64_t seen_mono_ns)
@@ -142,7 +145,19 @@ struct host_thread host_thread_of(const struct target *t, uint32_t number)
 
 /* ---- target -> profile, symbols -------------------------------------------------------------- */
 
-static struct live_process wiring_describe(const struct target *t)
+/* In the header of every report: what a reader of its samples, or of its times off the CPU, should
+ * know. */
+static const char *wiring_note(const struct host *h, const struct target *t)
+{
+	const char *why;
+	const struct offcpu_engine *engine = host_sampling_offcpu(h->sampling, &why);
+	uint64_t rested_ns = engine ? offcpu_engine_rested_ns(engine, t->jvm.pid) : 0;
+	bool rests = rested_ns && clock_mono_ns() - rested_ns < RESTS_NS;
+
+	return rests ? PROFILE_NOTE_OFFCPU : target_engine_note(t);
+}
+
+static struct live_process wiring_describe(const struct host *h, const struct target *t)
 {
 	char tenant[TENANT_SIZE];
 
@@ -156,7 +171,7 @@ static struct live_process wiring_describe(const struct target *t)
 		.pod = t->jvm.pod,
 		.jdk = t->jdk,
 		.labels = t->labels,
-		.note = target_engine_note(t), /* in the header of every report */
+		.note = wiring_note(h, t),
 		.tenant = tenant_number(tenant_name(tenant, t->jvm.container_id, t->jvm.uid)),
 	};
 }
@@ -164,7 +179,7 @@ static struct live_process wiring_describe(const struct target *t)
 static struct host_entry *entry_new(struct host *h, const struct target *t)
 {
 	struct host_entry *e = calloc(1, sizeof(*e));
-	struct live_process info = wiring_describe(t);
+	struct live_process info = wiring_describe(h, t);
 
 	if (e && live_source_new(h->live, &info, &e->source) < 0) {
 		free(e);
@@ -195,8 +210,8 @@ static struct host_entry *wiring_entry_of(struct target *t)
 
 static void wiring_on_hello(void *userdata, struct target *t)
 {
-	struct live_process info = wiring_describe(t);
 	struct host *h = userdata;
+	struct live_process info = wiring_describe(h, t);
 	struct host_entry *e = host_entry_of(h, t);
 
 	if (e) {
@@ -212,10 +227,9 @@ static void wiring_on_hello(void *userdata, struct target *t)
 
 static void on_labels(void *userdata, struct target *t)
 {
-	struct live_process info = wiring_describe(t);
+	struct live_process info = wiring_describe(userdata, t);
 	struct host_entry *e = t->userdata;
 
-	(void)userdata;
 	if (e)
 		live_source_update(e->source, &info);
 }
@@ -437,10 +451,10 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 
 /* ---- target -> profile: the counters --------------------------------------------------------- */
 
-/* Passes on the agent's engine and the note about it when these change. */
-static void note_engine(struct host_entry *e, const struct target *t)
+/* Passes the note on when it changes. */
+static void note_engine(const struct host *h, struct host_entry *e, const struct target *t)
 {
-	struct live_process info = wiring_describe(t);
+	struct live_process info = wiring_describe(h, t);
 
 	if (info.note == e->note)
 		return;
@@ -456,7 +470,7 @@ void host_take_accounts(struct host *h, struct target *t)
 	if (!e)
 		return;
 	host_sampling_follow(h->sampling, t, &e->sampling);
-	note_engine(e, t);
+	note_engine(h, e, t);
 	delta = host_new_accounts(t, &e->booked);
 	live_add_accounts(e->source, &delta);
 }

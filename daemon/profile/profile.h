@@ -57,12 +57,19 @@ struct profile_accounts {
 	uint64_t short_waits, short_waits_ns; /* waits below the threshold, which have no rows */
 };
 
+/* Where times off the CPU are measured CPU samples come from the host engine, and have no note. */
+#define PROFILE_NOTE_OFFCPU                                                                         \
+	"times off the CPU were measured for a part of this time only: to measure so many context " \
+	"switches all the time would have cost too much"
+
 struct profile_process {
 	uint32_t pid, ns_pid;
 	uint64_t start_time; /* ticks since boot; together with the pid it identifies the process */
 	uint32_t name, container_id, container, pod, jdk;
 	uint32_t labels; /* as labels.h encodes them; 0 = none */
-	uint32_t note; /* for readers of its shares of CPU time; 0 = none */
+	/* for readers of its times off the CPU, if it is PROFILE_NOTE_OFFCPU, or else of its shares
+	 * of CPU time; 0 = none */
+	uint32_t note;
 	uint64_t tenant; /* tenant_number() of the tenant that pays for its entries; 0 = unknown;
 			  * not encoded */
 	struct profile_accounts

@@ -130,9 +130,12 @@ static void json_put_labels(struct text_out *t, const char *labels)
 	json_end_object(t);
 }
 
-static void json_put_process(struct text_out *t, const struct profile *p,
-			     const struct profile_process *q, enum wire_event event)
+static void json_put_process(struct text_out *t, const struct profile *p, uint32_t process,
+			     enum wire_event event)
 {
+	const struct profile_process *q = &p->processes[process];
+	const char *note = report_process_note(p, process, event);
+
 	json_begin_object(t, NULL);
 	json_add_u64(t, "pid", q->pid);
 	json_add_u64(t, "start_time", q->start_time);
@@ -143,8 +146,8 @@ static void json_put_process(struct text_out *t, const struct profile *p,
 	json_add_string(t, "container", p->strings[q->container]);
 	json_add_string(t, "pod", p->strings[q->pod]);
 	json_put_labels(t, p->strings[q->labels]);
-	if (event == WIRE_EVENT_CPU && q->note)
-		json_add_string(t, "note", p->strings[q->note]);
+	if (*note)
+		json_add_string(t, "note", note);
 	if (event == WIRE_EVENT_CPU && q->cpu_ns)
 		json_add_u64(t, "cpu_ns", q->cpu_ns);
 	json_put_losses(t, &q->accounts, event);
@@ -155,7 +158,7 @@ static void json_put_processes(struct text_out *t, const struct profile *p, enum
 {
 	json_begin_list(t, "processes");
 	for (uint32_t i = 0; i < p->n_processes; i++)
-		json_put_process(t, p, &p->processes[i], event);
+		json_put_process(t, p, i, event);
 	json_end_list(t);
 }
 

@@ -105,6 +105,14 @@ const char *report_absent_text(const struct profile *p, enum wire_event event, c
 	return buf;
 }
 
+const char *report_process_note(const struct profile *p, uint32_t process, enum wire_event event)
+{
+	const char *note = p->strings[p->processes[process].note];
+	bool is_offcpu = strcmp(note, PROFILE_NOTE_OFFCPU) == 0;
+
+	return event == (is_offcpu ? WIRE_EVENT_OFFCPU : WIRE_EVENT_CPU) ? note : "";
+}
+
 static bool view_was_noted(const struct profile *p, uint32_t process)
 {
 	for (uint32_t i = 0; i < process; i++)
@@ -118,9 +126,11 @@ const char *report_note_text(const struct profile *p, enum wire_event event, cha
 	size_t n = 0;
 
 	*buf = '\0';
-	for (uint32_t i = 0; event == WIRE_EVENT_CPU && i < p->n_processes && n < size; i++)
-		if (p->processes[i].note && !view_was_noted(p, i))
-			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "; " : "",
-					      p->strings[p->processes[i].note]);
+	for (uint32_t i = 0; i < p->n_processes && n < size; i++) {
+		const char *note = report_process_note(p, i, event);
+
+		if (*note && !view_was_noted(p, i))
+			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "; " : "", note);
+	}
 	return buf;
 }

@@ -30,6 +30,8 @@ const char *report_rate_text(const struct profile *p, enum wire_event event, cha
  */
 const char *report_absent_text(const struct profile *p, enum wire_event event, char *buf,
 			       size_t size);
-/* Writes a remark for readers of shares, see struct profile_process; "" = none. */
+/* The remark about a process for readers of @event, see struct profile_process; "" = none. */
+const char *report_process_note(const struct profile *p, uint32_t process, enum wire_event event);
+/* Writes the remarks about all processes, each once; "" = none. */
 const char *report_note_text(const struct profile *p, enum wire_event event, char *buf,
 			     size_t size);

@@ -95,8 +95,18 @@ static void status_put_joins(struct text_out *to, const struct target *t)
 	json_end_object(to);
 }
 
+/* In how many of the last seconds its switches were measured; both 0 = not at all. */
+static void status_put_measured(struct text_out *to, struct host *h, const struct target *t)
+{
+	const struct offcpu_engine *engine = host_offcpu_engine(h);
+	unsigned of = 0, s = engine ? offcpu_engine_measured(engine, t->jvm.pid, &of) : 0;
+
+	json_add_u64(to, "measured_s", s);
+	json_add_u64(to, "measured_of_s", of);
+}
+
 /* Events other than CPU that are collected or were. */
-static void status_put_other_events(struct text_out *to, const struct target *t,
+static void status_put_other_events(struct text_out *to, struct host *h, const struct target *t,
 				    const struct stream_counts *c, unsigned collected)
 {
 	for (int e = WIRE_EVENT_LOCK; e < WIRE_EVENT_COUNT; e++) {
@@ -109,6 +119,7 @@ static void status_put_other_events(struct text_out *to, const struct target *t,
 		if (e == WIRE_EVENT_OFFCPU) {
 			status_put_unmounted(to, c->ledger.counter);
 			status_put_joins(to, t);
+			status_put_measured(to, h, t);
 		}
 		json_end_object(to);
 	}
@@ -148,18 +159,18 @@ static void status_put_offcpu_note(struct text_out *to, struct host *h, const st
 	uint64_t min_ns, asked_ns = host_config(h)->offcpu_min_ns;
 	char what[200], min[32], asked[32];
 	struct offcpu_counts c;
-	unsigned rests_s;
+	unsigned measured, of;
 
 	if (!host_offcpu_engine(h) ||
 	    !offcpu_engine_target(host_offcpu_engine(h), t->jvm.pid, &c, &min_ns))
 		return;
-	rests_s = offcpu_engine_rests(host_offcpu_engine(h), t->jvm.pid);
-	if (rests_s) {
-		snprintf(what, sizeof(what),
-			 "its times off the CPU are not measured for %u s: its context switches cost the host too much",
-			 rests_s);
+	measured = offcpu_engine_measured(host_offcpu_engine(h), t->jvm.pid, &of);
+	if (measured < of) {
+		snprintf(
+			what, sizeof(what),
+			"its times off the CPU were measured in %u of the last %u s: more would cost too much, because threads switch too often",
+			measured, of);
 		status_put_note(to, "offcpu", what);
-		return;
 	}
 	if (min_ns <= asked_ns)
 		return;
@@ -319,7 +330,7 @@ static void status_put_target(struct text_out *to, struct host *h, const struct 
 	status_put_state(to, h, t, collected);
 	json_add_u64(to, "uid", t->jvm.uid);
 	status_put_samples(to, &c, host_cpu_ns(t));
-	status_put_other_events(to, t, &c, collected);
+	status_put_other_events(to, h, t, &c, collected);
 	status_put_gap(to, host_gap_of(t));
 	status_put_agent(to, t, &c);
 	json_add_u64(to, "decode_cpu_ns", target_decode_ns(t));

@@ -45,7 +45,8 @@ static void wakers_come_back_after_a_minute_that_leaves_room_for_them(void **sta
 	(void)state;
 	half_a_percent_costs_the_wakers(state);
 	/* seconds that are too costly for wakers do not count */
-	assert_int_equal(seconds(OFFCPU_REST_TICKS - 1, OFFCPU_COST_PPM_NO_WAKERS), OFFCPU_GOES_ON);
+	assert_int_equal(seconds(OFFCPU_PAUSE_TICKS - 1, OFFCPU_COST_PPM_NO_WAKERS),
+			 OFFCPU_GOES_ON);
 	assert_int_equal(seconds(100, OFFCPU_COST_PPM_NO_WAKERS + 1), OFFCPU_GOES_ON);
 	assert_int_equal(seconds(1, OFFCPU_COST_PPM_NO_WAKERS), OFFCPU_WITH_WAKERS);
 	assert_false(cost.no_wakers);
@@ -69,20 +70,106 @@ static void tries_in_vain_become_rare(void **state)
 	assert_int_equal(cost.pause_left, 60);
 }
 
-static void above_a_percent_it_rests_for_a_minute_and_tries_again(void **state)
+/* What it costs in the long run, in ppm, on a host on which measuring costs @ppm; and for which
+ * part of the time, in percent, it measures. */
+static uint64_t in_the_long_run(uint64_t ppm, unsigned *ret_percent)
+{
+	uint64_t sum = 0, measured = 0;
+	const unsigned n = 10000;
+
+	begin();
+	assert_int_equal(seconds(OFFCPU_COST_TICKS, ppm), OFFCPU_WITHOUT_WAKERS);
+	cost.pause_left = UINT32_MAX;
+	for (unsigned i = 0; i < n; i++) {
+		bool rests = cost.resting;
+
+		sum += rests ? 0 : ppm;
+		measured += !rests;
+		offcpu_cost_tick(&cost, rests ? 0 : ppm);
+	}
+	*ret_percent = (unsigned)(measured * 100 / n);
+	return sum / n;
+}
+
+static void above_a_percent_it_measures_a_part_of_the_time(void **state)
+{
+	unsigned percent;
+
+	(void)state;
+	assert_in_range(in_the_long_run(OFFCPU_COST_PPM_MAX, &percent), 9999, 10000);
+	assert_int_equal(percent, 100);
+	assert_in_range(in_the_long_run(11000, &percent), 9900, 10100);
+	assert_in_range(percent, 90, 91);
+	assert_in_range(in_the_long_run(15000, &percent), 9900, 10100);
+	assert_in_range(percent, 66, 67);
+	assert_in_range(in_the_long_run(30000, &percent), 9900, 10100);
+	assert_in_range(percent, 33, 34);
+	assert_in_range(in_the_long_run(500000, &percent), 9800, 10200);
+	assert_in_range(percent, 1, 2);
+}
+
+static void it_measures_for_some_seconds_and_rests_for_some(void **state)
 {
 	(void)state;
 	half_a_percent_costs_the_wakers(state);
 	for (unsigned i = 1; i <= 3; i++) {
-		assert_int_equal(seconds(OFFCPU_COST_TICKS, OFFCPU_COST_PPM_MAX + 1), OFFCPU_RESTS);
+		/* half a percent too much: twelve seconds of it are six seconds' worth */
+		assert_int_equal(seconds(12, OFFCPU_COST_PPM_MAX * 3 / 2), OFFCPU_RESTS);
 		assert_int_equal(cost.rests, i);
-		assert_int_equal(seconds(OFFCPU_REST_TICKS, 0), OFFCPU_RESUMES);
-		assert_int_equal(cost.resting, 0);
+		assert_int_equal(seconds(6, 0), OFFCPU_RESUMES);
+		assert_false(cost.resting);
 	}
+	/* also if it costs a lot, three seconds are measured */
+	assert_int_equal(seconds(3, OFFCPU_COST_PPM_MAX * 5), OFFCPU_RESTS);
+	assert_int_equal(seconds(12, 0), OFFCPU_RESUMES);
 	/* the storm is over */
-	assert_int_equal(seconds(OFFCPU_REST_TICKS, 100), OFFCPU_WITH_WAKERS);
+	assert_int_equal(seconds(OFFCPU_PAUSE_TICKS, 100), OFFCPU_WITH_WAKERS);
 	assert_false(cost.no_wakers);
 	assert_int_equal(seconds(1000, 100), OFFCPU_GOES_ON);
+}
+
+static void a_cost_that_comes_and_goes_is_a_debt_too(void **state)
+{
+	(void)state;
+	half_a_percent_costs_the_wakers(state);
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(seconds(1, OFFCPU_COST_PPM_MAX * 2), OFFCPU_GOES_ON);
+		assert_int_equal(seconds(1, OFFCPU_COST_PPM_MAX / 2), OFFCPU_GOES_ON);
+	}
+	assert_int_equal(seconds(1, OFFCPU_COST_PPM_MAX * 2), OFFCPU_RESTS);
+}
+
+static void a_refused_attach_is_a_minute_and_a_debt_has_a_limit(void **state)
+{
+	(void)state;
+	half_a_percent_costs_the_wakers(state);
+	offcpu_cost_rest(&cost);
+	assert_int_equal(cost.rests, 1);
+	assert_int_equal(seconds(60, 0), OFFCPU_RESUMES);
+	assert_int_equal(seconds(3, 1000000000), OFFCPU_RESTS);
+	assert_int_equal(seconds(OFFCPU_DEBT_TICKS_MAX, 0), OFFCPU_RESUMES);
+}
+
+static unsigned ticks_to_pay(uint64_t debt_ppm, uint64_t cost_ppm)
+{
+	uint64_t left_ppm = debt_ppm;
+	unsigned n = 0;
+
+	for (; left_ppm; n++)
+		left_ppm = offcpu_cost_pay(debt_ppm, left_ppm, cost_ppm);
+	return n;
+}
+
+static void who_rests_alone_pays_with_what_the_others_leave(void **state)
+{
+	(void)state;
+	assert_int_equal(ticks_to_pay(60000, 0), 6);
+	assert_int_equal(ticks_to_pay(60000, 5000), 12);
+	/* a minute, whatever the others cost */
+	assert_int_equal(ticks_to_pay(60000, 9900), 60);
+	assert_int_equal(ticks_to_pay(60000, 20000), 60);
+	assert_int_equal(ticks_to_pay(6000000, 9900), 60);
+	assert_int_equal(ticks_to_pay(1, 20000), 1);
 }
 
 static void choose(struct offcpu_share *s, unsigned n, uint64_t ppm, bool some, const char *rests)
@@ -99,7 +186,7 @@ static void choose(struct offcpu_share *s, unsigned n, uint64_t ppm, bool some, 
 
 static void who_costs_most_rests_alone(void **state)
 {
-	struct offcpu_share one[] = { SHARE(1, 9000), SHARE(2, 500), SHARE(0, 0), SHARE(3, 2000) };
+	struct offcpu_share one[] = { SHARE(1, 9000), SHARE(2, 500), SHARE(4, 0), SHARE(3, 2000) };
 	/* a tenant with many targets is judged by their sum, and they rest in turns */
 	struct offcpu_share many[] = { SHARE(1, 3000), SHARE(2, 4000), SHARE(1, 3500), SHARE(1, 3200) };
 	struct offcpu_share two[] = { SHARE(1, 9000), SHARE(2, 8000), SHARE(3, 100) };
@@ -122,14 +209,31 @@ static void who_costs_less_than_its_share_does_not_rest(void **state)
 	choose(s, 2, 25000, false, "--");
 }
 
+static void the_only_tenant_rests_as_a_whole(void **state)
+{
+	struct offcpu_share s[] = { SHARE(1, 9000), SHARE(1, 0), SHARE(1, 8000) };
+
+	(void)state;
+	choose(s, 3, 22000, false, "---");
+	choose(s, 1, 12000, false, "-");
+	choose(s, 0, 12000, false, "");
+	/* also one that costs nothing is not to lose its times */
+	s[1].tenant = 2;
+	choose(s, 3, 22000, true, "r-r");
+}
+
 static void a_rest_of_some_is_no_rest_of_all(void **state)
 {
 	(void)state;
 	half_a_percent_costs_the_wakers(state);
-	assert_int_equal(seconds(OFFCPU_COST_TICKS, OFFCPU_COST_PPM_MAX + 1), OFFCPU_RESTS);
-	offcpu_cost_spare(&cost);
-	assert_int_equal(cost.resting, 0);
+	assert_int_equal(seconds(12, OFFCPU_COST_PPM_MAX * 3 / 2), OFFCPU_RESTS);
+	/* the debt is theirs */
+	assert_int_equal(offcpu_cost_spare(&cost), 6 * OFFCPU_COST_PPM_MAX);
+	assert_false(cost.resting);
 	assert_int_equal(cost.rests, 0);
+	assert_int_equal(seconds(11, OFFCPU_COST_PPM_MAX * 3 / 2), OFFCPU_GOES_ON);
+	assert_int_equal(seconds(1, OFFCPU_COST_PPM_MAX * 3 / 2), OFFCPU_RESTS);
+	offcpu_cost_spare(&cost);
 	assert_int_equal(seconds(10, OFFCPU_COST_PPM_NO_WAKERS), OFFCPU_GOES_ON);
 }
 
@@ -160,9 +264,14 @@ int main(void)
 		cmocka_unit_test(half_a_percent_costs_the_wakers),
 		cmocka_unit_test(wakers_come_back_after_a_minute_that_leaves_room_for_them),
 		cmocka_unit_test(tries_in_vain_become_rare),
-		cmocka_unit_test(above_a_percent_it_rests_for_a_minute_and_tries_again),
+		cmocka_unit_test(above_a_percent_it_measures_a_part_of_the_time),
+		cmocka_unit_test(it_measures_for_some_seconds_and_rests_for_some),
+		cmocka_unit_test(a_cost_that_comes_and_goes_is_a_debt_too),
+		cmocka_unit_test(a_refused_attach_is_a_minute_and_a_debt_has_a_limit),
+		cmocka_unit_test(who_rests_alone_pays_with_what_the_others_leave),
 		cmocka_unit_test(who_costs_most_rests_alone),
 		cmocka_unit_test(who_costs_less_than_its_share_does_not_rest),
+		cmocka_unit_test(the_only_tenant_rests_as_a_whole),
 		cmocka_unit_test(a_rest_of_some_is_no_rest_of_all),
 		cmocka_unit_test(signals_get_what_the_rest_leaves),
 	};

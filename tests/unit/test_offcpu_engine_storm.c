@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <unistd.h>
+#include "daemon/bpf/offcpu_cost.h"
 #include "tests/unit/offcpu_engines.h"
 
 #define SIGNALS_PER_S	2000
@@ -24,18 +25,19 @@ static struct offcpu_state tick_after(unsigned ms)
 /* A tick measures the time since the last one, so it need not be a second. */
 static void a_storm_of_switches_costs_the_wakers_and_then_a_rest(void **state)
 {
-	pid_t quiet = offcpu_child(SLEEPING), pid;
+	pid_t quiet = offcpu_child(SELDOM), pid;
 	struct offcpu_state s = { .wakers = true };
 	struct offcpu_lookup l = { 0 };
 	bool without_wakers = false;
+	unsigned of;
 
 	(void)state;
 	offcpu_engines_or_skip(SIGNALS_PER_S);
 	offcpu_child_wait();
-	offcpu_measure(quiet, shared->handler, NS_PER_MS);
+	offcpu_measure_of(1, quiet, NS_PER_MS);
 	pid = offcpu_child(STORMING);
 	offcpu_child_wait();
-	offcpu_measure(pid, shared->handler, NS_PER_MS);
+	offcpu_measure_of(2, pid, NS_PER_MS);
 	for (int i = 0; i < 600 && !s.resting_targets; i++) {
 		s = tick_after(100);
 		without_wakers |= !s.wakers && !s.resting_targets;
@@ -46,11 +48,12 @@ static void a_storm_of_switches_costs_the_wakers_and_then_a_rest(void **state)
 	assert_int_equal(s.resting_targets, 1);
 	assert_false(s.resting);
 	assert_int_equal(s.rests, 0);
-	assert_int_equal(offcpu_engine_rests(seen.engine, pid), 60);
-	assert_int_equal(offcpu_engine_rests(seen.engine, quiet), 0);
+	assert_in_range(offcpu_engine_measured(seen.engine, pid, &of), 3, 59);
+	assert_true(offcpu_engine_measured(seen.engine, pid, &of) < of);
+	assert_int_equal(offcpu_engine_measured(seen.engine, quiet, &of), of);
 	assert_true(offcpu_engine_rested_ns(seen.engine, pid) > 0);
 	assert_int_equal(offcpu_engine_rested_ns(seen.engine, quiet), 0);
-	offcpu_measure(pid, shared->handler, NS_PER_MS);
+	offcpu_measure_of(2, pid, NS_PER_MS);
 	kill(pid, SIGSTOP); /* so many switches cost too much also without being measured */
 	assert_int_equal(offcpu_engine_threads(seen.engine, 0, offcpu_look_up, &l), 1);
 	seen.n = 0;
@@ -58,23 +61,27 @@ static void a_storm_of_switches_costs_the_wakers_and_then_a_rest(void **state)
 		s = tick_after(20);
 	assert_true(seen.n > 0);
 	assert_false(s.resting);
-	/* it goes on after its rest, and the next one is longer */
+	/* it goes on after its rest, and so again and again */
+	for (int rounds = 0; rounds < 3; rounds++) {
+		for (int i = 0; i < 100 && s.resting_targets; i++)
+			s = tick_after(1);
+		assert_int_equal(s.resting_targets, 0);
+		l = (struct offcpu_lookup){ 0 };
+		assert_true(offcpu_engine_threads(seen.engine, 0, offcpu_look_up, &l) > 1);
+		kill(pid, SIGCONT);
+		for (int i = 0; i < 600 && !s.resting_targets; i++)
+			s = tick_after(100);
+		assert_int_equal(s.resting_targets, 1);
+		assert_false(s.resting);
+		kill(pid, SIGSTOP);
+	}
+	/* the storm is over: a minute later all of the last minute was measured */
 	for (int i = 0; i < 100 && s.resting_targets; i++)
-		s = tick_after(1);
-	assert_int_equal(s.resting_targets, 0);
-	kill(pid, SIGCONT);
-	for (int i = 0; i < 600 && !s.resting_targets; i++)
-		s = tick_after(100);
-	assert_int_equal(offcpu_engine_rests(seen.engine, pid), 120);
-	/* until it has been measured for as long as that */
-	kill(pid, SIGSTOP);
-	for (int i = 0; i < 120 + 120; i++)
-		s = tick_after(1);
-	assert_int_equal(s.resting_targets, 0);
-	kill(pid, SIGCONT);
-	for (int i = 0; i < 600 && !s.resting_targets; i++)
-		s = tick_after(100);
-	assert_int_equal(offcpu_engine_rests(seen.engine, pid), 60);
+		s = tick_after(20);
+	for (int i = 0; i < OFFCPU_LAST_TICKS; i++)
+		s = tick_after(20);
+	assert_int_equal(offcpu_engine_measured(seen.engine, pid, &of), OFFCPU_LAST_TICKS);
+	assert_int_equal(of, OFFCPU_LAST_TICKS);
 	offcpu_child_end(pid);
 	offcpu_child_end(quiet);
 	offcpu_engines_free();
@@ -83,7 +90,7 @@ static void a_storm_of_switches_costs_the_wakers_and_then_a_rest(void **state)
 /* A storm of processes that are no targets: all targets rest. */
 static void a_storm_of_others_costs_all_a_rest(void **state)
 {
-	pid_t quiet = offcpu_child(SLEEPING), others[4];
+	pid_t quiet = offcpu_child(SELDOM), others[4];
 	struct offcpu_state s = { 0 };
 	struct offcpu_lookup l = { 0 };
 
@@ -112,7 +119,7 @@ static void a_storm_of_others_costs_all_a_rest(void **state)
 	offcpu_engine_remove(seen.engine, quiet);
 	offcpu_measure(quiet, shared->handler, NS_PER_MS);
 	assert_int_equal(offcpu_engine_threads(seen.engine, 0, offcpu_look_up, &l), 0);
-	for (int i = 0; i < 100 && s.resting; i++)
+	for (int i = 0; i < OFFCPU_DEBT_TICKS_MAX && s.resting; i++)
 		s = tick_after(1);
 	assert_false(s.resting);
 	assert_int_equal(offcpu_engine_threads(seen.engine, 0, offcpu_look_up, &l), 1);
@@ -126,11 +133,45 @@ static void a_storm_of_others_costs_all_a_rest(void **state)
 	offcpu_engines_free();
 }
 
+/* A JVM that switches all the time, alone on its host. */
+static void a_storm_of_the_only_tenant_is_measured_in_turns(void **state)
+{
+	pid_t quiet = offcpu_child(SELDOM), pid;
+	struct offcpu_state s = { 0 };
+	unsigned of;
+
+	(void)state;
+	offcpu_engines_or_skip(SIGNALS_PER_S);
+	offcpu_child_wait();
+	offcpu_measure_of(1, quiet, NS_PER_MS);
+	pid = offcpu_child(STORMING);
+	offcpu_child_wait();
+	offcpu_measure_of(1, pid, NS_PER_MS);
+	for (int rounds = 1; rounds <= 3; rounds++) {
+		for (int i = 0; i < 600 && !s.resting; i++)
+			s = tick_after(100);
+		assert_true(s.resting);
+		assert_int_equal(s.resting_targets, 0);
+		assert_int_equal(s.rests, rounds);
+		for (int i = 0; i < OFFCPU_DEBT_TICKS_MAX && s.resting; i++)
+			s = tick_after(1);
+		assert_false(s.resting);
+		seen.n = 0;
+		s = tick_after(200);
+		assert_true(seen.n > 0);
+	}
+	assert_in_range(offcpu_engine_measured(seen.engine, pid, &of), 3, OFFCPU_LAST_TICKS / 2);
+	offcpu_child_end(pid);
+	offcpu_child_end(quiet);
+	offcpu_engines_free();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_storm_of_switches_costs_the_wakers_and_then_a_rest),
 		cmocka_unit_test(a_storm_of_others_costs_all_a_rest),
+		cmocka_unit_test(a_storm_of_the_only_tenant_is_measured_in_turns),
 	};
 
 	return offcpu_engines_run(tests);

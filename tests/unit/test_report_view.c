@@ -507,6 +507,38 @@ static void the_note_is_in_every_header_of_cpu_time(void **state)
 	profile_free(p);
 }
 
+static void a_note_about_times_off_the_cpu_is_in_their_reports_alone(void **state)
+{
+	static const enum report_format formats[] = { REPORT_HTML, REPORT_TXT, REPORT_JSON };
+	struct profile_process q = { .pid = 9, .start_time = 1 };
+	struct profile_thread t = { .tid = 9 };
+	struct profile *p = example();
+	size_t len;
+	char *out;
+
+	(void)state;
+	q.note = profile_string(p, PROFILE_NOTE_OFFCPU);
+	t.process = profile_process(p, &q);
+	add(p, profile_thread(p, &t), "await",
+	    (struct profile_row){ .event = WIRE_EVENT_OFFCPU, .samples = 1, .weight = 9000000 });
+	q.pid = 10; /* said once of all */
+	profile_process(p, &q);
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		out = written(p, formats[i], CPU, &len);
+		assert_null(strstr(out, PROFILE_NOTE_OFFCPU));
+		says(out, "shares of short runs may be off");
+		free(out);
+		out = written(p, formats[i], 1u << WIRE_EVENT_OFFCPU, &len);
+		says(out, PROFILE_NOTE_OFFCPU);
+		assert_null(strstr(out, "shares of short runs"));
+		free(out);
+	}
+	out = written(p, REPORT_TXT, 1u << WIRE_EVENT_OFFCPU, &len);
+	assert_null(strstr(strstr(out, PROFILE_NOTE_OFFCPU) + 1, PROFILE_NOTE_OFFCPU));
+	free(out);
+	profile_free(p);
+}
+
 static void coverage_is_not_said_where_a_part_of_the_cpu_time_is_unknown(void **state)
 {
 	struct profile *p = example();
@@ -564,6 +596,7 @@ int main(void)
 		cmocka_unit_test(pprof_has_only_strings_that_something_names),
 		cmocka_unit_test(pprof_opens_with_cpu_time_of_the_program_also_beside_waits),
 		cmocka_unit_test(the_note_is_in_every_header_of_cpu_time),
+		cmocka_unit_test(a_note_about_times_off_the_cpu_is_in_their_reports_alone),
 		cmocka_unit_test(coverage_is_not_said_where_a_part_of_the_cpu_time_is_unknown),
 	};
 
