@@ -16,7 +16,7 @@
 #include "daemon/ground/clock.h"
 #include "offcpu.skel.h"
 
-#define WINDOW_NS	  (1ULL << 27) /* as WINDOW_SHIFT of offcpu.bpf.c */
+#define WINDOW_NS	  (1ULL << 27) /* as WINDOW_SHIFT of offcpu_signals.bpf.h */
 #define COST_EVERY	  64 /* as in offcpu.bpf.c */
 #define SIGNALS_PER_S_MIN 50
 #define SIGNALS_PER_S_MAX 5000

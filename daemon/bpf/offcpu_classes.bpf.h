@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0 (the kernel requires a GPL-compatible one) */
+/*
+ * Why a thread leaves the CPU: the class of the system call that it is in, and of the file which that
+ * reads or writes.
+ */
+#pragma once
+
+#define S_IFMT	 0170000
+#define S_IFSOCK 0140000
+#define S_IFREG	 0100000
+#define S_IFBLK	 0060000
+#define S_IFDIR	 0040000
+#define S_IFIFO	 0010000
+
+/* by number of the system call: OFFCPU_CALL_FD, or a class + 1; 0 = OFFCPU_OTHER */
+const volatile __u8 class_of_call[OFFCPU_CALLS];
+
+static __u64 first_argument(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_arm64)
+	return regs->orig_x0;
+#else
+	return regs->di;
+#endif
+}
+
+static __u64 second_argument(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_arm64)
+	return regs->regs[1];
+#else
+	return regs->si;
+#endif
+}
+
+/* Makes a kernel pointer readable again whose type the verifier does not know any more; a load that
+ * faults reads 0. */
+extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
+#define KERNEL(type, at) ((type *)bpf_rdonly_cast(at, bpf_core_type_id_kernel(type)))
+
+/* The class that follows from the type of the file which @task reads or writes. */
+static __always_inline __u8 class_of_descriptor(struct task_struct *task, struct pt_regs *regs)
+{
+	struct fdtable *fdt = task->files->fdt;
+	__u32 fd = (__u32)first_argument(regs);
+	void *at = (void *)fdt->fd + fd * sizeof(void *);
+	struct file *file;
+
+	if (fd >= fdt->max_fds)
+		return OFFCPU_OTHER;
+	/* reads an element of the array as if it were the first member of a struct fdtable */
+	file = (struct file *)KERNEL(struct fdtable, at - bpf_core_field_offset(struct fdtable, fd))
+		       ->fd;
+	switch (KERNEL(struct file, file)->f_inode->i_mode & S_IFMT) {
+	case S_IFSOCK:
+		return OFFCPU_SOCKET;
+	case S_IFIFO:
+		return OFFCPU_PIPE;
+	case S_IFREG:
+	case S_IFBLK:
+	case S_IFDIR:
+		return OFFCPU_FILE;
+	default:
+		return OFFCPU_OTHER;
+	}
+}
+
+/* The class of @task's sleep in the system call @nr, entered with @regs. */
+static __always_inline __u8 class_of(struct task_struct *task, struct pt_regs *regs, int nr)
+{
+	__u64 at = (__u32)nr; /* -1 is beyond the table */
+	__u8 known = 0, class = OFFCPU_OTHER;
+
+	barrier_var(at); /* keeps the checked value in one register for the verifier */
+	if (at < OFFCPU_CALLS)
+		known = class_of_call[at];
+	if (nr == -1)
+		return OFFCPU_FAULT;
+	if (known == OFFCPU_CALL_FD)
+		class = class_of_descriptor(task, regs);
+	else if (known)
+		class = known - 1;
+	/* the call may wait for something else, such as a file that is sent to a socket, or a
+	 * page of its buffer */
+	if (class != OFFCPU_FILE && class != OFFCPU_FSYNC &&
+	    BPF_CORE_READ_BITFIELD(task, in_iowait))
+		return OFFCPU_DISK;
+	return class;
+}
+
+static int is_throttled(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->throttled) && task->throttled;
+}

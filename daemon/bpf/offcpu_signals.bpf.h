@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0 (the kernel requires a GPL-compatible one) */
+/*
+ * The signals of the off-CPU programs: for which times off the CPU there may be one, and how it is
+ * delayed until the thread returns to user mode.
+ */
+#pragma once
+
+#define WINDOW_SHIFT	27 /* 134 ms */
+#define RECORDS_PER_SIG 8 /* records per window, as a multiple of its signals */
+/* A time off the CPU is long from this multiple of the minimum on. A part of all signals is
+ * reserved for long times, so that a great number of short ones does not use up all signals. */
+#define LONG_MINIMUMS 16
+#define LONG_PART     4 /* a quarter */
+
+#define RUN_NS_MAX 20000 /* cap of a timed run: in longer ones a hypervisor took the CPU */
+
+/* The number of signals, of @max, that are for this kind of times off the CPU. */
+static __u64 signals_for(int is_long, __u64 max)
+{
+	return is_long ? max : max - max / LONG_PART;
+}
+
+/* May one more signal be sent of those that are for all targets? */
+static int is_shared_left(int is_long, __u64 now)
+{
+	__u64 window = now >> WINDOW_SHIFT;
+
+	if (shared_window != window) {
+		shared_window = window;
+		shared_in_window = 0;
+	}
+	if (shared_in_window >= signals_for(is_long, shared_max))
+		return 0;
+	__sync_fetch_and_add(&shared_in_window, 1);
+	return 1;
+}
+
+/* May this signal still be sent in this window? */
+static int is_within_budget(struct offcpu_target *g, int is_long, __u64 now)
+{
+	if (g->signals_in_window >= signals_for(is_long, g->signals_max) ||
+	    (g->signals_in_window >= g->own_max && !is_shared_left(is_long, now)))
+		return 0;
+	__sync_fetch_and_add(&g->signals_in_window, 1);
+	return 1;
+}
+
+/* Counts a time off the CPU in the target's present window. Returns how many there were before. */
+static __u64 count_in_window(struct offcpu_target *g, __u64 now)
+{
+	__u64 window = now >> WINDOW_SHIFT;
+
+	/* if two CPUs begin a window at once, one count may be lost */
+	if (g->window != window) {
+		g->window = window;
+		g->in_window = 0;
+		g->signals_in_window = 0;
+	}
+	return __sync_fetch_and_add(&g->in_window, 1);
+}
+
+static int is_open_to_signals(struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+	struct sampler_target *t = bpf_map_lookup_elem(&targets, &tgid);
+
+	return t && !(task->flags & PF_EXITING) && !is_blocked(task, t->signo);
+}
+
+/* Is it the agent's thread? Only asked of threads that block the signal, as that one does. */
+static int is_the_agents_thread(struct task_struct *task)
+{
+	char name[sizeof(task->comm)] = { 0 };
+
+	bpf_probe_read_kernel(name, sizeof(name), task->comm);
+#pragma unroll
+	for (unsigned i = 0; i < sizeof("kindling"); i++)
+		if (name[i] != "kindling"[i])
+			return 0;
+	return 1;
+}
+
+/*
+ * Will the signal that is pending for this thread also report this time off the CPU? A thread may
+ * leave the CPU again on its way back to user mode, after its signal was sent: at that point Linux
+ * 6.18 makes it wait for its quota. A signal that was sent for CPU time alone does not report it.
+ */
+static int is_reported_by_pending(struct task_struct *task)
+{
+	__u32 at = (__u32)task->pid & (SAMPLER_SLOTS - 1);
+	struct slot *slot = bpf_map_lookup_elem(&slots, &at);
+
+	return slot && slot->tid == (__u32)task->pid && slot->sent_off_ns;
+}
+
+static int has_pending(struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+	struct sampler_target *t = bpf_map_lookup_elem(&targets, &tgid);
+
+	return t && is_pending(task, t->signo);
+}
+
+/* Adds a signal and the time since @begin, which differs much between machines: the interrupt that a
+ * signal needs may leave a virtual machine. Returns that time. */
+static __u64 count_signal(__u64 begin)
+{
+	__u64 took_ns = bpf_ktime_get_ns() - begin;
+
+	if (took_ns > RUN_NS_MAX)
+		took_ns = RUN_NS_MAX;
+	__sync_fetch_and_add(&signals, 1);
+	__sync_fetch_and_add(&signals_ns, took_ns);
+	return took_ns;
+}
+
+/* Both return whether a signal will be sent, and set the stay in the kernel that it belongs to.
+ * @took_ns: the time that this takes is added to it. */
+static int signal_by_task_work(struct task_struct *task, struct offcpu_thread *t, __u64 off_ns,
+			       __u64 now, __u64 *took_ns)
+{
+	enum put_off r;
+	__u64 begin;
+
+	if (has_pending(task))
+		return is_reported_by_pending(task);
+	begin = bpf_ktime_get_ns();
+	r = put_off(task, task->pid, 0, off_ns);
+	*took_ns += count_signal(begin);
+	if (r == PUT_OFF_ANEW)
+		t->stay_ns = now;
+	return r != PUT_OFF_NOT;
+}
+
+static int signal_by_rseq(struct task_struct *task, struct offcpu_thread *t, __u64 off_ns,
+			  __u64 now)
+{
+	if (!task->rseq)
+		return 0;
+	if (!t->owed_ns)
+		t->stay_ns = now;
+	t->owed_ns = off_ns;
+	return 1;
+}
