@@ -84,9 +84,58 @@ static void a_connection_without_a_request_is_idle(void **state)
 			 "okio/RealBufferedSource.require", READ));
 }
 
+static void a_database_s_connection_without_a_request_is_idle(void **state)
+{
+	(void)state;
+	assert_true(IDLE("org/apache/derby/impl/drda/DRDAConnThread.processCommands",
+			 "org/apache/derby/impl/drda/DDMReader.readDssHeader",
+			 "org/apache/derby/impl/drda/DDMReader.fill", READ));
+	assert_true(IDLE("java/lang/Thread.run", "org/hsqldb/server/ServerConnection.run",
+			 "java/io/DataInputStream.readByte", READ));
+	assert_true(IDLE("com/unboundid/ldap/listener/LDAPListenerClientConnection.run",
+			 "com/unboundid/ldap/protocol/LDAPMessage.readFrom",
+			 "com/unboundid/asn1/ASN1StreamReader.read", READ));
+	/* the text of a statement */
+	assert_false(IDLE("org/apache/derby/impl/drda/DRDAConnThread.processCommands",
+			  "org/apache/derby/impl/drda/DRDAConnThread.parsePRPSQLSTT",
+			  "org/apache/derby/impl/drda/DDMReader.fill", READ));
+	assert_false(IDLE("org/hsqldb/server/ServerConnection.run",
+			  "org/hsqldb/server/ServerConnection.receiveResult",
+			  "java/io/DataInputStream.readInt", READ));
+}
+
+static void a_reader_for_others_and_a_subscriber_are_idle(void **state)
+{
+	(void)state;
+	assert_true(IDLE("java/lang/Thread.run", "com/sun/jndi/ldap/Connection.run", READ));
+	assert_true(IDLE("com/unboundid/ldap/sdk/LDAPConnectionReader.run",
+			 "com/unboundid/ldap/protocol/LDAPMessage.readLDAPResponseFrom",
+			 "com/unboundid/asn1/ASN1StreamReader.read", READ));
+	assert_true(IDLE("com/rabbitmq/client/impl/AMQConnection$MainLoop.run",
+			 "com/rabbitmq/client/impl/SocketFrameHandler.readFrame",
+			 "com/rabbitmq/client/impl/Frame.readFrom",
+			 "java/io/DataInputStream.readUnsignedByte", READ));
+	assert_true(IDLE("org/shop/Main.run", "redis/clients/jedis/Jedis.subscribe",
+			 "redis/clients/jedis/JedisPubSubBase.process",
+			 "redis/clients/jedis/Connection.getUnflushedObject",
+			 "redis/clients/jedis/Protocol.read",
+			 "redis/clients/jedis/util/RedisInputStream.ensureFill", READ));
+}
+
 static void a_read_of_an_answer_is_not(void **state)
 {
 	(void)state;
+	assert_false(IDLE("org/shop/Main.run", "redis/clients/jedis/Jedis.get",
+			  "redis/clients/jedis/Connection.executeCommand",
+			  "redis/clients/jedis/Protocol.read",
+			  "redis/clients/jedis/util/RedisInputStream.ensureFill", READ));
+	assert_false(IDLE("com/sun/jndi/ldap/LdapClient.search",
+			  "com/sun/jndi/ldap/Connection.readReply",
+			  "com/sun/jndi/ldap/LdapRequest.getReplyBer",
+			  "java/util/concurrent/LinkedBlockingQueue.poll", PARK));
+	assert_false(IDLE("com/unboundid/ldap/sdk/LDAPConnectionReader.readResponse",
+			  "com/unboundid/ldap/protocol/LDAPMessage.readLDAPResponseFrom",
+			  "com/unboundid/asn1/ASN1StreamReader.read", READ));
 	assert_false(IDLE("org/h2/engine/SessionRemote.done", "org/h2/value/Transfer.readInt",
 			  "java/io/DataInputStream.readInt", READ));
 	assert_false(IDLE("okhttp3/internal/http1/HeadersReader.readLine",
@@ -201,6 +250,8 @@ int main(void)
 		cmocka_unit_test(a_virtual_thread_can_be_idle),
 		cmocka_unit_test(a_task_that_waits_inside_of_its_worker_is_not),
 		cmocka_unit_test(a_connection_without_a_request_is_idle),
+		cmocka_unit_test(a_database_s_connection_without_a_request_is_idle),
+		cmocka_unit_test(a_reader_for_others_and_a_subscriber_are_idle),
 		cmocka_unit_test(a_read_of_an_answer_is_not),
 		cmocka_unit_test(workers_that_fight_for_the_lock_of_their_queue_are_not),
 		cmocka_unit_test(the_jvms_own_threads_are_known_by_name),
