@@ -1,21 +1,37 @@
-/* See offcpu_habits.h. A thread's number decides its place, of which the last thread there has it:
- * there are more places as soon as two need the same one. */
+/* See offcpu_habits.h. The numbers of a thread and of the kind of waits decide a habit's place, of
+ * which the last one there has it: there are more places as soon as two need the same one. */
 #include "daemon/host/offcpu_habits.h"
 
 #include <stdlib.h>
 
 #define PLACES_MIN 256u
-#define PLACES_MAX 4096u
+#define PLACES_MAX 8192u
 #define FRESH_S	   10u /* for so long a thread's next waits are taken for the same */
 #define UNSURE	   0x80u /* as if wrong eight waits ago: the next one decides */
 
+/* A read with a timeout is a poll for the kernel. */
+enum habit_kind { HABIT_FUTEX, HABIT_SOCKET, HABIT_NONE };
+
 struct offcpu_habit {
-	uint32_t tid; /* 0 = the place is empty */
+	uint32_t key; /* habit_key(); 0 = the place is empty */
 	uint32_t at_s;
 	uint8_t reason;
 	uint8_t wrong; /* a bit for each of the last waits with a stack: 1 = it was another one */
 	bool idle;
 };
+
+static enum habit_kind habit_kind_of(unsigned kernel_class)
+{
+	if (kernel_class == OFFCPU_FUTEX)
+		return HABIT_FUTEX;
+	return kernel_class == OFFCPU_SOCKET || kernel_class == OFFCPU_POLL ? HABIT_SOCKET
+									    : HABIT_NONE;
+}
+
+static uint32_t habit_key(uint32_t tid, enum habit_kind kind)
+{
+	return tid << 1 | kind;
+}
 
 static uint32_t habit_seconds(uint64_t at_ns)
 {
@@ -24,13 +40,13 @@ static uint32_t habit_seconds(uint64_t at_ns)
 
 static bool habit_is_fresh(const struct offcpu_habit *one, uint32_t now_s)
 {
-	return one->tid && now_s <= one->at_s + FRESH_S && now_s + FRESH_S >= one->at_s;
+	return one->key && now_s <= one->at_s + FRESH_S && now_s + FRESH_S >= one->at_s;
 }
 
 /* NULL = nothing is known of any thread. */
-static struct offcpu_habit *habit_place(const struct offcpu_habits *h, uint32_t tid)
+static struct offcpu_habit *habit_place(const struct offcpu_habits *h, uint32_t key)
 {
-	return h->places ? &h->places[tid % h->n] : NULL;
+	return h->places ? &h->places[key % h->n] : NULL;
 }
 
 /* Without memory there stay as many places as before. */
@@ -41,21 +57,21 @@ static void habits_make_places(struct offcpu_habits *h, unsigned n)
 	if (!places)
 		return;
 	for (unsigned i = 0; i < h->n; i++)
-		if (h->places[i].tid)
-			places[h->places[i].tid % n] = h->places[i];
+		if (h->places[i].key)
+			places[h->places[i].key % n] = h->places[i];
 	free(h->places);
 	h->places = places;
 	h->n = n;
 }
 
-static bool habit_is_of_another(const struct offcpu_habits *h, uint32_t tid, uint32_t now_s)
+static bool habit_is_of_another(const struct offcpu_habits *h, uint32_t key, uint32_t now_s)
 {
-	const struct offcpu_habit *one = habit_place(h, tid);
+	const struct offcpu_habit *one = habit_place(h, key);
 
-	return one && one->tid != tid && habit_is_fresh(one, now_s);
+	return one && one->key != key && habit_is_fresh(one, now_s);
 }
 
-static void habit_set(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,
+static void habit_set(struct offcpu_habits *h, uint32_t key, uint64_t at_ns,
 		      enum offcpu_reason reason, bool idle, bool sure)
 {
 	uint32_t now_s = habit_seconds(at_ns);
@@ -63,13 +79,13 @@ static void habit_set(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,
 
 	if (!h->places)
 		habits_make_places(h, PLACES_MIN);
-	else if (h->n < PLACES_MAX && habit_is_of_another(h, tid, now_s))
+	else if (h->n < PLACES_MAX && habit_is_of_another(h, key, now_s))
 		habits_make_places(h, 2 * h->n);
-	one = habit_place(h, tid);
+	one = habit_place(h, key);
 	if (!one)
 		return;
-	if (one->tid != tid)
-		*one = (struct offcpu_habit){ .tid = tid, .wrong = sure ? 0 : UNSURE };
+	if (one->key != key)
+		*one = (struct offcpu_habit){ .key = key, .wrong = sure ? 0 : UNSURE };
 	one->at_s = now_s;
 	one->reason = (uint8_t)reason;
 	one->idle = idle;
@@ -78,22 +94,22 @@ static void habit_set(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,
 void offcpu_habits_work(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,
 			enum offcpu_reason reason, uint32_t waits)
 {
-	habit_set(h, tid, at_ns, reason, true, waits > 1);
+	habit_set(h, habit_key(tid, HABIT_FUTEX), at_ns, reason, true, waits > 1);
 }
 
-/* The thread's habit at the end of @e; NULL = none. */
-static struct offcpu_habit *habit_of(const struct offcpu_habits *h, const struct offcpu_event *e)
+/* The habit with this key at the end of @e; NULL = none. */
+static struct offcpu_habit *habit_of(const struct offcpu_habits *h, uint32_t key,
+				     const struct offcpu_event *e)
 {
-	struct offcpu_habit *one = habit_place(h, e->tid);
+	struct offcpu_habit *one = habit_place(h, key);
 
-	return one && one->tid == e->tid && habit_is_fresh(one, habit_seconds(e->end_ns)) ? one
-											  : NULL;
+	return one && one->key == key && habit_is_fresh(one, habit_seconds(e->end_ns)) ? one : NULL;
 }
 
 /* Compares the habit with a wait of which the reason is known, then learns from the wait. */
-static void habit_learn(struct offcpu_habits *h, struct offcpu_habit *one,
-			const struct offcpu_event *e)
+static void habit_learn(struct offcpu_habits *h, uint32_t key, const struct offcpu_event *e)
 {
+	struct offcpu_habit *one = habit_of(h, key, e);
 	bool right = one && one->reason == e->reason && one->idle == e->idle;
 
 	if (one && !one->wrong) {
@@ -103,22 +119,26 @@ static void habit_learn(struct offcpu_habits *h, struct offcpu_habit *one,
 	if (one)
 		one->wrong = (uint8_t)(one->wrong << 1 | !right);
 	if (e->reason == OFFCPU_REASON_SLEEP || (e->idle && e->reason != OFFCPU_REASON_OTHER))
-		habit_set(h, e->tid, e->end_ns, e->reason, e->idle, false);
+		habit_set(h, key, e->end_ns, e->reason, e->idle, false);
 }
 
 void offcpu_habits_apply(struct offcpu_habits *h, struct offcpu_event *e)
 {
-	struct offcpu_habit *one = habit_of(h, e);
+	enum habit_kind kind = habit_kind_of(e->kernel_class);
+	uint32_t key = habit_key(e->tid, kind);
+	const struct offcpu_habit *one;
 
-	if (e->kernel_class != OFFCPU_FUTEX || e->lock || e->virtual_tid)
+	if (kind == HABIT_NONE || e->lock || e->virtual_tid)
 		return;
 	if (e->has_stack) {
 		/* a safepoint that holds a thread does not say how the thread waits */
 		if (e->reason != OFFCPU_REASON_SAFEPOINT && e->reason != OFFCPU_REASON_GC)
-			habit_learn(h, one, e);
+			habit_learn(h, key, e);
 		return;
 	}
-	if (!one || one->wrong || e->reason != OFFCPU_REASON_OTHER || e->idle)
+	one = habit_of(h, key, e);
+	if (!one || one->wrong || e->idle ||
+	    (kind == HABIT_FUTEX && e->reason != OFFCPU_REASON_OTHER))
 		return;
 	e->reason = one->reason;
 	e->idle = one->idle;

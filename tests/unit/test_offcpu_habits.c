@@ -1,0 +1,112 @@
+/* Reads of sockets without a stack. Of waits in futexes test_offcpu_join asks, with the agent's
+ * sums. */
+#include "tests/unit/unit.h"
+#include "daemon/ground/clock.h"
+#include "daemon/host/offcpu_habits.h"
+
+static struct offcpu_habits habits;
+static uint64_t now_ns = NS_PER_S;
+
+static struct offcpu_event read_of(uint32_t tid, unsigned kernel_class, bool has_stack, bool idle)
+{
+	struct offcpu_event e = { .end_ns = now_ns += NS_PER_MS,
+				  .tid = tid,
+				  .reason = OFFCPU_REASON_SOCKET,
+				  .kernel_class = kernel_class,
+				  .has_stack = has_stack,
+				  .idle = idle };
+
+	if (kernel_class == OFFCPU_POLL && !has_stack)
+		e.reason = OFFCPU_REASON_POLL;
+	offcpu_habits_apply(&habits, &e);
+	return e;
+}
+
+static void known(uint32_t tid, bool idle, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		assert_false(read_of(tid, OFFCPU_SOCKET, true, idle).by_habit);
+}
+
+static void who_only_waits_for_requests_does_so_without_a_stack_too(void **state)
+{
+	struct offcpu_event e;
+
+	(void)state;
+	assert_false(read_of(7, OFFCPU_SOCKET, false, false).idle);
+	known(7, true, 1);
+	/* once is no habit */
+	assert_false(read_of(7, OFFCPU_SOCKET, false, false).idle);
+	known(7, true, 1);
+	e = read_of(7, OFFCPU_SOCKET, false, false);
+	assert_true(e.idle && e.by_habit);
+	/* a read with a timeout */
+	e = read_of(7, OFFCPU_POLL, false, false);
+	assert_int_equal(e.reason, OFFCPU_REASON_SOCKET);
+	assert_true(e.idle && e.by_habit);
+	assert_int_equal(habits.told, 2);
+	/* neither another thread, nor another kind of wait, nor one long afterwards */
+	assert_false(read_of(8, OFFCPU_SOCKET, false, false).by_habit);
+	assert_false(read_of(7, OFFCPU_FILE, false, false).by_habit);
+	e = (struct offcpu_event){ .end_ns = now_ns,
+				   .tid = 7,
+				   .kernel_class = OFFCPU_FUTEX,
+				   .reason = OFFCPU_REASON_OTHER };
+	offcpu_habits_apply(&habits, &e);
+	assert_false(e.by_habit);
+	now_ns += 20 * NS_PER_S;
+	assert_false(read_of(7, OFFCPU_SOCKET, false, false).by_habit);
+	offcpu_habits_clear(&habits);
+}
+
+static void who_also_reads_answers_is_not_idle(void **state)
+{
+	(void)state;
+	known(7, true, 3);
+	known(7, false, 1);
+	assert_int_equal(habits.wrong, 1);
+	for (int i = 0; i < 7; i++) {
+		assert_false(read_of(7, OFFCPU_SOCKET, false, false).idle);
+		known(7, true, 1);
+	}
+	assert_false(read_of(7, OFFCPU_SOCKET, false, false).idle);
+	known(7, true, 1);
+	assert_true(read_of(7, OFFCPU_SOCKET, false, false).idle);
+	/* a thread that reads answers alone has no habit */
+	known(9, false, 20);
+	assert_false(read_of(9, OFFCPU_SOCKET, false, false).by_habit);
+	offcpu_habits_clear(&habits);
+}
+
+/* A worker of a pool that reads the requests itself. */
+static void a_thread_has_a_habit_of_each_kind(void **state)
+{
+	struct offcpu_event e;
+
+	(void)state;
+	offcpu_habits_work(&habits, 7, now_ns, OFFCPU_REASON_PARK, 2);
+	known(7, true, 2);
+	e = (struct offcpu_event){ .end_ns = now_ns,
+				   .tid = 7,
+				   .kernel_class = OFFCPU_FUTEX,
+				   .reason = OFFCPU_REASON_OTHER };
+	offcpu_habits_apply(&habits, &e);
+	assert_int_equal(e.reason, OFFCPU_REASON_PARK);
+	assert_true(e.idle && e.by_habit);
+	e = read_of(7, OFFCPU_SOCKET, false, false);
+	assert_int_equal(e.reason, OFFCPU_REASON_SOCKET);
+	assert_true(e.idle && e.by_habit);
+	assert_int_equal(habits.wrong, 0);
+	offcpu_habits_clear(&habits);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_only_waits_for_requests_does_so_without_a_stack_too),
+		cmocka_unit_test(who_also_reads_answers_is_not_idle),
+		cmocka_unit_test(a_thread_has_a_habit_of_each_kind),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
