@@ -40,7 +40,7 @@ struct offcpu_cost {
 	/* What it cost above OFFCPU_COST_PPM_MAX, added up tick by tick, less what it cost below
 	 * it. */
 	uint64_t debt_ppm;
-	unsigned measured; /* ticks since the last rest began or ended */
+	unsigned measured; /* ticks since the last rest, or since wakers were given up */
 	bool resting;
 	uint64_t rests;
 };

@@ -63,6 +63,7 @@ struct offcpu_engine {
 	uint64_t tick_ns, ctxt, timed_ns, signals, signals_ns;
 	uint64_t switches_per_s, cost_ppm, rest_ppm;
 	uint64_t signal_price_ns; /* the latest; 0 = none was sent yet */
+	uint64_t learnt_ns; /* since the last tick: what offcpu_learn() took */
 	struct offcpu_cost cost;
 	uint64_t reduced_since_ns;
 	uint64_t rested_ns; /* the last tick at which all rested; 0 = none */
@@ -112,7 +113,16 @@ static void offcpu_update_shares(struct offcpu_engine *e)
 	offcpu_tenants_share(&e->tenants, &e->programs, e->threads_max);
 }
 
-/* Starts measuring the target at index @i; offcpu_learn_sleeps() has to follow. */
+/* After the start of some targets. */
+static void offcpu_learn(struct offcpu_engine *e)
+{
+	uint64_t begin_ns = clock_mono_ns();
+
+	offcpu_learn_sleeps(&e->programs);
+	e->learnt_ns += clock_mono_ns() - begin_ns;
+}
+
+/* Starts measuring the target at index @i; offcpu_learn() has to follow. */
 static int offcpu_start(struct offcpu_engine *e, size_t i)
 {
 	struct offcpu_target *m = offcpu_mapped(e, i);
@@ -166,7 +176,7 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 	if (r == 0)
 		r = offcpu_start(e, i);
 	if (r == 0)
-		offcpu_learn_sleeps(&e->programs);
+		offcpu_learn(e);
 	if (r < 0)
 		offcpu_engine_remove(e, pid);
 	return r;
@@ -416,7 +426,8 @@ static void offcpu_measure(struct offcpu_engine *e)
 			  (ctxt - e->ctxt) * offcpu_calls(e) * CALL_NS;
 		e->switches_per_s =
 			(uint64_t)((double)(ctxt - e->ctxt) * 1e9 / (double)(now - e->tick_ns));
-		ns = rest_ns + signals_ns - e->signals_ns + offcpu_measure_targets(e, all_ns);
+		ns = rest_ns + signals_ns - e->signals_ns + e->learnt_ns +
+		     offcpu_measure_targets(e, all_ns);
 		e->cost_ppm = (uint64_t)((double)ns * 1e6 / (double)all_ns);
 		offcpu_budget_signals(e, signals - e->signals, signals_ns - e->signals_ns,
 				      (uint64_t)((double)rest_ns * 1e6 / (double)all_ns));
@@ -426,6 +437,7 @@ static void offcpu_measure(struct offcpu_engine *e)
 	e->timed_ns = timed_ns;
 	e->signals = signals;
 	e->signals_ns = signals_ns;
+	e->learnt_ns = 0;
 }
 
 /* If some targets cost more than their share only they rest; false = all have to. */
@@ -475,7 +487,7 @@ static void offcpu_end_rests(struct offcpu_engine *e)
 		}
 	}
 	if (some)
-		offcpu_learn_sleeps(&e->programs);
+		offcpu_learn(e);
 }
 
 static void offcpu_rest(struct offcpu_engine *e)

@@ -417,7 +417,7 @@ static void print_offcpu_engine(FILE *to, const cJSON *offcpu, size_t width)
 	else if (strcmp(state, "resting") == 0)
 		command_status_print_wrapped(
 			to, width,
-			"time off the CPU is measured part of the time, and not now: to measure all %.0f context switches a second costs more than 1 %% of the CPUs",
+			"time off the CPU is measured part of the time, and not now: to measure all %.0f context switches a second would cost more than 1 %% of the CPUs",
 			json_number_of(offcpu, "switches_per_s"));
 	else if (strcmp(state, "on") == 0)
 		command_status_print_wrapped(

@@ -149,12 +149,17 @@ struct host_thread host_thread_of(const struct target *t, uint32_t number)
  * know. */
 static const char *wiring_note(const struct host *h, const struct target *t)
 {
-	const char *why;
+	const char *why, *note = target_engine_note(t);
 	const struct offcpu_engine *engine = host_sampling_offcpu(h->sampling, &why);
-	uint64_t rested_ns = engine ? offcpu_engine_rested_ns(engine, t->jvm.pid) : 0;
-	bool rests = rested_ns && clock_mono_ns() - rested_ns < RESTS_NS;
+	uint64_t rested_ns;
+	unsigned of;
 
-	return rests ? PROFILE_NOTE_OFFCPU : target_engine_note(t);
+	if (*note || !engine)
+		return note;
+	(void)offcpu_engine_measured(engine, t->jvm.pid, &of);
+	rested_ns = offcpu_engine_rested_ns(engine, t->jvm.pid);
+	return of && rested_ns && clock_mono_ns() - rested_ns < RESTS_NS ? PROFILE_NOTE_OFFCPU
+									 : note;
 }
 
 static struct live_process wiring_describe(const struct host *h, const struct target *t)
