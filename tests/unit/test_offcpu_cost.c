@@ -40,7 +40,8 @@ static void half_a_percent_costs_the_wakers(void **state)
 	assert_int_equal(seconds(1000, OFFCPU_COST_PPM_MAX), OFFCPU_GOES_ON);
 	/* what wakers cost before is no debt */
 	begin();
-	assert_int_equal(seconds(OFFCPU_COST_TICKS, 5 * OFFCPU_COST_PPM_MAX), OFFCPU_WITHOUT_WAKERS);
+	assert_int_equal(seconds(OFFCPU_COST_TICKS, 5 * OFFCPU_COST_PPM_MAX),
+			 OFFCPU_WITHOUT_WAKERS);
 	assert_int_equal(seconds(10, OFFCPU_COST_PPM_MAX), OFFCPU_GOES_ON);
 	begin();
 	assert_int_equal(seconds(OFFCPU_COST_TICKS, OFFCPU_COST_PPM_NO_WAKERS + 1),
