@@ -7,9 +7,10 @@
 #include "daemon/bpf/offcpu_cost.h"
 #include "tests/unit/offcpu_engines.h"
 
-#define SIGNALS_PER_S	2000
-#define ENOUGH_SWITCHES 220000 /* a second, on two CPUs, to cost more than 1 % without any target \
-				*/
+#define SIGNALS_PER_S 2000
+#define ENOUGH_SWITCHES                                                           \
+	220000 /* a second, on two CPUs, to cost more than 1 % without any target \
+		*/
 
 static struct offcpu_state tick_after(unsigned ms)
 {
@@ -22,22 +23,28 @@ static struct offcpu_state tick_after(unsigned ms)
 	return s;
 }
 
-/* A tick measures the time since the last one, so it need not be a second. */
+/* Measures a quiet child of tenant 1, and one of @tenant that switches all the time. */
+static void begin_storm(uint64_t tenant, pid_t *ret_quiet, pid_t *ret_storm)
+{
+	*ret_quiet = offcpu_child(SELDOM);
+	offcpu_engines_or_skip(SIGNALS_PER_S);
+	offcpu_child_wait();
+	offcpu_measure_of(1, *ret_quiet, NS_PER_MS);
+	*ret_storm = offcpu_child(STORMING);
+	offcpu_child_wait();
+	offcpu_measure_of(tenant, *ret_storm, NS_PER_MS);
+}
+
 static void a_storm_of_switches_costs_the_wakers_and_then_a_rest(void **state)
 {
-	pid_t quiet = offcpu_child(SELDOM), pid;
 	struct offcpu_state s = { .wakers = true };
 	struct offcpu_lookup l = { 0 };
 	bool without_wakers = false;
+	pid_t quiet, pid;
 	unsigned of;
 
 	(void)state;
-	offcpu_engines_or_skip(SIGNALS_PER_S);
-	offcpu_child_wait();
-	offcpu_measure_of(1, quiet, NS_PER_MS);
-	pid = offcpu_child(STORMING);
-	offcpu_child_wait();
-	offcpu_measure_of(2, pid, NS_PER_MS);
+	begin_storm(2, &quiet, &pid);
 	for (int i = 0; i < 600 && !s.resting_targets; i++) {
 		s = tick_after(100);
 		without_wakers |= !s.wakers && !s.resting_targets;
@@ -136,17 +143,12 @@ static void a_storm_of_others_costs_all_a_rest(void **state)
 /* A JVM that switches all the time, alone on its host. */
 static void a_storm_of_the_only_tenant_is_measured_in_turns(void **state)
 {
-	pid_t quiet = offcpu_child(SELDOM), pid;
 	struct offcpu_state s = { 0 };
+	pid_t quiet, pid;
 	unsigned of;
 
 	(void)state;
-	offcpu_engines_or_skip(SIGNALS_PER_S);
-	offcpu_child_wait();
-	offcpu_measure_of(1, quiet, NS_PER_MS);
-	pid = offcpu_child(STORMING);
-	offcpu_child_wait();
-	offcpu_measure_of(1, pid, NS_PER_MS);
+	begin_storm(1, &quiet, &pid);
 	for (int rounds = 1; rounds <= 3; rounds++) {
 		for (int i = 0; i < 600 && !s.resting; i++)
 			s = tick_after(100);
