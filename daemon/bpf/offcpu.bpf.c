@@ -29,8 +29,6 @@
 #define STATE_INTERRUPTIBLE   1 /* TASK_..., include/linux/sched.h */
 #define STATE_UNINTERRUPTIBLE 2
 
-#define COST_EVERY 64 /* one run in COST_EVERY is timed */
-
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* ---- leaving the CPU ------------------------------------------------------------------------- */
@@ -323,7 +321,7 @@ static __always_inline int on_switch(int preempted, struct task_struct *prev,
 		switch_out(prev, preempted, state, now);
 	if (arrives)
 		signal_ns = switch_in(next, now, by_task_work);
-	if ((now >> 5) % COST_EVERY == 0)
+	if ((now >> 5) % OFFCPU_COST_EVERY == 0)
 		time_run(prev, next, now + signal_ns);
 	return 0;
 }

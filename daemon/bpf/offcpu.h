@@ -10,6 +10,7 @@
 #define OFFCPU_STACK_MAX   64 /* frames of the kernel */
 #define OFFCPU_RING_BYTES  (1 << 20)
 #define OFFCPU_TENANTS_MAX OFFCPU_TARGETS_MAX
+#define OFFCPU_COST_EVERY  64 /* one run of the programs in so many is timed */
 #define OFFCPU_PIDS	   (1 << 22) /* PID_MAX_LIMIT, include/linux/threads.h */
 
 /* a thread's first slot in the table: the upper bits of a product */

@@ -8,6 +8,8 @@
 
 #define REST_TICKS_MAX 60 /* of some targets */
 
+#define PPM(of, ppm) ((of) / 1000000 * (ppm))
+
 void offcpu_cost_rest(struct offcpu_cost *c)
 {
 	c->debt_ppm = REST_TICKS_MAX * OFFCPU_COST_PPM_MAX;
@@ -99,6 +101,33 @@ uint64_t offcpu_cost_pay(uint64_t debt_ppm, uint64_t left_ppm, uint64_t cost_ppm
 	uint64_t least_ppm = debt_ppm / REST_TICKS_MAX + 1;
 
 	return cost_less(left_ppm, pays_ppm > least_ppm ? pays_ppm : least_ppm);
+}
+
+static void own_pay(struct offcpu_own *o, uint64_t limit_ns)
+{
+	if (o->owed_ns > OFFCPU_OWN_TICKS_MAX * limit_ns)
+		o->owed_ns = OFFCPU_OWN_TICKS_MAX * limit_ns;
+	o->owed_ns = cost_less(o->owed_ns, limit_ns);
+	o->resting = o->owed_ns > 0;
+}
+
+bool offcpu_cost_own(struct offcpu_own *o, uint64_t tick_ns, uint64_t used_ns, uint64_t cost_ns)
+{
+	uint64_t limit_ns = PPM(tick_ns, OFFCPU_OWN_PPM_CPU);
+
+	if (limit_ns < PPM(used_ns, OFFCPU_OWN_PPM_USED))
+		limit_ns = PPM(used_ns, OFFCPU_OWN_PPM_USED);
+	if (o->resting) {
+		own_pay(o, limit_ns);
+		return o->resting;
+	}
+	o->owed_ns = cost_less(o->owed_ns + cost_ns, limit_ns);
+	o->measured++;
+	if (o->owed_ns >= OFFCPU_DEBT_TICKS * limit_ns && o->measured >= OFFCPU_COST_TICKS) {
+		o->resting = true;
+		o->measured = 0;
+	}
+	return o->resting;
 }
 
 static bool cost_has_one_tenant(const struct offcpu_share *shares, unsigned n)

@@ -3,7 +3,8 @@
  * who woke a thread. What it then costs above 1 % is a debt: it rests until the debt is paid, so
  * that it measures a part of the time, and costs 1 % in the long run. Wakers are tried again after
  * a pause, which doubles with each try that is too costly. If some targets cost more than their
- * share, only they rest. Pure.
+ * share, only they rest. A target also has a limit of its own, which does not grow with the host:
+ * what measuring adds to its context switches, it pays itself. Pure.
  */
 #pragma once
 
@@ -17,6 +18,9 @@
  * in pieces so short that few waits fit into them. */
 #define OFFCPU_DEBT_TICKS	  6
 #define OFFCPU_DEBT_TICKS_MAX	  600 /* more is remitted */
+#define OFFCPU_OWN_PPM_CPU	  10000 /* what one target may cost: of one CPU, */
+#define OFFCPU_OWN_PPM_USED	  20000 /* or of the CPU time that it uses, whichever is more */
+#define OFFCPU_OWN_TICKS_MAX	  60 /* a target's own rest is no longer */
 #define OFFCPU_PAUSE_TICKS	  60 /* the first pause without wakers, and the longest */
 #define OFFCPU_PAUSE_TICKS_MAX	  3600
 #define OFFCPU_SIGNALS_KEPT	  2 /* half of the signals stay, whatever they cost */
@@ -64,6 +68,22 @@ uint64_t offcpu_cost_spare(struct offcpu_cost *c);
  * least.
  * @debt_ppm: the whole; @left_ppm: what was left before. */
 uint64_t offcpu_cost_pay(uint64_t debt_ppm, uint64_t left_ppm, uint64_t cost_ppm);
+
+/* What a target owes of its own limit. */
+struct offcpu_own {
+	uint64_t owed_ns;
+	unsigned measured; /* ticks since its last rest */
+	bool resting;
+};
+
+/*
+ * Call for each target in each tick: does it rest now, because of its own limit?
+ * @tick_ns: how long the tick was.
+ * @used_ns: the CPU time that the target used in it.
+ * @cost_ns: what the programs took for its context switches, and it took to read its threads. Its
+ * signals have a budget of their own, and do not count.
+ */
+bool offcpu_cost_own(struct offcpu_own *o, uint64_t tick_ns, uint64_t used_ns, uint64_t cost_ns);
 
 /* What one target costs, of the time of all CPUs. */
 struct offcpu_share {

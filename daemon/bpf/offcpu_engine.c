@@ -63,6 +63,7 @@ int offcpu_start(struct offcpu_engine *e, size_t i)
 	if (bpf_map_update_elem(bpf_map__fd(e->programs.bpf->maps.indexes), &pid, &index, BPF_ANY) <
 	    0)
 		return -errno;
+	e->entries[i].stopped = false;
 	__atomic_store_n(&m->pid, pid, __ATOMIC_RELEASE);
 	offcpu_threads_add(&e->programs, (pid_t)pid, (uint16_t)i, m->since_ns);
 	offcpu_mark(&e->programs, (pid_t)pid, true);
@@ -74,6 +75,7 @@ void offcpu_stop(struct offcpu_engine *e, size_t i)
 {
 	__u32 pid = (__u32)e->entries[i].pid;
 
+	e->entries[i].stopped = true;
 	offcpu_mark(&e->programs, (pid_t)pid, false);
 	(void)bpf_map_delete_elem(bpf_map__fd(e->programs.bpf->maps.indexes), &pid);
 	__atomic_store_n(&offcpu_mapped(e, i)->pid, 0, __ATOMIC_RELEASE);
@@ -89,7 +91,10 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 	if (!entry)
 		return -ENOSPC;
 	i = (size_t)(entry - e->entries);
-	*entry = (struct offcpu_entry){ .pid = pid, .tenant = tenant, .minimum.asked_ns = min_ns };
+	*entry = (struct offcpu_entry){
+		.pid = pid, .tenant = tenant, .minimum.asked_ns = min_ns, .stopped = true
+	};
+	(void)clock_process_cpu_ns(pid, &entry->used_ns);
 	*offcpu_mapped(e, i) = (struct offcpu_target){
 		.tenant = offcpu_tenants_join(&e->tenants, &e->programs, tenant),
 		.min_ns = min_ns,
@@ -279,7 +284,7 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 			continue;
 		if (offcpu_mapped(e, i)->min_ns > ret->min_ns)
 			ret->min_ns = offcpu_mapped(e, i)->min_ns;
-		ret->resting_targets += offcpu_rests(&e->entries[i]);
+		ret->resting_targets += !e->cost.resting && e->entries[i].stopped;
 	}
 }
 

@@ -122,10 +122,10 @@ DEFINE_FREEP(struct offcpu_engine, offcpu_engine_free);
 uint64_t offcpu_engine_affordable(uint64_t price_ns);
 
 /*
- * Adds @pid, or changes its minimum. If the targets of one @tenant cost too much, only they rest.
- * Signals are sent to it only while it is also a target of the
- * host engine; its agent must understand off-CPU cookies. 0, -EINVAL (a minimum below
- * OFFCPU_MIN_NS_LEAST), -ENOSPC or the kernel's error.
+ * Adds @pid, or changes its minimum. If the targets of one @tenant cost too much, only they rest;
+ * so does a target that costs more than a limit of its own. Signals are sent to it only while it is
+ * also a target of the host engine; its agent must understand off-CPU cookies. 0, -EINVAL (a
+ * minimum below OFFCPU_MIN_NS_LEAST), -ENOSPC or the kernel's error.
  */
 int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint64_t min_ns);
 void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid);

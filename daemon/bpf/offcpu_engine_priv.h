@@ -15,9 +15,10 @@ struct offcpu_entry {
 	uint64_t tenant;
 	struct offcpu_minimum minimum;
 	bool is_new; /* since the last tick */
-	uint64_t timed_ns, cost_ppm; /* at the last tick */
-	/* It rests for as long as left_ppm is not 0; see offcpu_cost_pay(). */
-	uint64_t debt_ppm, left_ppm;
+	uint64_t timed_ns, cost_ppm, used_ns; /* at the last tick; used_ns: its CPU time */
+	bool stopped; /* it rests, alone or with all others */
+	uint64_t debt_ppm, left_ppm; /* of what all cost; see offcpu_cost_pay() */
+	struct offcpu_own own;
 	uint64_t starts_ns; /* since the last tick: what it took to read its threads */
 	uint64_t ticks; /* the last 64, the latest in bit 0: set = it was measured */
 	unsigned n_ticks; /* since it is a target */
@@ -53,11 +54,6 @@ struct offcpu_engine {
 static inline struct offcpu_target *offcpu_mapped(const struct offcpu_engine *e, size_t i)
 {
 	return &e->programs.targets[i];
-}
-
-static inline bool offcpu_rests(const struct offcpu_entry *entry)
-{
-	return entry->left_ppm > 0;
 }
 
 /* Starts measuring the target at index @i; offcpu_learn() has to follow. 0 or -errno. */

@@ -7,7 +7,6 @@
 #include "offcpu.skel.h"
 
 #define WINDOW_NS  (1ULL << 27) /* as WINDOW_SHIFT of offcpu_signals.bpf.h */
-#define COST_EVERY 64 /* as in offcpu.bpf.c */
 #define STARTS_NS  (50 * NS_PER_MS) /* per tick, for the threads of targets that go on */
 
 /* estimated cost of calling a program that finds nothing to do: what an empty one adds to a switch,
@@ -28,7 +27,7 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 	uint64_t own_per_s =
 		offcpu_tenants_part(&e->tenants, m->tenant, e->all_signals_now_per_s / 2);
 
-	if (offcpu_rests(entry))
+	if (entry->stopped)
 		return;
 	if (entry->is_new)
 		offcpu_threads_prune(&e->programs, entry->pid);
@@ -54,26 +53,35 @@ static uint64_t offcpu_read_switches(void)
 
 /* ---- cost ----------------------------------------------------------------------------------- */
 
-/* What each target costs, of the time of all CPUs: by the timed runs, its signals, and the reading
- * of its threads at the end of a rest. Returns the sum of the last. */
-static uint64_t offcpu_measure_targets(struct offcpu_engine *e, uint64_t all_ns)
+/* What a target cost: by the timed runs, its signals, and the reading of its threads at the end of
+ * a rest. Sets how much that is of the time of all CPUs, and whether it is too much for itself. */
+static void offcpu_measure_target(struct offcpu_engine *e, size_t i, uint64_t tick_ns)
+{
+	struct offcpu_entry *entry = &e->entries[i];
+	const struct offcpu_target *m = offcpu_mapped(e, i);
+	uint64_t timed_ns = m->timed_ns, used_ns = entry->used_ns;
+	uint64_t own_ns = (timed_ns - entry->timed_ns) * OFFCPU_COST_EVERY + entry->starts_ns;
+	uint64_t signals_ns = (m->signalled - entry->minimum.signalled) * e->signal_price_ns;
+	double all_ns = (double)tick_ns * (double)e->n_cpus;
+
+	(void)clock_process_cpu_ns(entry->pid, &used_ns);
+	entry->cost_ppm = (uint64_t)((double)(own_ns + signals_ns) * 1e6 / all_ns);
+	offcpu_cost_own(&entry->own, tick_ns, used_ns - entry->used_ns, own_ns);
+	entry->timed_ns = timed_ns;
+	entry->used_ns = used_ns;
+	entry->starts_ns = 0;
+}
+
+/* Returns what it took to read threads. */
+static uint64_t offcpu_measure_targets(struct offcpu_engine *e, uint64_t tick_ns)
 {
 	uint64_t starts_ns = 0;
 
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
-		struct offcpu_entry *entry = &e->entries[i];
-		const struct offcpu_target *m = offcpu_mapped(e, i);
-		uint64_t timed_ns = m->timed_ns, ns;
-
-		if (!entry->pid)
+		if (!e->entries[i].pid)
 			continue;
-		ns = (timed_ns - entry->timed_ns) * COST_EVERY +
-		     (m->signalled - entry->minimum.signalled) * e->signal_price_ns +
-		     entry->starts_ns;
-		entry->cost_ppm = (uint64_t)((double)ns * 1e6 / (double)all_ns);
-		entry->timed_ns = timed_ns;
-		starts_ns += entry->starts_ns;
-		entry->starts_ns = 0;
+		starts_ns += e->entries[i].starts_ns;
+		offcpu_measure_target(e, i, tick_ns);
 	}
 	return starts_ns;
 }
@@ -115,12 +123,12 @@ static void offcpu_measure(struct offcpu_engine *e)
 
 	if (e->tick_ns && now > e->tick_ns && ctxt >= e->ctxt) {
 		all_ns = (now - e->tick_ns) * (uint64_t)e->n_cpus;
-		rest_ns = (timed_ns - e->timed_ns) * COST_EVERY +
+		rest_ns = (timed_ns - e->timed_ns) * OFFCPU_COST_EVERY +
 			  (ctxt - e->ctxt) * offcpu_calls(e) * CALL_NS;
 		e->switches_per_s =
 			(uint64_t)((double)(ctxt - e->ctxt) * 1e9 / (double)(now - e->tick_ns));
 		ns = rest_ns + signals_ns - e->signals_ns + e->learnt_ns +
-		     offcpu_measure_targets(e, all_ns);
+		     offcpu_measure_targets(e, now - e->tick_ns);
 		e->cost_ppm = (uint64_t)((double)ns * 1e6 / (double)all_ns);
 		offcpu_budget_signals(e, signals - e->signals, signals_ns - e->signals_ns,
 				      (uint64_t)((double)rest_ns * 1e6 / (double)all_ns));
@@ -161,6 +169,14 @@ static bool offcpu_rest_costly(struct offcpu_engine *e)
 	return true;
 }
 
+/* Those that cost more than a limit of their own. */
+static void offcpu_rest_own(struct offcpu_engine *e)
+{
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->entries[i].pid && e->entries[i].own.resting && !e->entries[i].stopped)
+			offcpu_stop(e, i);
+}
+
 /* Those whose threads take long to read start at later ticks. */
 static void offcpu_end_rests(struct offcpu_engine *e)
 {
@@ -169,17 +185,12 @@ static void offcpu_end_rests(struct offcpu_engine *e)
 
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
 		struct offcpu_entry *entry = &e->entries[i];
-		uint64_t left_ppm;
 
-		if (!entry->pid || !offcpu_rests(entry))
+		if (!entry->pid || !entry->stopped)
 			continue;
-		left_ppm = offcpu_cost_pay(entry->debt_ppm, entry->left_ppm, e->cost_ppm);
-		if (left_ppm) {
-			entry->left_ppm = left_ppm;
-		} else if (clock_mono_ns() < until_ns) {
-			entry->left_ppm = 0;
+		entry->left_ppm = offcpu_cost_pay(entry->debt_ppm, entry->left_ppm, e->cost_ppm);
+		if (!entry->left_ppm && !entry->own.resting && clock_mono_ns() < until_ns)
 			some |= offcpu_start(e, i) == 0;
-		}
 	}
 	if (some)
 		offcpu_learn(e);
@@ -207,8 +218,7 @@ static void offcpu_resume(struct offcpu_engine *e)
 		return;
 	}
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
-		if (e->entries[i].pid)
-			e->entries[i].debt_ppm = e->entries[i].left_ppm = 1;
+		e->entries[i].left_ppm = 0;
 	offcpu_end_rests(e);
 }
 
@@ -245,13 +255,12 @@ static void offcpu_note_rests(struct offcpu_engine *e)
 		e->rested_ns = now_ns;
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
 		struct offcpu_entry *entry = &e->entries[i];
-		bool rests = e->cost.resting || offcpu_rests(entry);
 
 		if (!entry->pid)
 			continue;
-		if (offcpu_rests(entry))
+		if (entry->stopped)
 			entry->rested_ns = now_ns;
-		entry->ticks = entry->ticks << 1 | !rests;
+		entry->ticks = entry->ticks << 1 | !entry->stopped;
 		entry->n_ticks++;
 	}
 }
@@ -268,8 +277,10 @@ void offcpu_engine_tick(struct offcpu_engine *e)
 		return;
 	}
 	offcpu_measure(e);
-	if (!e->cost.resting)
+	if (!e->cost.resting) {
 		offcpu_end_rests(e);
+		offcpu_rest_own(e);
+	}
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
 		if (e->entries[i].pid && !e->cost.resting)
 			offcpu_tick_target(e, i);

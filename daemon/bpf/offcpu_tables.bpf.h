@@ -56,7 +56,8 @@ __s64 threads_used, threads_shared, threads_own_max;
 __u64 ring_own_max;
 __u64 drains; /* counted by the daemon */
 __u64 shared_window, shared_in_window;
-__u64 timed_ns; /* the time of one in COST_EVERY runs for targets, without that for signals */
+__u64 timed_ns; /* the time of one in OFFCPU_COST_EVERY runs for targets, without that for signals
+		 */
 __u64 signals, signals_ns; /* delayed: their number, and the time that this took the programs */
 __u64 missed; /* context switches for which the kernel did not call the program */
 __u64 ends_lost; /* ended threads whose times found no room in the ring */

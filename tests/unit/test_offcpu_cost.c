@@ -1,6 +1,7 @@
 /* What the off-CPU engine does when it costs a host too much, second by second. */
 #include "tests/unit/unit.h"
 #include "daemon/bpf/offcpu_cost.h"
+#include "daemon/ground/clock.h"
 #include "daemon/ground/mem.h"
 
 static struct offcpu_cost cost;
@@ -265,6 +266,62 @@ static void signals_get_what_the_rest_leaves(void **state)
 	assert_int_equal(offcpu_cost_signals(4000, 10000, 2, 1000), 800);
 }
 
+/* Of @n seconds in which it uses @used_ms of CPU time and measuring it costs @cost_us: those in
+ * which it is measured, in percent. */
+static unsigned measured_percent(struct offcpu_own *o, unsigned n, uint64_t used_ms,
+				 uint64_t cost_us)
+{
+	unsigned measured = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		measured += !o->resting;
+		offcpu_cost_own(o, NS_PER_S, used_ms * NS_PER_MS, cost_us * 1000);
+	}
+	return measured * 100 / n;
+}
+
+static void a_target_has_a_limit_of_its_own(void **state)
+{
+	struct offcpu_own o = { 0 };
+
+	(void)state;
+	/* 2 % of what it uses */
+	assert_int_equal(measured_percent(&o, 1000, 2000, 40000), 100);
+	assert_int_equal(measured_percent(&o, 1000, 8000, 160000), 100);
+	assert_in_range(measured_percent(&o, 1000, 2000, 80000), 49, 51);
+	assert_in_range(measured_percent(&o, 1000, 2000, 200000), 19, 21);
+	/* who uses little may cost 1 % of a CPU */
+	o = (struct offcpu_own){ 0 };
+	assert_int_equal(measured_percent(&o, 1000, 10, 10000), 100);
+	assert_in_range(measured_percent(&o, 1000, 10, 20000), 49, 51);
+	/* the cost is for the length of the tick */
+	o = (struct offcpu_own){ 0 };
+	for (int i = 0; i < 100; i++)
+		assert_false(offcpu_cost_own(&o, NS_PER_S / 2, 0, 5000000));
+	for (int i = 0; i < 100; i++)
+		offcpu_cost_own(&o, NS_PER_S / 2, 0, 10000000);
+	assert_true(o.owed_ns > 0);
+}
+
+static void a_targets_own_rest_is_a_minute_at_most(void **state)
+{
+	struct offcpu_own o = { 0 };
+
+	(void)state;
+	assert_int_equal(measured_percent(&o, 3, 1000, 100000000), 100);
+	assert_true(o.resting);
+	assert_int_equal(measured_percent(&o, 60, 1000, 0), 0);
+	assert_false(o.resting);
+	/* also if it uses less then */
+	assert_int_equal(measured_percent(&o, 3, 8000, 100000000), 100);
+	assert_int_equal(measured_percent(&o, 60, 0, 0), 0);
+	assert_false(o.resting);
+	/* and what it cost in the three seconds of a burst is paid in those after it */
+	assert_int_equal(measured_percent(&o, 2, 1000, 60000), 100);
+	assert_int_equal(measured_percent(&o, 100, 1000, 10000), 100);
+	assert_int_equal(o.owed_ns, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,6 +339,8 @@ int main(void)
 		cmocka_unit_test(the_only_tenant_rests_as_a_whole),
 		cmocka_unit_test(a_rest_of_some_is_no_rest_of_all),
 		cmocka_unit_test(signals_get_what_the_rest_leaves),
+		cmocka_unit_test(a_target_has_a_limit_of_its_own),
+		cmocka_unit_test(a_targets_own_rest_is_a_minute_at_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

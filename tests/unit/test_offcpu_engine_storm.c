@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <unistd.h>
-#include "daemon/bpf/offcpu_cost.h"
+#include "daemon/bpf/offcpu_engine_priv.h"
 #include "tests/unit/offcpu_engines.h"
 
 #define SIGNALS_PER_S 2000
@@ -168,12 +168,52 @@ static void a_storm_of_the_only_tenant_is_measured_in_turns(void **state)
 	offcpu_engines_free();
 }
 
+/* The programs' time for the switches of @pid since it is a target. */
+static uint64_t cost_ns_of(pid_t pid)
+{
+	for (unsigned i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (seen.engine->entries[i].pid == pid)
+			return offcpu_mapped(seen.engine, i)->timed_ns * OFFCPU_COST_EVERY;
+	return 0;
+}
+
+/* On a host with many CPUs a process that switches all the time never costs 1 % of them all. */
+static void a_storm_on_a_large_host_costs_its_own_process_little(void **state)
+{
+	uint64_t used_ns = 0, end_ns = 0, cost_ns;
+	struct offcpu_state s;
+	unsigned measured, of;
+	pid_t quiet, pid;
+
+	(void)state;
+	begin_storm(1, &quiet, &pid);
+	seen.engine->n_cpus = 64;
+	assert_true(clock_process_cpu_ns(pid, &used_ns));
+	for (int i = 0; i < 100; i++) {
+		s = tick_after(100);
+		assert_true(s.wakers && !s.resting && s.resting_targets <= 1);
+	}
+	assert_true(clock_process_cpu_ns(pid, &end_ns));
+	used_ns = end_ns - used_ns;
+	cost_ns = cost_ns_of(pid);
+	measured = offcpu_engine_measured(seen.engine, pid, &of);
+	print_message("%llu switches a second, %u of %u ticks, %.2f %% of its CPU time\n",
+		      (unsigned long long)s.switches_per_s, measured, of,
+		      100.0 * (double)cost_ns / (double)used_ns);
+	assert_in_range(cost_ns, 1, used_ns / 40);
+	assert_int_equal(offcpu_engine_measured(seen.engine, quiet, &of), of);
+	offcpu_child_end(pid);
+	offcpu_child_end(quiet);
+	offcpu_engines_free();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_storm_of_switches_costs_the_wakers_and_then_a_rest),
 		cmocka_unit_test(a_storm_of_others_costs_all_a_rest),
 		cmocka_unit_test(a_storm_of_the_only_tenant_is_measured_in_turns),
+		cmocka_unit_test(a_storm_on_a_large_host_costs_its_own_process_little),
 	};
 
 	return offcpu_engines_run(tests);
