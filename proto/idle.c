@@ -37,6 +37,7 @@ static const struct {
 	{ "java.awt.EventQueue", "getNextEvent" },
 	{ "sun.nio.fs.AbstractWatchService", "take" },
 	{ "sun.nio.fs.AbstractWatchService", "poll" },
+	{ "sun.nio.fs.LinuxWatchService", "poll" },
 	{ "com.sun.jmx.remote.internal.ServerCommunicatorAdmin$Timeout", "run" },
 	{ "sun.net.www.http.KeepAliveCache", "run" },
 	/* threads of a connection each, at the next request */
@@ -53,9 +54,15 @@ static const struct {
 	{ "com.unboundid.ldap.sdk.LDAPConnectionReader", "run" },
 	{ "com.rabbitmq.client.impl.AMQConnection$MainLoop", "run" },
 	{ "okhttp3.internal.http2.Http2Connection$ReaderRunnable", NULL },
+	{ "org.eclipse.paho.client.mqttv3.internal.CommsReceiver", "run" },
+	{ "org.eclipse.paho.mqttv5.client.internal.CommsReceiver", "run" },
+	{ "org.jgroups.blocks.cs.TcpConnection$Receiver", "run" },
 	/* subscribers, which wait for the next message */
 	{ "redis.clients.jedis.JedisPubSubBase", "process" },
 	{ "redis.clients.jedis.JedisPubSub", "process" },
+	{ "org.springframework.jms.listener.AbstractPollingMessageListenerContainer",
+	  "receiveMessage" },
+	{ "org.springframework.amqp.rabbit.listener.BlockingQueueConsumer", "nextMessage" },
 	/* selectors, and loops that accept */
 	{ "sun.nio.ch.SelectorImpl", "select" },
 	{ "sun.nio.ch.SelectorImpl", "lockAndDoSelect" },
@@ -140,6 +147,23 @@ static const struct {
 	{ "com.hazelcast.internal.util.concurrent.MPSCQueue", "take" },
 	{ "com.hazelcast.spi.impl.operationexecutor.impl.OperationQueueImpl", "take" },
 	{ "org.jgroups.util.TimeScheduler3", "run" },
+	{ "org.jgroups.protocols.TransferQueueBundler", "run" },
+	{ "org.elasticsearch.threadpool.ThreadPool$CachedTimeThread", "run" },
+	{ "org.opensearch.threadpool.ThreadPool$CachedTimeThread", "run" },
+	{ "org.neo4j.io.pagecache.impl.muninn.MuninnPageCache", "parkEvictor" },
+	{ "org.neo4j.kernel.impl.scheduler.TimeBasedTaskScheduler", "run" },
+	{ "org.neo4j.monitoring.VmPauseMonitor", "monitor" },
+	{ "org.apache.hadoop.ipc.Server$Handler", "run" },
+	{ "org.apache.hadoop.ipc.Client$Connection", "waitForWork" },
+	{ "org.apache.hadoop.ipc.Client$Connection$RpcRequestSender", "run" },
+	{ "org.apache.hadoop.util.JvmPauseMonitor$Monitor", "run" },
+	{ "org.apache.hadoop.hdfs.server.blockmanagement.BlockManager$BlockReportProcessingThread",
+	  "processQueue" },
+	{ "org.apache.hadoop.hdfs.server.datanode.BPServiceActor$CommandProcessingThread",
+	  "processQueue" },
+	{ "org.apache.hadoop.hdfs.server.datanode.IncrementalBlockReportManager",
+	  "waitTillNextIBR" },
+	{ "org.apache.hadoop.hdfs.server.namenode.FSEditLogAsync", "dequeueEdit" },
 	{ "org.jctools.queues.MpscBlockingConsumerArrayQueue", "take" },
 	{ "org.apache.pulsar.common.util.collections.GrowableArrayBlockingQueue", "take" },
 	{ "org.apache.rocketmq.common.ServiceThread", "waitForRunning" },
@@ -162,6 +186,12 @@ static const struct {
 	{ "org.apache.activemq.thread.DedicatedTaskRunner", "runTask" },
 	{ "org.apache.activemq.transport.tcp.TcpTransportServer$1", "run" },
 	{ "org.apache.activemq.store.kahadb.disk.journal.DataFileAppender", "processQueue" },
+	{ "org.apache.activemq.artemis.core.remoting.server.impl.RemotingServiceImpl$FailureCheckAndFlushThread",
+	  "run" },
+	{ "org.eclipse.paho.client.mqttv3.internal.ClientState", "get" },
+	{ "org.eclipse.paho.client.mqttv3.internal.CommsCallback", "run" },
+	{ "org.eclipse.paho.mqttv5.client.internal.ClientState", "get" },
+	{ "org.eclipse.paho.mqttv5.client.internal.CommsCallback", "run" },
 	{ "org.apache.http.impl.conn.IdleConnectionEvictor$1", "run" },
 	{ "com.mysql.cj.jdbc.AbandonedConnectionCleanupThread", "run" },
 	{ "com.mchange.v2.async.ThreadPoolAsynchronousRunner$PoolThread", "run" },
@@ -219,6 +249,13 @@ static const char *const plumbing[] = {
 	"redis.clients.jedis.util.RedisInputStream",
 	"org.h2.value.Transfer",
 	"okhttp3.internal.http2.Http2Reader",
+	"org.eclipse.paho.client.mqttv3.internal.wire.MqttInputStream",
+	"org.eclipse.paho.mqttv5.client.wire.MqttInputStream",
+	"org.apache.activemq.ActiveMQMessageConsumer",
+	"org.apache.activemq.artemis.core.client.impl.ClientConsumerImpl",
+	"org.apache.activemq.artemis.jms.client.ActiveMQMessageConsumer",
+	"org.springframework.jms.connection.Cached",
+	"org.springframework.jms.support.destination.JmsDestinationAccessor",
 	"okio.",
 };
 
@@ -271,6 +308,20 @@ static bool begins_with_one(const char *s, const char *const *prefixes, size_t n
 	return false;
 }
 
+/* A queue of a program or a library wraps one of the JDK's. Many pools have one: only who asks it
+ * knows what the wait is for. */
+static bool proto_idle_is_queue(const char *class_name, const char *method)
+{
+	const char *simple = class_name;
+
+	if (!proto_idle_is(method, "take") && !proto_idle_is(method, "poll"))
+		return false;
+	for (const char *s = class_name; *s; s++)
+		if (proto_idle_dotted(*s) == '.')
+			simple = s + 1;
+	return strstr(simple, "Queue") != NULL;
+}
+
 enum idle_sight idle_frame(const char *class_name, const char *method)
 {
 	size_t len = strlen(class_name);
@@ -281,5 +332,8 @@ enum idle_sight idle_frame(const char *class_name, const char *method)
 		if (proto_idle_is_class(class_name, len, marks[i].class_name) &&
 		    (!marks[i].method || proto_idle_is(method, marks[i].method)))
 			return IDLE_YES;
-	return begins_with_one(class_name, plumbing, COUNT(plumbing)) ? IDLE_UNDECIDED : IDLE_NO;
+	return begins_with_one(class_name, plumbing, COUNT(plumbing)) ||
+			       proto_idle_is_queue(class_name, method)
+		       ? IDLE_UNDECIDED
+		       : IDLE_NO;
 }

@@ -1,7 +1,8 @@
 /*
  * Decides which waits are idle, that is, waits for work: a worker of a pool at an empty queue, a
  * timer between two ticks, an event loop with nothing to do. The stack alone decides, read from the
- * leaf towards the root. Frames of the JDK that only carry out the wait (the plumbing) are skipped.
+ * leaf towards the root. Frames that only carry out the wait (the plumbing: the JDK's, queues) are
+ * skipped.
  * The next frame decides: it is either in the table of methods that wait only for work, or any
  * other method, which waits for a reason of its own. So a task that waits inside its worker is
  * never idle, although the worker's loop is further down.

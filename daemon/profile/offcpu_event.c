@@ -300,9 +300,10 @@ static bool offcpu_may_be_idle(enum offcpu_reason reason)
 	       reason == OFFCPU_REASON_PIPE || reason == OFFCPU_REASON_OTHER;
 }
 
-/* Only loops that wait for work wait in epoll: the JDK's selectors and Netty's, which idle.h has,
- * and those of native libraries. A read with a time limit waits in poll. */
-static bool offcpu_is_epoll(const struct offcpu_event *e)
+/* Only loops that wait for work accept connections, or wait in epoll: the JDK's selectors and
+ * Netty's, which idle.h has, and those of native libraries. A read with a time limit waits in poll.
+ */
+static bool offcpu_is_loop(const struct offcpu_event *e)
 {
 	static const int calls[] = {
 #ifdef SYS_epoll_wait /* x86-64 */
@@ -314,6 +315,8 @@ static bool offcpu_is_epoll(const struct offcpu_event *e)
 		SYS_epoll_pwait,
 	};
 
+	if (e->kernel_class == OFFCPU_ACCEPT)
+		return true;
 	for (size_t i = 0; e->kernel_class == OFFCPU_POLL && i < ARRAY_SIZE(calls); i++)
 		if (e->syscall_nr == calls[i])
 			return true;
@@ -331,7 +334,7 @@ static bool offcpu_is_idle(const struct offcpu_event *e, const struct stream *st
 	enum offcpu_reason in_vm;
 	unsigned n_java;
 
-	if (offcpu_is_epoll(e)) {
+	if (offcpu_is_loop(e)) {
 		(void)offcpu_look(stream, e->node, NULL, 0, JAVA_FRAMES_MAX, &n_java);
 		if (n_java == 0)
 			return true;

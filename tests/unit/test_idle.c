@@ -20,6 +20,11 @@ static bool is_idle(const char *const *frames)
 #define PARK  "java/util/concurrent/locks/LockSupport.park", "jdk/internal/misc/Unsafe.park"
 #define AWAIT "java/util/concurrent/locks/AbstractQueuedSynchronizer$ConditionObject.await", PARK
 
+#define READ                                                                                   \
+	"java/io/BufferedInputStream.read", "java/io/BufferedInputStream.fill",                \
+		"java/net/Socket$SocketInputStream.read", "sun/nio/ch/NioSocketImpl.implRead", \
+		"sun/nio/ch/Net.poll"
+
 static void a_worker_at_an_empty_queue_is_idle(void **state)
 {
 	(void)state;
@@ -42,6 +47,56 @@ static void a_virtual_thread_can_be_idle(void **state)
 			 "java/lang/VirtualThread.yieldContinuation"));
 }
 
+static void a_queue_waits_for_whoever_asks_it(void **state)
+{
+	(void)state;
+	/* Elasticsearch's, Artemis', and that of Hadoop's servers */
+	assert_true(IDLE(WORKER, "java/util/concurrent/ThreadPoolExecutor.getTask",
+			 "org/elasticsearch/common/util/concurrent/SizeBlockingQueue.take",
+			 "java/util/concurrent/LinkedTransferQueue.take", PARK));
+	assert_true(IDLE(WORKER, "java/util/concurrent/ThreadPoolExecutor.getTask",
+			 "org/shop/Pool$TaskQueue.poll", "org/shop/Pool$TaskQueue.poll",
+			 "java/util/concurrent/LinkedBlockingQueue.poll", AWAIT));
+	assert_true(IDLE("org/apache/hadoop/ipc/Server$Handler.run",
+			 "org/apache/hadoop/ipc/CallQueueManager.take",
+			 "java/util/concurrent/LinkedBlockingQueue.poll", AWAIT));
+	assert_false(IDLE(WORKER, "org/shop/Order.call", "org/shop/AnswerQueue.take",
+			  "java/util/concurrent/LinkedBlockingQueue.take", AWAIT));
+	/* it has to be a queue, and to be asked for something */
+	assert_int_equal(idle_frame("org/shop/queue/Cart", "take"), IDLE_NO);
+	assert_int_equal(idle_frame("org.shop.Queue.Cart", "take"), IDLE_NO);
+	assert_int_equal(idle_frame("org.shop.TaskQueue", "flush"), IDLE_NO);
+	assert_int_equal(idle_frame("org.shop.TaskQueue", "take"), IDLE_UNDECIDED);
+	/* a queue that only workers ask */
+	assert_int_equal(idle_frame("org.apache.tomcat.util.threads.TaskQueue", "take"), IDLE_YES);
+}
+
+static void a_listener_of_messages_is_idle_and_who_waits_for_a_reply_is_not(void **state)
+{
+#define RECEIVE                                                                            \
+	"org/apache/activemq/artemis/jms/client/ActiveMQMessageConsumer.receive",          \
+		"org/apache/activemq/artemis/core/client/impl/ClientConsumerImpl.receive", \
+		"java/lang/Object.wait"
+#define FROM_CONSUMER \
+	"org/springframework/jms/support/destination/JmsDestinationAccessor.receiveFromConsumer"
+	(void)state;
+	assert_true(IDLE(WORKER,
+			 "org/springframework/jms/listener/"
+			 "AbstractPollingMessageListenerContainer.receiveMessage",
+			 FROM_CONSUMER, RECEIVE));
+	assert_false(
+		IDLE("org/springframework/jms/core/JmsTemplate.doReceive", FROM_CONSUMER, RECEIVE));
+	assert_false(IDLE("org/shop/Main.run", RECEIVE));
+	assert_true(IDLE("java/lang/Thread.run",
+			 "org/eclipse/paho/client/mqttv3/internal/CommsReceiver.run",
+			 "org/eclipse/paho/client/mqttv3/internal/wire/"
+			 "MqttInputStream.readMqttWireMessage",
+			 "java/io/DataInputStream.readByte", READ));
+	assert_false(IDLE("org/shop/Main.run",
+			  "org/eclipse/paho/client/mqttv3/internal/Token.waitForResponse",
+			  "java/lang/Object.wait"));
+}
+
 static void a_task_that_waits_inside_of_its_worker_is_not(void **state)
 {
 	(void)state;
@@ -60,11 +115,6 @@ static void workers_that_fight_for_the_lock_of_their_queue_are_not(void **state)
 			  "java/util/concurrent/locks/ReentrantLock.lockInterruptibly",
 			  "java/util/concurrent/locks/AbstractQueuedSynchronizer.acquire", PARK));
 }
-
-#define READ                                                                                   \
-	"java/io/BufferedInputStream.read", "java/io/BufferedInputStream.fill",                \
-		"java/net/Socket$SocketInputStream.read", "sun/nio/ch/NioSocketImpl.implRead", \
-		"sun/nio/ch/Net.poll"
 
 static void a_connection_without_a_request_is_idle(void **state)
 {
@@ -248,6 +298,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_worker_at_an_empty_queue_is_idle),
 		cmocka_unit_test(a_virtual_thread_can_be_idle),
+		cmocka_unit_test(a_queue_waits_for_whoever_asks_it),
+		cmocka_unit_test(a_listener_of_messages_is_idle_and_who_waits_for_a_reply_is_not),
 		cmocka_unit_test(a_task_that_waits_inside_of_its_worker_is_not),
 		cmocka_unit_test(a_connection_without_a_request_is_idle),
 		cmocka_unit_test(a_database_s_connection_without_a_request_is_idle),

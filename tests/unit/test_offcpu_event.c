@@ -271,9 +271,11 @@ static bool is_idle_without_a_stack(const char *thread)
 	return is_idle_without_a_stack_in(OFFCPU_FUTEX, SYS_futex, thread);
 }
 
-static void epoll_is_for_loops_that_wait_for_work(void **state)
+static void epoll_and_accept_are_for_loops_that_wait_for_work(void **state)
 {
 	(void)state;
+	assert_true(is_idle_without_a_stack_in(OFFCPU_ACCEPT, SYS_accept, "worker-1"));
+	assert_false(is_idle_without_a_stack_in(OFFCPU_CONNECT, SYS_connect, "worker-1"));
 	assert_true(is_idle_without_a_stack_in(OFFCPU_POLL, SYS_epoll_pwait, "worker-1"));
 	assert_false(is_idle_without_a_stack_in(OFFCPU_POLL, SYS_ppoll, "worker-1"));
 	assert_false(is_idle_without_a_stack_in(OFFCPU_RUNQUEUE, SYS_epoll_pwait, "worker-1"));
@@ -459,7 +461,7 @@ int main(void)
 		cmocka_unit_test(the_thread_that_handles_references_waits_for_a_collection),
 		cmocka_unit_test(a_thread_that_is_held_after_a_poll_is_not_idle),
 		cmocka_unit_test(waits_for_work_are_idle),
-		cmocka_unit_test(epoll_is_for_loops_that_wait_for_work),
+		cmocka_unit_test(epoll_and_accept_are_for_loops_that_wait_for_work),
 		cmocka_unit_test(the_thread_that_unblocks_virtual_threads_waits_for_work),
 		cmocka_unit_test(threads_of_the_jvm_are_known_by_name),
 		cmocka_unit_test(a_virtual_thread_that_keeps_its_carrier_says_why),
