@@ -117,13 +117,17 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 					     int by_task_work)
 {
 	struct offcpu_target *g = target_at(t->target, t->pid);
-	int is_long = g && off_ns >= g->min_ns * LONG_MINIMUMS;
+	int is_long = g && off_ns >= g->min_ns * OFFCPU_LONG_MINIMUMS;
 	int is_open = g && off_ns >= g->min_ns && is_open_to_signals(task);
+	int spared = g && off_ns >= g->min_ns && is_spared(t, g, now);
 	__u64 in_window, took_ns = 0;
 	__u8 flags;
 
+	if (spared)
+		__sync_fetch_and_add(&g->spared, 1);
 	/* the agent's thread waits for samples, which concerns nobody */
-	if (!g || off_ns < g->min_ns || (!is_open && is_the_agents_thread(task))) {
+	if (!g || off_ns < g->min_ns || (!is_open && is_the_agents_thread(task)) ||
+	    (spared && !is_long)) {
 		t->short_count++;
 		return 0;
 	}
@@ -139,7 +143,8 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 	}
 	if (!is_open)
 		flags = OFFCPU_UNREACHABLE;
-	else if (t->bare_stacks >= OFFCPU_BARE_STACKS_ENOUGH && t->class == OFFCPU_FUTEX)
+	else if (spared ||
+		 (t->bare_stacks >= OFFCPU_BARE_STACKS_ENOUGH && t->class == OFFCPU_FUTEX))
 		flags = OFFCPU_UNNEEDED;
 	else if (!is_within_budget(g, is_long, now))
 		flags = OFFCPU_OVER_BUDGET;

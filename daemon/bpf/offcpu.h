@@ -76,9 +76,18 @@ struct offcpu_thread {
 	__u64 off_ns[OFFCPU_RUNQUEUE]; /* by class, run queue not included */
 	__u32 bare_stacks; /* counted by the daemon; see offcpu_engine_bare_stack() */
 	__u32 tenant; /* that this slot is counted for */
+	/* Set by the daemon, see offcpu_engine_idle_habit(): a time off the CPU of this class that
+	 * ended at idle_ns was idle, as usual. */
+	__u64 idle_ns;
+	__u32 idle_class;
+	__u32 unused;
 };
 
+/* A time off the CPU is long from this multiple of the minimum on. */
+#define OFFCPU_LONG_MINIMUMS 16
+
 #define OFFCPU_BARE_STACKS_ENOUGH 3
+#define OFFCPU_HABIT_NS 1000000000ull /* for so long the next ones are taken for the same */
 
 enum offcpu_kind {
 	OFFCPU_INTERVAL, /* struct offcpu_record */
@@ -91,7 +100,9 @@ enum offcpu_flag {
 	OFFCPU_OVER_BUDGET = 2, /* no signal: the target has used up its share of this window */
 	OFFCPU_UNREACHABLE = 4, /* no signal: blocked, another handler, no slot, no rseq */
 	OFFCPU_IOWAIT = 8,
-	OFFCPU_UNNEEDED = 16, /* no signal: the thread's stack would tell nothing */
+	/* no signal: the thread's stack would tell nothing, or signals are short and it would tell
+	 * what is known */
+	OFFCPU_UNNEEDED = 16,
 };
 
 /* A time off the CPU that was long enough for a record. The ring stores only the used frames. */
@@ -132,7 +143,7 @@ struct offcpu_tenant {
 	__u64 ring_bytes; /* put into the ring while that was half full */
 };
 
-/* One target process. The daemon writes the first six members, the BPF programs the others. */
+/* One target process. The daemon writes the first seven members, the BPF programs the others. */
 struct offcpu_target {
 	__u32 pid; /* in the first pid namespace; 0 = free */
 	__u32 tenant; /* index of its tenant */
@@ -140,6 +151,8 @@ struct offcpu_target {
 	__u64 min_ns; /* the minimum now; shorter times off the CPU are only added up */
 	__u64 signals_max; /* per window */
 	__u64 own_max; /* those of them that no other target can use */
+	__u64 spares; /* 1 = signals are short: no more than one a second for each thread that waits
+		       * for work again and again */
 	__u64 window; /* number of the present window */
 	__u64 in_window; /* times off the CPU in it */
 	__u64 signals_in_window; /* those of them for which there was a signal */
@@ -148,6 +161,7 @@ struct offcpu_target {
 	__u64 over_budget, over_budget_ns; /* no signal: see enum offcpu_flag */
 	__u64 unreachable, unreachable_ns;
 	__u64 unneeded, unneeded_ns;
+	__u64 spared; /* signals that were not sent because of `spares` */
 	__u64 lost, lost_ns; /* no record: the ring was full, or too many in this window */
 	__u64 crowded; /* threads for which the table had no free slot */
 	__u64 timed_ns; /* of the timed runs: those for this target */

@@ -125,6 +125,7 @@ int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 		return offcpu_add(e, pid, tenant, min_ns);
 	if (entry->minimum.asked_ns != min_ns) {
 		entry->minimum.asked_ns = min_ns;
+		entry->minimum.spares = false;
 		offcpu_mapped(e, (size_t)(entry - e->entries))->min_ns = min_ns;
 		offcpu_update_shares(e);
 	}
@@ -143,6 +144,7 @@ static void offcpu_add_counts(const struct offcpu_target *t, struct offcpu_count
 	to->unreachable_ns += t->unreachable_ns;
 	to->unneeded += t->unneeded;
 	to->unneeded_ns += t->unneeded_ns;
+	to->spared += t->spared;
 	to->lost += t->lost;
 	to->lost_ns += t->lost_ns;
 	to->crowded += t->crowded;
@@ -168,7 +170,21 @@ void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid)
 
 void offcpu_engine_bare_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_tid)
 {
-	offcpu_threads_bare_stack(&e->programs, pid, host_tid);
+	struct offcpu_thread *t = offcpu_threads_find(&e->programs, pid, host_tid);
+
+	if (t)
+		t->bare_stacks++;
+}
+
+void offcpu_engine_idle_habit(struct offcpu_engine *e, pid_t pid, uint32_t host_tid,
+			      enum offcpu_class class, uint64_t end_ns)
+{
+	struct offcpu_thread *t = offcpu_threads_find(&e->programs, pid, host_tid);
+
+	if (!t)
+		return;
+	t->idle_class = class;
+	__atomic_store_n(&t->idle_ns, end_ns, __ATOMIC_RELEASE);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -307,6 +323,14 @@ bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcp
 		*ret_min_ns = offcpu_mapped(e, i)->min_ns;
 		return true;
 	}
+	return false;
+}
+
+bool offcpu_engine_spares(const struct offcpu_engine *e, pid_t pid)
+{
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (pid > 0 && e->entries[i].pid == pid)
+			return e->entries[i].minimum.spares;
 	return false;
 }
 

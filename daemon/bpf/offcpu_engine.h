@@ -76,7 +76,11 @@ struct offcpu_counts {
 	uint64_t signalled, signalled_ns;
 	uint64_t over_budget, over_budget_ns; /* without a signal, to save CPU time */
 	uint64_t unreachable, unreachable_ns; /* without a signal: blocked, another handler, ... */
-	uint64_t unneeded, unneeded_ns; /* without a signal: offcpu_engine_bare_stack() */
+	/* without a signal: offcpu_engine_bare_stack(), offcpu_engine_idle_habit() */
+	uint64_t unneeded, unneeded_ns;
+	/* waits for work that got no signal because signals are short; those below sixteen minimums
+	 * have no record either */
+	uint64_t spared;
 	uint64_t lost, lost_ns; /* without a record */
 	uint64_t
 		crowded; /* threads without room, or not reached in time: their times are unknown */
@@ -133,6 +137,11 @@ void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid);
  * waits in futexes have records, but no signals; one is not enough, because a Java thread that starts
  * has such a wait too. @host_tid: its number in the first pid namespace. */
 void offcpu_engine_bare_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_tid);
+/* By its stack, a time off the CPU of this thread that ended at @end_ns was a wait for work, as its
+ * last ones of this @class were. While signals are short, further ones get none for a second, and
+ * those below sixteen minimums no record. */
+void offcpu_engine_idle_habit(struct offcpu_engine *e, pid_t pid, uint32_t host_tid,
+			      enum offcpu_class class, uint64_t end_ns);
 /* Readable when a quarter of the ring is full; call offcpu_engine_drain() then, and a few times a
  * second. */
 int offcpu_engine_fd(const struct offcpu_engine *e);
@@ -153,6 +162,8 @@ unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_
 /* Call once a second: adapts minimums and measures the cost. */
 void offcpu_engine_tick(struct offcpu_engine *e);
 void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret);
+/* Are signals short, so that threads that wait for work again and again are spared them? */
+bool offcpu_engine_spares(const struct offcpu_engine *e, pid_t pid);
 /* In how many of the last ticks (*ret_of, OFFCPU_LAST_TICKS at most) this target was measured:
  * fewer than all, if it or the host switches so often that this would cost too much. */
 unsigned offcpu_engine_measured(const struct offcpu_engine *e, pid_t pid, unsigned *ret_of);

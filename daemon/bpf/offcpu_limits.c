@@ -26,6 +26,7 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 	struct offcpu_target *m = offcpu_mapped(e, i);
 	uint64_t own_per_s =
 		offcpu_tenants_part(&e->tenants, m->tenant, e->all_signals_now_per_s / 2);
+	const struct offcpu_signal_counts counts = { m->signalled, m->over_budget, m->spared };
 
 	if (entry->stopped)
 		return;
@@ -33,8 +34,9 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 		offcpu_threads_prune(&e->programs, entry->pid);
 	entry->is_new = false;
 	m->signals_max = offcpu_per_window(e->signals_now_per_s);
-	m->min_ns = offcpu_minimum_tick(&entry->minimum, m->min_ns, m->signalled, m->over_budget,
-					own_per_s, e->signals_now_per_s);
+	m->min_ns = offcpu_minimum_tick(&entry->minimum, m->min_ns, &counts, own_per_s,
+					e->signals_now_per_s);
+	m->spares = entry->minimum.spares;
 }
 
 static uint64_t offcpu_read_switches(void)
@@ -61,7 +63,7 @@ static void offcpu_measure_target(struct offcpu_engine *e, size_t i, uint64_t ti
 	const struct offcpu_target *m = offcpu_mapped(e, i);
 	uint64_t timed_ns = m->timed_ns, used_ns = entry->used_ns;
 	uint64_t own_ns = (timed_ns - entry->timed_ns) * OFFCPU_COST_EVERY + entry->starts_ns;
-	uint64_t signals_ns = (m->signalled - entry->minimum.signalled) * e->signal_price_ns;
+	uint64_t signals_ns = (m->signalled - entry->minimum.last.signalled) * e->signal_price_ns;
 	double all_ns = (double)tick_ns * (double)e->n_cpus;
 
 	(void)clock_process_cpu_ns(entry->pid, &used_ns);

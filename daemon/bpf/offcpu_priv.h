@@ -36,8 +36,8 @@ void offcpu_mark(struct offcpu_programs *p, pid_t pid, bool is_target);
 /* Adds the threads of @pid, before it is marked as a target: sleeping threads would otherwise be
  * unknown until they run. */
 void offcpu_threads_add(struct offcpu_programs *p, pid_t pid, uint16_t target, uint64_t now_ns);
-/* Adds one to bare_stacks of thread @tid of @pid, if it is in the table. */
-void offcpu_threads_bare_stack(struct offcpu_programs *p, pid_t pid, uint32_t tid);
+/* Thread @tid of @pid; NULL = it is not in the table. */
+struct offcpu_thread *offcpu_threads_find(struct offcpu_programs *p, pid_t pid, uint32_t tid);
 /* Learns in which system calls threads of targets have been sleeping since before their process was
  * a target. Goes over all threads of the host. If the kernel refuses, they are OFFCPU_OTHER until
  * they run. */

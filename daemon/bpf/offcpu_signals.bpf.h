@@ -7,10 +7,9 @@
 
 #define WINDOW_SHIFT	27 /* 134 ms */
 #define RECORDS_PER_SIG 8 /* records per window, as a multiple of its signals */
-/* A time off the CPU is long from this multiple of the minimum on. A part of all signals is
- * reserved for long times, so that a great number of short ones does not use up all signals. */
-#define LONG_MINIMUMS 16
-#define LONG_PART     4 /* a quarter */
+/* A part of all signals is reserved for long times off the CPU, so that a great number of short
+ * ones does not use up all signals. */
+#define LONG_PART 4 /* a quarter */
 
 #define RUN_NS_MAX 20000 /* cap of a timed run: in longer ones a hypervisor took the CPU */
 
@@ -43,6 +42,14 @@ static int is_within_budget(struct offcpu_target *g, int is_long, __u64 now)
 		return 0;
 	__sync_fetch_and_add(&g->signals_in_window, 1);
 	return 1;
+}
+
+/* Does the thread wait for work again and again, as the daemon found within the last second, while
+ * signals are short? */
+static int is_spared(const struct offcpu_thread *t, const struct offcpu_target *g, __u64 now)
+{
+	return g->spares && t->idle_ns && t->class == t->idle_class &&
+	       now - t->idle_ns < OFFCPU_HABIT_NS;
 }
 
 /* Counts a time off the CPU in the target's present window. Returns how many there were before. */

@@ -84,7 +84,7 @@ static void offcpu_release(struct offcpu_programs *p, struct offcpu_thread *t, _
 		offcpu_count_slot(p, tenant, -1);
 }
 
-void offcpu_threads_bare_stack(struct offcpu_programs *p, pid_t pid, uint32_t tid)
+struct offcpu_thread *offcpu_threads_find(struct offcpu_programs *p, pid_t pid, uint32_t tid)
 {
 	uint32_t at = tid * OFFCPU_HASH >> OFFCPU_HASH_SHIFT;
 
@@ -92,8 +92,9 @@ void offcpu_threads_bare_stack(struct offcpu_programs *p, pid_t pid, uint32_t ti
 		struct offcpu_thread *t = &p->threads[(at + i) & (OFFCPU_THREADS - 1)];
 
 		if (t->tid == tid && t->pid == (uint32_t)pid)
-			t->bare_stacks++;
+			return t;
 	}
+	return NULL;
 }
 
 static void offcpu_add_thread(struct offcpu_programs *p, pid_t pid, uint32_t tid, uint16_t target,

@@ -106,8 +106,9 @@ static struct offcpu_habit *habit_of(const struct offcpu_habits *h, uint32_t key
 	return one && one->key == key && habit_is_fresh(one, habit_seconds(e->end_ns)) ? one : NULL;
 }
 
-/* Compares the habit with a wait of which the reason is known, then learns from the wait. */
-static void habit_learn(struct offcpu_habits *h, uint32_t key, const struct offcpu_event *e)
+/* Compares the habit with a wait of which the reason is known, then learns from the wait; sets
+ * as_usual of it. */
+static void habit_learn(struct offcpu_habits *h, uint32_t key, struct offcpu_event *e)
 {
 	struct offcpu_habit *one = habit_of(h, key, e);
 	bool right = one && one->reason == e->reason && one->idle == e->idle;
@@ -118,6 +119,7 @@ static void habit_learn(struct offcpu_habits *h, uint32_t key, const struct offc
 	}
 	if (one)
 		one->wrong = (uint8_t)(one->wrong << 1 | !right);
+	e->as_usual = right && e->idle && !one->wrong;
 	if (e->reason == OFFCPU_REASON_SLEEP || (e->idle && e->reason != OFFCPU_REASON_OTHER))
 		habit_set(h, key, e->end_ns, e->reason, e->idle, false);
 }

@@ -59,6 +59,7 @@ struct offcpu_event {
 	/* explain it again a moment later: its reason may be a safepoint of which the agent, which
 	 * looks when threads run again, has not reported yet */
 	bool unsettled;
+	bool as_usual; /* idle by its stack, as the thread's last ones: see offcpu_habits.h */
 	bool by_habit; /* the reason is that of the thread's last wait, see offcpu_join.h */
 	bool has_stack; /* the agent reported it, too: node is valid */
 	int syscall_nr; /* -1 = none: a page fault, or it was preempted */

@@ -154,6 +154,20 @@ static void status_put_gap_note(struct text_out *to, const struct host_gap *g)
 	status_put_note(to, "restart", what);
 }
 
+static void status_put_spared(struct text_out *to, struct host *h, const struct target *t,
+			      uint64_t min_ns)
+{
+	char what[200], shorter[32];
+
+	if (!offcpu_engine_spares(host_offcpu_engine(h), t->jvm.pid))
+		return;
+	snprintf(
+		what, sizeof(what),
+		"most waits for work of less than %s are no events now, because there are too many; all are in the sums of `kindling threads`",
+		value_duration_text(OFFCPU_LONG_MINIMUMS * min_ns, shorter));
+	status_put_note(to, "offcpu", what);
+}
+
 static void status_put_offcpu_note(struct text_out *to, struct host *h, const struct target *t)
 {
 	uint64_t min_ns, asked_ns = host_config(h)->offcpu_min_ns;
@@ -172,8 +186,10 @@ static void status_put_offcpu_note(struct text_out *to, struct host *h, const st
 			measured, of);
 		status_put_note(to, "offcpu", what);
 	}
-	if (min_ns <= asked_ns)
+	if (min_ns <= asked_ns) {
+		status_put_spared(to, h, t, min_ns);
 		return;
+	}
 	snprintf(
 		what, sizeof(what),
 		"only times off the CPU of %s and more are events now, because those of %s and more are too many; all are in the sums of `kindling threads`",
@@ -430,6 +446,7 @@ static void status_put_offcpu_counts(struct text_out *to, struct host *h,
 	json_add_u64(to, "over_budget", c.over_budget);
 	json_add_u64(to, "unreachable", c.unreachable);
 	json_add_u64(to, "unneeded", c.unneeded);
+	json_add_u64(to, "spared", c.spared);
 	json_add_u64(to, "lost", c.lost);
 	json_add_u64(to, "crowded_threads", c.crowded);
 	json_add_u64(to, "missed_switches", s.missed);

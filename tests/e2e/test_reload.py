@@ -225,7 +225,9 @@ class Reload(unittest.TestCase):
             if daemon.status()["offcpu"]["state"] == "refused":
                 self.skipTest(daemon.status()["offcpu"]["why"])
             daemon.wait_state(jvm.pid, "streaming")
-            wait_for("the note", note)
+            wait_for("waits for work give way", note)
+            self.assertRegex(note(), "^most waits for work of less than 160us are no events now|^only times off")
+            wait_for("too many for that", lambda: "only times" in note())
             self.assertRegex(note(), r"only times off the CPU of [\d.]+ ?\w+ and more are events now, because those of 10us and more are too many")
             self.assertGreater(daemon.status()["offcpu"]["min_ns"], 10_000)
             said = " ".join(daemon.cli("status").stdout.split())

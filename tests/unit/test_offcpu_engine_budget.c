@@ -28,6 +28,11 @@ static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **s
 	assert_true(c.over_budget > 100);
 	assert_true(c.over_budget_ns > c.over_budget * OFFCPU_MIN_NS_LEAST);
 	assert_int_equal(c.intervals, c.signalled + c.over_budget + c.unreachable + c.lost);
+	/* waits for work give way first; here there are none */
+	assert_false(offcpu_engine_spares(seen.engine, pid));
+	offcpu_engine_tick(seen.engine);
+	assert_true(offcpu_engine_spares(seen.engine, pid));
+	usleep(500000);
 	offcpu_engine_tick(seen.engine);
 	assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
 	assert_int_equal(before_ns, OFFCPU_MIN_NS_LEAST);
@@ -130,6 +135,77 @@ static void short_times_do_not_use_up_the_signals_of_long_ones(void **state)
 	offcpu_engines_free();
 }
 
+/* Counts of the only target, @ms milliseconds later, in which each 20 ms @habit was called. */
+static struct offcpu_counts counts_after(pid_t pid, unsigned ms, bool habit)
+{
+	struct offcpu_counts c = { 0 };
+	uint64_t min_ns;
+
+	for (unsigned i = 0; i < ms; i += 20) {
+		if (habit)
+			offcpu_engine_idle_habit(seen.engine, pid, (uint32_t)pid, OFFCPU_SLEEP,
+						 clock_mono_ns());
+		usleep(20000);
+		offcpu_engine_drain(seen.engine);
+	}
+	assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
+	return c;
+}
+
+/* Waits for work of some 0.25 ms: a habit is told from the second that was too much on. */
+static pid_t begin_spared(uint64_t min_ns)
+{
+	struct offcpu_counts c;
+	pid_t pid = offcpu_child(SLEEPING);
+
+	offcpu_engines_or_skip(100);
+	offcpu_child_wait();
+	offcpu_measure(pid, shared->handler, min_ns);
+	offcpu_engine_tick(seen.engine);
+	/* while signals are not short a habit changes nothing */
+	c = counts_after(pid, 500, true);
+	assert_int_equal(c.spared + c.unneeded, 0);
+	assert_true(c.over_budget > 0);
+	offcpu_engine_tick(seen.engine);
+	assert_true(offcpu_engine_spares(seen.engine, pid));
+	(void)counts_after(pid, 40, true);
+	return pid;
+}
+
+static void waits_for_work_have_no_events_while_signals_are_short(void **state)
+{
+	pid_t pid = begin_spared(NS_PER_MS / 10);
+	struct offcpu_counts before = counts_after(pid, 0, true), c = counts_after(pid, 500, true);
+
+	(void)state;
+	assert_true(c.spared > before.spared + 100);
+	/* other work on this CPU makes a few longer, and some are times in the run queue */
+	assert_true((c.intervals - before.intervals) * 10 < c.spared - before.spared);
+	/* a habit that is not confirmed ends within a second */
+	before = counts_after(pid, 1100, false);
+	c = counts_after(pid, 500, false);
+	assert_int_equal(c.spared, before.spared);
+	assert_true(c.signalled > before.signalled);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
+static void long_waits_for_work_have_records_without_signals_then(void **state)
+{
+	pid_t pid = begin_spared(OFFCPU_MIN_NS_LEAST);
+	struct offcpu_counts before = counts_after(pid, 0, true), c = counts_after(pid, 500, true);
+
+	(void)state;
+	assert_true(c.unneeded > before.unneeded + 10);
+	assert_true((c.signalled + c.over_budget - before.signalled - before.over_budget) * 10 <
+		    c.spared - before.spared);
+	assert_true(c.spared - before.spared >= c.unneeded - before.unneeded);
+	assert_int_equal(c.intervals,
+			 c.signalled + c.over_budget + c.unreachable + c.unneeded + c.lost);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +213,8 @@ int main(void)
 		cmocka_unit_test(signals_that_cost_much_become_fewer),
 		cmocka_unit_test(those_that_use_the_signals_up_leave_others_theirs),
 		cmocka_unit_test(short_times_do_not_use_up_the_signals_of_long_ones),
+		cmocka_unit_test(waits_for_work_have_no_events_while_signals_are_short),
+		cmocka_unit_test(long_waits_for_work_have_records_without_signals_then),
 	};
 
 	return offcpu_engines_run(tests);

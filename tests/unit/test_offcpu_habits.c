@@ -22,6 +22,22 @@ static struct offcpu_event read_of(uint32_t tid, unsigned kernel_class, bool has
 	return e;
 }
 
+static void what_is_idle_by_its_stack_as_usual_is_told(void **state)
+{
+	(void)state;
+	assert_false(read_of(7, OFFCPU_SOCKET, true, true).as_usual);
+	assert_true(read_of(7, OFFCPU_SOCKET, true, true).as_usual);
+	assert_true(read_of(7, OFFCPU_SOCKET, true, true).as_usual);
+	assert_false(read_of(7, OFFCPU_SOCKET, false, true).as_usual); /* without a stack */
+	assert_false(read_of(7, OFFCPU_SOCKET, true, false).as_usual);
+	for (int i = 0; i < 7; i++)
+		assert_false(read_of(7, OFFCPU_SOCKET, true, true).as_usual);
+	assert_true(read_of(7, OFFCPU_SOCKET, true, true).as_usual);
+	for (int i = 0; i < 3; i++)
+		assert_false(read_of(8, OFFCPU_SOCKET, true, false).as_usual);
+	offcpu_habits_clear(&habits);
+}
+
 static void known(uint32_t tid, bool idle, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -103,6 +119,7 @@ static void a_thread_has_a_habit_of_each_kind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_idle_by_its_stack_as_usual_is_told),
 		cmocka_unit_test(who_only_waits_for_requests_does_so_without_a_stack_too),
 		cmocka_unit_test(who_also_reads_answers_is_not_idle),
 		cmocka_unit_test(a_thread_has_a_habit_of_each_kind),

@@ -8,23 +8,59 @@
 #define OWN_PER_S     40
 
 static struct offcpu_minimum minimum;
-static uint64_t min_ns, signalled, over_budget;
+static uint64_t min_ns;
+static struct offcpu_signal_counts counts;
 
 static void begin(void)
 {
 	minimum = (struct offcpu_minimum){ .asked_ns = ASKED_NS };
 	min_ns = ASKED_NS;
-	signalled = over_budget = 0;
+	counts = (struct offcpu_signal_counts){ 0 };
 }
 
 /* One second with this many times off the CPU; returns the minimum after it. */
 static uint64_t second(unsigned signals, unsigned over)
 {
-	signalled += signals;
-	over_budget += over;
-	min_ns = offcpu_minimum_tick(&minimum, min_ns, signalled, over_budget, OWN_PER_S,
-				     SIGNALS_PER_S);
+	counts.signalled += signals;
+	counts.over_budget += over;
+	min_ns = offcpu_minimum_tick(&minimum, min_ns, &counts, OWN_PER_S, SIGNALS_PER_S);
 	return min_ns;
+}
+
+/* As begin(), after waits for work were spared signals, which was not enough. */
+static void begin_spared(void)
+{
+	begin();
+	assert_int_equal(second(0, OWN_PER_S + 1), ASKED_NS);
+	assert_true(minimum.spares);
+}
+
+static void waits_for_work_give_way_before_it_grows(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(second(350, 50), ASKED_NS);
+	assert_false(minimum.spares);
+	assert_int_equal(second(350, 51), ASKED_NS);
+	assert_true(minimum.spares);
+	/* it was enough; with those that are spared there would be too many again */
+	for (int i = 0; i < 20; i++) {
+		counts.spared += 300;
+		assert_int_equal(second(100, 0), ASKED_NS);
+		assert_true(minimum.spares);
+	}
+	counts.spared += 99;
+	assert_int_equal(second(100, 0), ASKED_NS);
+	assert_false(minimum.spares);
+	/* first the minimum is as it was asked for, then they have signals again */
+	begin_spared();
+	assert_int_equal(second(400, 4000), 2 * ASKED_NS);
+	for (int i = 0; i < 5; i++)
+		assert_true(minimum.spares && second(0, 0) > 0);
+	assert_int_equal(min_ns, ASKED_NS);
+	for (int i = 0; i < 5; i++)
+		assert_true(minimum.spares && second(0, 0) == ASKED_NS);
+	assert_false(minimum.spares);
 }
 
 static void a_burst_does_not_lengthen_it(void **state)
@@ -42,13 +78,16 @@ static void others_that_use_the_signals_up_do_not_lengthen_it(void **state)
 	(void)state;
 	begin();
 	assert_int_equal(second(0, OWN_PER_S), ASKED_NS);
+	assert_false(minimum.spares);
+	begin_spared();
+	assert_int_equal(second(0, OWN_PER_S), ASKED_NS);
 	assert_int_equal(second(0, OWN_PER_S + 1), 2 * ASKED_NS);
 }
 
 static void more_than_a_burst_doubles_it_each_second(void **state)
 {
 	(void)state;
-	begin();
+	begin_spared();
 	assert_int_equal(second(350, 51), 2 * ASKED_NS);
 	assert_int_equal(second(400, 4000), 4 * ASKED_NS);
 	for (int i = 0; i < 20; i++)
@@ -59,7 +98,7 @@ static void more_than_a_burst_doubles_it_each_second(void **state)
 static void five_seconds_with_few_halve_it_to_what_was_asked_for(void **state)
 {
 	(void)state;
-	begin();
+	begin_spared();
 	(void)second(400, 4000);
 	(void)second(400, 4000);
 	for (int i = 0; i < 4; i++)
@@ -75,7 +114,7 @@ static void five_seconds_with_few_halve_it_to_what_was_asked_for(void **state)
 static void a_second_with_many_begins_the_five_anew(void **state)
 {
 	(void)state;
-	begin();
+	begin_spared();
 	(void)second(400, 4000);
 	for (int i = 0; i < 4; i++)
 		(void)second(0, 0);
@@ -89,6 +128,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_burst_does_not_lengthen_it),
+		cmocka_unit_test(waits_for_work_give_way_before_it_grows),
 		cmocka_unit_test(others_that_use_the_signals_up_do_not_lengthen_it),
 		cmocka_unit_test(more_than_a_burst_doubles_it_each_second),
 		cmocka_unit_test(five_seconds_with_few_halve_it_to_what_was_asked_for),
