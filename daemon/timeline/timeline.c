@@ -273,32 +273,40 @@ static size_t tenant_bytes(const struct timelines *p, uint64_t tenant)
 static struct timeline *timeline_largest(const struct timelines *p)
 {
 	struct timeline *most = NULL;
-	size_t tenant_most = 0;
 
-	for (struct timeline *t = p->list; t; t = t->next) {
-		size_t all = t->oldest ? tenant_bytes(p, t->of.tenant) : 0;
-
-		if (all > tenant_most || (all && all == tenant_most && t->bytes > most->bytes)) {
-			tenant_most = all;
+	for (struct timeline *t = p->list; t; t = t->next)
+		if (t->oldest &&
+		    (!most || t->tenant_bytes > most->tenant_bytes ||
+		     (t->tenant_bytes == most->tenant_bytes && t->bytes > most->bytes)))
 			most = t;
-		}
-	}
 	return most;
+}
+
+static void timelines_drop(struct timelines *p, struct timeline *from)
+{
+	size_t before = from->bytes;
+
+	(void)drop_oldest(from);
+	for (struct timeline *t = p->list; t; t = t->next)
+		if (t->of.tenant == from->of.tenant)
+			t->tenant_bytes -= before - from->bytes;
 }
 
 void timelines_tick(struct timelines *p, uint64_t now_ns)
 {
+	struct timeline *most;
+
 	for (struct timeline *t = p->list; t; t = t->next) {
 		while (t->oldest && t->oldest->end_ns + TIMELINE_KEEP_NS < now_ns)
 			(void)drop_oldest(t);
 		timeline_weigh(t);
 	}
-	while (timelines_bytes(p) > p->bytes_max) {
-		struct timeline *t = timeline_largest(p);
-
-		if (!t || !drop_oldest(t))
-			return;
-	}
+	if (timelines_bytes(p) <= p->bytes_max)
+		return;
+	for (struct timeline *t = p->list; t; t = t->next)
+		t->tenant_bytes = tenant_bytes(p, t->of.tenant);
+	while (timelines_bytes(p) > p->bytes_max && (most = timeline_largest(p)))
+		timelines_drop(p, most);
 }
 
 /* ---- adding ---------------------------------------------------------------------------------- */

@@ -56,6 +56,7 @@ struct timeline {
 	uint64_t begin_ns; /* nothing since then is missing; 0 = nothing has come yet */
 	bool forgot; /* a chunk was dropped */
 	size_t bytes; /* as last measured */
+	size_t tenant_bytes; /* of its tenant's timelines, while the budget is exceeded */
 };
 
 size_t timeline_chunk_bytes(const struct timeline_chunk *c);

@@ -172,6 +172,29 @@ static void a_reader_for_others_and_a_subscriber_are_idle(void **state)
 			 "redis/clients/jedis/util/RedisInputStream.ensureFill", READ));
 }
 
+static void a_loop_beside_the_requests_is_idle(void **state)
+{
+	(void)state;
+	assert_true(IDLE("java/lang/Thread.run",
+			 "org/apache/camel/component/seda/SedaConsumer.doRun",
+			 "java/util/concurrent/LinkedBlockingQueue.poll", AWAIT));
+	assert_true(IDLE(
+		"java/lang/Thread.run", "org/apache/derby/impl/services/daemon/BasicDaemon.run",
+		"org/apache/derby/impl/services/daemon/BasicDaemon.rest", "java/lang/Object.wait"));
+	assert_true(IDLE("java/lang/Thread.run", "sun/net/www/http/KeepAliveCache.run",
+			 "java/lang/Thread.sleep"));
+	assert_true(IDLE("java/lang/Thread.run", "sun/nio/fs/LinuxWatchService$Poller.run",
+			 "sun/nio/fs/LinuxWatchService.poll"));
+	assert_true(IDLE("org/neo4j/io/pagecache/impl/muninn/MuninnPageCache.parkEvictor", PARK));
+	/* what they do when there is something to do */
+	assert_false(
+		IDLE("java/lang/Thread.run", "org/apache/camel/component/seda/SedaConsumer.doRun",
+		     "org/shop/Route.process", "java/util/concurrent/CountDownLatch.await", PARK));
+	assert_false(IDLE("org/apache/derby/impl/services/daemon/BasicDaemon.run",
+			  "org/apache/derby/impl/store/raw/RawStore.checkpoint",
+			  "java/lang/Object.wait"));
+}
+
 static void a_read_of_an_answer_is_not(void **state)
 {
 	(void)state;
@@ -304,6 +327,7 @@ int main(void)
 		cmocka_unit_test(a_connection_without_a_request_is_idle),
 		cmocka_unit_test(a_database_s_connection_without_a_request_is_idle),
 		cmocka_unit_test(a_reader_for_others_and_a_subscriber_are_idle),
+		cmocka_unit_test(a_loop_beside_the_requests_is_idle),
 		cmocka_unit_test(a_read_of_an_answer_is_not),
 		cmocka_unit_test(workers_that_fight_for_the_lock_of_their_queue_are_not),
 		cmocka_unit_test(the_jvms_own_threads_are_known_by_name),
