@@ -60,6 +60,7 @@ static const struct {
 	/* subscribers, which wait for the next message */
 	{ "redis.clients.jedis.JedisPubSubBase", "process" },
 	{ "redis.clients.jedis.JedisPubSub", "process" },
+	{ "com.hivemq.client.internal.mqtt.MqttBlockingClient$MqttPublishes", "receive" },
 	{ "org.springframework.jms.listener.AbstractPollingMessageListenerContainer",
 	  "receiveMessage" },
 	{ "org.springframework.amqp.rabbit.listener.BlockingQueueConsumer", "nextMessage" },
@@ -170,6 +171,9 @@ static const struct {
 	{ "org.apache.rocketmq.client.impl.consumer.PullMessageService", "run" },
 	{ "com.alibaba.nacos.common.notify.DefaultPublisher", "openEventHandler" },
 	{ "com.alibaba.druid.pool.DruidDataSource$CreateConnectionThread", "run" },
+	{ "com.alibaba.druid.pool.DruidDataSource$DestroyConnectionThread", "run" },
+	{ "org.flowable.job.service.impl.asyncexecutor.AcquireAsyncJobsDueRunnable", "sleep" },
+	{ "org.flowable.job.service.impl.asyncexecutor.AcquireTimerJobsRunnable", "sleep" },
 	{ "com.xxl.job.core.thread.JobThread", "run" },
 	{ "com.xxl.job.core.thread.TriggerCallbackThread$1", "run" },
 	{ "com.mongodb.internal.connection.DefaultServerMonitor$ServerMonitorRunnable",
