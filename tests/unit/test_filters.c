@@ -13,7 +13,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "daemon/ground/clock.h"
@@ -42,11 +44,22 @@ static void set_filter(int nr)
 		_exit(99);
 }
 
+/* A child that ends with the test, also if that fails: whoever waits for the end of its output
+ * would wait for the child. */
+static pid_t start_child(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
+}
+
 /* A child that runs for @busy_ms before it sleeps. */
 static pid_t start_late_sleeper(int nr, uint64_t busy_ms)
 {
 	static uint32_t word;
-	pid_t pid = fork();
+	pid_t pid = start_child();
 
 	if (pid == 0) {
 		uint64_t until_ns = clock_mono_ns() + busy_ms * NS_PER_MS;
@@ -65,13 +78,23 @@ static pid_t start_sleeper(int nr)
 	return start_late_sleeper(nr, 0);
 }
 
+/* The socket is there a moment before it listens. */
+static bool is_listening(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	return connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0;
+}
+
 static pid_t start_reader(void)
 {
-	pid_t pid = fork();
+	pid_t pid = start_child();
 
 	if (pid == 0)
 		_exit(filters_serve(path));
-	for (int ms = 0; access(path, F_OK) < 0 && ms < WAIT_MS; ms++)
+	for (int ms = 0; !is_listening() && ms < WAIT_MS; ms++)
 		(void)usleep(1000);
 	return pid;
 }
