@@ -103,7 +103,7 @@ uint64_t offcpu_cost_pay(uint64_t debt_ppm, uint64_t left_ppm, uint64_t cost_ppm
 	return cost_less(left_ppm, pays_ppm > least_ppm ? pays_ppm : least_ppm);
 }
 
-static void own_pay(struct offcpu_own *o, uint64_t limit_ns)
+static void cost_pay_own(struct offcpu_own *o, uint64_t limit_ns)
 {
 	if (o->owed_ns > OFFCPU_OWN_TICKS_MAX * limit_ns)
 		o->owed_ns = OFFCPU_OWN_TICKS_MAX * limit_ns;
@@ -118,7 +118,7 @@ bool offcpu_cost_own(struct offcpu_own *o, uint64_t tick_ns, uint64_t used_ns, u
 	if (limit_ns < PPM(used_ns, OFFCPU_OWN_PPM_USED))
 		limit_ns = PPM(used_ns, OFFCPU_OWN_PPM_USED);
 	if (o->resting) {
-		own_pay(o, limit_ns);
+		cost_pay_own(o, limit_ns);
 		return o->resting;
 	}
 	o->owed_ns = cost_less(o->owed_ns + cost_ns, limit_ns);

@@ -18,9 +18,9 @@ SECONDS = 10
 NOTES = ("most waits for work of less than", "only times off the CPU of")
 
 
-def tail(daemon, pid, *options):
-    """The events off the CPU of SECONDS."""
-    command = [BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--event", "offcpu", "--json", *options, str(pid)]
+def tail(daemon, pid):
+    """The events off the CPU of SECONDS, idle ones too."""
+    command = [BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--event", "offcpu", "--json", "--idle", str(pid)]
     with tempfile.TemporaryFile("w+") as out:
         with subprocess.Popen(command, stdout=out) as p:
             time.sleep(SECONDS)
@@ -39,7 +39,7 @@ def main():
             wait_for("waits for work that give way", lambda: daemon.status()["offcpu"]["spared"] > 1000)
             time.sleep(8)  # a minimum that has grown meanwhile is halved after five seconds
             before = daemon.status()["offcpu"]
-            events = [e for e in tail(daemon, jvm.pid, "--idle") if e["event"] == "offcpu"]
+            events = [e for e in tail(daemon, jvm.pid) if e["event"] == "offcpu"]
             after = daemon.status()["offcpu"]
             notes = [n["what"] for n in daemon.target(jvm.pid)["notes"] if n["step"] == "offcpu"]
             out, err = jvm.end()

@@ -285,6 +285,29 @@ static void the_tenant_that_has_most_gives(void **state)
 	assert_true(bytes - timelines_bytes(pool) > 3000); /* it had kept its own */
 }
 
+static void tenants_give_in_turns_when_they_have_the_same(void **state)
+{
+	const struct timeline_process of = { .pid = 8, .start_time = 80, .tenant = 2 };
+	struct timeline *other;
+	size_t all, own;
+
+	(void)state;
+	assert_int_equal(timeline_new(pool, &of, &other), 0);
+	for (uint64_t k = 0; k < 6; k++)
+		for (uint64_t i = 0; i < 2000; i++) {
+			sample(line, 11, "a", t0 + k * TIMELINE_CHUNK_NS + i);
+			if (k < 4)
+				sample(other, 12, "b", t0 + k * TIMELINE_CHUNK_NS + i);
+		}
+	timelines_tick(pool, t0 + 6 * TIMELINE_CHUNK_NS);
+	timelines_limit(pool, timelines_bytes(pool) / 2);
+	timelines_tick(pool, t0 + 6 * TIMELINE_CHUNK_NS);
+	all = timelines_bytes(pool);
+	timeline_free(other);
+	own = timelines_bytes(pool);
+	assert_in_range(own, all / 3, all / 3 * 2);
+}
+
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
 /* Node 1 of the stream is a frame of this name; node 2 is called by it. */
@@ -446,6 +469,8 @@ int main(void)
 			one_target_takes_half_of_the_room_and_what_it_says_beyond_is_counted, begin,
 			end),
 		cmocka_unit_test_setup_teardown(the_tenant_that_has_most_gives, begin, end),
+		cmocka_unit_test_setup_teardown(tenants_give_in_turns_when_they_have_the_same,
+						begin, end),
 		cmocka_unit_test_setup_teardown(a_stack_is_what_it_was_when_the_event_came, begin,
 						end),
 		cmocka_unit_test_setup_teardown(stacks_come_only_when_asked_for, begin, end),
