@@ -1,7 +1,6 @@
 /* See idle.h. */
 #include "proto/idle.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -326,12 +325,69 @@ static bool proto_idle_is_queue(const char *class_name, const char *method)
 	return strstr(simple, "Queue") != NULL;
 }
 
+/* What a user has added. The next names go into the text that is not in use, and the last byte of
+ * each stays NUL, so a thread that still reads an older one finds an end. */
+static struct {
+	char text[2][IDLE_ADDED_MAX];
+	const char *now; /* NULL = nothing was ever added */
+	uint16_t version;
+} added;
+
+/* Is the name at @name, up to a comma or the end, that class, or that method of it? */
+static bool proto_idle_is_added(const char *name, const char *class_name, const char *method)
+{
+	for (; *class_name; name++, class_name++)
+		if (*name != proto_idle_dotted(*class_name))
+			return false;
+	if (*name == '.')
+		for (name++; *method && *name == *method; name++)
+			method++;
+	else
+		method = "";
+	return !*method && (!*name || *name == ',');
+}
+
+static bool proto_idle_is_one_added(const char *class_name, const char *method)
+{
+	const char *name = __atomic_load_n(&added.now, __ATOMIC_ACQUIRE);
+
+	while (name && *name) {
+		if (proto_idle_is_added(name, class_name, method))
+			return true;
+		name = strchr(name, ',');
+		if (name)
+			name++;
+	}
+	return false;
+}
+
+void idle_add(const char *names, size_t len)
+{
+	char *next = added.text[added.now == added.text[0]];
+
+	len = len < IDLE_ADDED_MAX ? len : IDLE_ADDED_MAX - 1;
+	if (strlen(added.now ? added.now : "") == len && (!len || !memcmp(added.now, names, len)))
+		return;
+	memset(next, 0, IDLE_ADDED_MAX);
+	if (len)
+		memcpy(next, names, len);
+	__atomic_store_n(&added.now, next, __ATOMIC_RELEASE);
+	__atomic_store_n(&added.version, (uint16_t)(added.version + 1), __ATOMIC_RELEASE);
+}
+
+uint16_t idle_version(void)
+{
+	return __atomic_load_n(&added.version, __ATOMIC_ACQUIRE);
+}
+
 enum idle_sight idle_frame(const char *class_name, const char *method)
 {
 	size_t len = strlen(class_name);
 
 	if (begins_with_one(class_name, contended, COUNT(contended)))
 		return IDLE_NO;
+	if (proto_idle_is_one_added(class_name, method))
+		return IDLE_YES;
 	for (size_t i = 0; i < COUNT(marks); i++)
 		if (proto_idle_is_class(class_name, len, marks[i].class_name) &&
 		    (!marks[i].method || proto_idle_is(method, marks[i].method)))

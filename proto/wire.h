@@ -521,6 +521,7 @@ struct wire_start {
 	/* with OFFCPU: waits of virtual threads without a carrier are events from this length on;
 	 * 0 = they are not collected */
 	uint64_t virtual_min_ns;
+	struct wire_str idle; /* for idle_add(): names that wait for work, too; "" = none */
 };
 
 /* Enter and wait need a JVMTI environment, which slows yields of virtual threads on JDK 21 and

@@ -41,4 +41,5 @@ enum start_key {
 	START_TRACE,
 	START_MDC_KEYS,
 	START_VIRTUAL_MIN_NS,
+	START_IDLE,
 };

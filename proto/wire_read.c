@@ -532,6 +532,9 @@ int wire_get_start(const struct wire_frame *f, struct wire_start *ret)
 		case START_VIRTUAL_MIN_NS:
 			num = &ret->virtual_min_ns;
 			break;
+		case START_IDLE:
+			ret->idle = v;
+			break;
 		default:
 			break;
 		}

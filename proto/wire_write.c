@@ -423,5 +423,6 @@ bool wire_put_start(struct wire_writer *w, const struct wire_start *s)
 	rec_key_u64(&r, START_TRACE, s->trace);
 	rec_key_str(&r, START_MDC_KEYS, s->mdc_keys);
 	rec_key_u64(&r, START_VIRTUAL_MIN_NS, s->virtual_min_ns);
+	rec_key_str(&r, START_IDLE, s->idle);
 	return wire_write_add(w, &r);
 }

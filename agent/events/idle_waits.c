@@ -37,6 +37,7 @@ struct idler {
 	struct walk_mark sites[SITES]; /* sp 0 = none */
 	uint8_t is_idle[SITES];
 	uint8_t next; /* the site to be replaced next */
+	uint16_t version; /* idle_version() of is_idle */
 } __attribute__((aligned(128)));
 _Static_assert(sizeof(struct idler) == 128, "two lines");
 
@@ -112,7 +113,8 @@ static struct idler *idle_waits_slot_of(uint64_t java_thread, uint64_t now_ns)
 bool idle_wait_known(uint64_t java_thread, bool *ret_idle)
 {
 	const struct idler *p = idle_waits_find(java_thread);
-	uint64_t sp = p ? walk_anchor_sp_sig(java_thread) : 0;
+	bool valid = p && p->version == idle_version();
+	uint64_t sp = valid ? walk_anchor_sp_sig(java_thread) : 0;
 
 	for (uint32_t i = 0; sp && i < SITES; i++) {
 		const struct walk_mark *mark = &p->sites[i];
@@ -130,6 +132,7 @@ struct idle_walk {
 	struct walk walk;
 	struct walk_mark mark;
 	uint32_t seen, slots; /* frames read; slots in the mark */
+	uint16_t version; /* idle_version() from before the walk */
 	enum idle_sight sight;
 	bool no_mark; /* two interpreted frames may differ in more than their return addresses */
 };
@@ -162,6 +165,9 @@ static void idle_waits_remember(uint64_t java_thread, struct idle_walk *l)
 
 	if (!p || l->no_mark || !l->mark.sp)
 		return;
+	if (p->version != l->version)
+		memset(p->sites, 0, sizeof(p->sites));
+	p->version = l->version;
 	l->mark.hash = walk_mark_hash_sig(&l->mark, java_thread);
 	p->next = (uint8_t)((p->next + 1u) % SITES);
 	p->sites[p->next] = l->mark;
@@ -170,7 +176,8 @@ static void idle_waits_remember(uint64_t java_thread, struct idle_walk *l)
 
 bool idle_wait_classify(uint64_t java_thread)
 {
-	struct idle_walk l = { .mark.sp = walk_anchor_sp_sig(java_thread) };
+	struct idle_walk l = { .mark.sp = walk_anchor_sp_sig(java_thread),
+			       .version = idle_version() };
 	int buffer = push_buffer(&l.walk.frames);
 
 	if (buffer < 0)

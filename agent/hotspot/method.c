@@ -99,13 +99,15 @@ bool method_resolve(const struct method_copy *copy, struct walk_method *ret)
 
 enum idle_sight method_idle(struct method_copy *copy)
 {
-	uint8_t known = __atomic_load_n(&copy->idle, __ATOMIC_RELAXED);
+	uint16_t known = __atomic_load_n(&copy->idle, __ATOMIC_RELAXED);
+	uint16_t version = (uint16_t)(idle_version() << 2);
 
-	if (!known) {
-		known = 1 + (uint8_t)idle_frame(copy->text, copy->text + copy->class_len + 1);
+	if (!(known & 3) || (known & ~3) != version) {
+		known = version | (uint16_t)(1 + idle_frame(copy->text,
+							    copy->text + copy->class_len + 1));
 		__atomic_store_n(&copy->idle, known, __ATOMIC_RELAXED);
 	}
-	return (enum idle_sight)(known - 1);
+	return (enum idle_sight)((known & 3) - 1);
 }
 
 /* A signed number is packed as 2n or -2n-1. */

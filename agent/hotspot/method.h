@@ -26,7 +26,8 @@ struct method_copy {
 	uint16_t class_len, name_len, signature_len, file_len;
 	uint16_t code_len; /* bytes of bytecode */
 	uint16_t lines_len; /* of the compressed line table */
-	uint8_t idle; /* 1 + enum idle_sight; 0 = not asked for yet */
+	/* 1 + enum idle_sight + 4 * a part of idle_version(); 0 = not asked for yet */
+	uint16_t idle;
 	char text[]; /* class, name, signature, file, each NUL-terminated; then the line table */
 };
 

@@ -40,6 +40,7 @@
 #include "agent/output/writer.h"
 #include "agent/session/rest.h"
 #include "agent/trace/trace.h"
+#include "proto/idle.h"
 
 #define BATCH_NS       (10 * NS_PER_MS)
 #define WAITS_CHECK_NS (NS_PER_S / 4)
@@ -344,6 +345,8 @@ static void session_copy_start(const struct wire_start *start)
 	session.start = *start;
 	keep_text(&session.start.wall_threads, threads, sizeof(threads));
 	keep_text(&session.start.mdc_keys, keys, sizeof(keys));
+	idle_add(start->idle.p, start->idle.len);
+	session.start.idle = (struct wire_str){ 0 };
 	/* kept for later HELLOs: a daemon that takes over sends no secret but expects it in
 	 * HELLO */
 	if (start->secret.len == sizeof(session.secret)) {

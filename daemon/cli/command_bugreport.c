@@ -181,7 +181,7 @@ static bool is_harmless(const char *value)
 static void put_settings(struct bugreport *b)
 {
 	static struct config config, defaults;
-	char value[512], standard[512], error[512];
+	char value[CONFIG_VALUE_MAX], standard[CONFIG_VALUE_MAX], error[512];
 	const char *name;
 	struct text t;
 

@@ -74,7 +74,7 @@ static void command_config_print_sinks(const struct config *config)
 
 static void print_settings(const struct config *config)
 {
-	char value[512];
+	char value[CONFIG_VALUE_MAX];
 	const char *name;
 
 	printf("events collected: %s\n", config_events(config, value, sizeof(value)));

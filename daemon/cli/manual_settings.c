@@ -45,7 +45,7 @@ void manual_settings(FILE *to, const char *example)
 {
 	static struct config defaults;
 	const char *name, *sentence;
-	char value[512];
+	char value[CONFIG_VALUE_MAX];
 
 	config_defaults(&defaults);
 	manual_head(to, "kindlingd.yaml", 5, "settings of the JVM profiler kindlingd");

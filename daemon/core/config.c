@@ -127,10 +127,10 @@ static void config_note_event(struct reading *r)
 		(void)config_collect(r, r->name + sizeof(CONFIG_EVENTS));
 }
 
-/* Reads a list such as `mdc: [trace_id, traceId]`, which is kept as one text with commas. */
+/* Reads a list of words such as `mdc: [trace_id, traceId]`, which is kept as one text with commas. */
 static int config_read_list(struct reading *r)
 {
-	char text[sizeof(r->config->trace_mdc)] = "";
+	char text[CONFIG_VALUE_MAX] = "";
 	const struct config_entry *e = config_find_field(r->name);
 	yaml_event_t event;
 	int n = config_refuse_twice(r, e), end = 0;
@@ -145,9 +145,11 @@ static int config_read_list(struct reading *r)
 		end = event.type == YAML_SEQUENCE_END_EVENT;
 		if (!end && (event.type != YAML_SCALAR_EVENT ||
 			     strpbrk((const char *)event.data.scalar.value, ", ")))
-			n = config_refuse(r, "must be a list of words, as in [trace_id, traceId]");
-		else if (!end && len + event.data.scalar.length + 2 > sizeof(text))
-			n = config_refuse(r, "is longer than %zu characters", sizeof(text) - 1);
+			n = config_refuse(r, "must be a list of words, as in [%s]",
+					  e->type == CONFIG_METHODS ? "com.acme.Worker.next"
+								    : "trace_id, traceId");
+		else if (!end && len + event.data.scalar.length + 2 > e->size)
+			n = config_refuse(r, "is longer than %u characters", e->size - 1);
 		else if (!end)
 			snprintf(text + len, sizeof(text) - len, "%s%s", len ? "," : "",
 				 (const char *)event.data.scalar.value);
@@ -328,7 +330,8 @@ static int config_read_pair(struct reading *r, bool *ret_end)
 		n = config_take_label_rules(r);
 	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_RULES) == 0)
 		n = config_take_rules(r);
-	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, "trace.mdc") == 0)
+	else if (event.type == YAML_SEQUENCE_START_EVENT &&
+		 (strcmp(r->name, "trace.mdc") == 0 || strcmp(r->name, "idle") == 0))
 		n = config_read_list(r);
 	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_SINKS) == 0)
 		n = config_take_sinks(r);

@@ -9,11 +9,13 @@
 #include <stdint.h>
 #include "daemon/core/labels.h"
 #include "daemon/core/config_sinks.h"
+#include "proto/idle.h"
 
 #define RULES_MAX	  64
 #define CONFIG_LABELS_MAX 16
 #define LABEL_RULES_MAX	  32
 #define LABEL_WHERE_MAX	  4
+#define CONFIG_VALUE_MAX  (IDLE_ADDED_MAX + 2) /* of the longest, in quotes, with the NUL */
 
 /*
  * One entry of targets.rules: all of its conditions must hold, and the first entry that holds
@@ -75,6 +77,7 @@ struct config {
 	bool trace_published; /* trace.published: ids that threads publish for profilers */
 	bool trace_keep; /* trace.keep: history, files and uploads keep the trace ids */
 	char trace_mdc[128]; /* trace.mdc: keys of logging frameworks, separated by commas */
+	char idle[IDLE_ADDED_MAX]; /* for idle_add() */
 	bool quiet_attach; /* keep the JVM's own attach warning out of the application's output */
 	enum { BPF_AUTO, BPF_ON, BPF_OFF } bpf; /* discovery.bpf */
 	uint64_t scan_interval_ns; /* discovery.scan_interval: 30s (1s without BPF events) */
@@ -136,7 +139,8 @@ int config_check_files(const struct config *c, const struct config *known, char 
 		       size_t why_size);
 /* The name ("events.cpu.interval") of field @index, and a sentence about it; NULL past the last. */
 const char *config_field(size_t index, const char **ret_sentence);
-/* Writes the value of field @index as it would be in the file. Returns @buf, like those below. */
+/* Writes the value of field @index as it would be in the file, for which CONFIG_VALUE_MAX bytes
+ * suffice. Returns @buf, like those below. */
 const char *config_value(const struct config *c, size_t index, char *buf, size_t size);
 /* Rule @index of targets.rules likewise: `deny: { command: "*kafka*", uid: 1000-1999 }`. */
 const char *config_rule(const struct config *c, unsigned index, char *buf, size_t size);

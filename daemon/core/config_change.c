@@ -38,6 +38,7 @@ static const char *const at_once[] = {
 	"trace.published",
 	"trace.mdc",
 	"trace.keep",
+	"idle",
 	"targets.mode",
 	"targets.attach_rate",
 	"targets.max",
@@ -86,7 +87,7 @@ static void config_change_apply_field(struct config *live, const struct config *
 {
 	const struct config_entry *e = &config_entries[i];
 	struct config_change *change;
-	char from[256], to[256];
+	char from[CONFIG_VALUE_MAX], to[CONFIG_VALUE_MAX];
 
 	config_value(live, i, from, sizeof(from));
 	config_value(next, i, to, sizeof(to));
@@ -94,8 +95,9 @@ static void config_change_apply_field(struct config *live, const struct config *
 		return;
 	change = config_change_add(ret, e->name);
 	if (change) {
-		memcpy(change->from, from, sizeof(from));
-		memcpy(change->to, to, sizeof(to));
+		snprintf(change->from, sizeof(change->from), "%.*s",
+			 (int)sizeof(change->from) - 1, from);
+		snprintf(change->to, sizeof(change->to), "%.*s", (int)sizeof(change->to) - 1, to);
 	}
 	if (config_when(e->name) != CONFIG_RESTART)
 		memcpy((char *)live + e->offset, (const char *)next + e->offset, e->size);

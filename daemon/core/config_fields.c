@@ -78,6 +78,9 @@ const struct config_entry config_entries[] = {
 	      "keys under which a logging framework's MDC has a trace id; empty = none"),
 	FIELD("trace.keep", CONFIG_BOOL, trace_keep, 0, 0,
 	      "keep the ids in the history: sinks, reports and files then have them"),
+	FIELD("idle", CONFIG_METHODS, idle, 0, 0,
+	      "classes, or methods as com.acme.Worker.next, which wait for work: their waits are "
+	      "idle, as those of the frameworks that kindling knows"),
 	FIELD("quiet_attach", CONFIG_BOOL, quiet_attach, 0, 0,
 	      "keep the warning of JDK 21 and later about loaded agents out of the JVM's output"),
 	FIELD("discovery.bpf", CONFIG_BPF, bpf, 0, 0,
@@ -438,6 +441,37 @@ static int config_fields_set_text(char *member, size_t size, const char *text, c
 	return -EINVAL;
 }
 
+static bool config_fields_is_name(const char *name, size_t len)
+{
+	if (!len || name[0] == '.' || name[len - 1] == '.')
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (strchr(" \t\r\n\"'/\\()<>[]{}*?:;#", name[i]) ||
+		    (name[i] == '.' && name[i + 1] == '.'))
+			return false;
+	return true;
+}
+
+static int config_fields_set_methods(char *member, size_t size, const char *text, char *why,
+				     size_t why_size)
+{
+	for (const char *name = text; *name; name++) {
+		size_t len = strcspn(name, ",");
+
+		if (!config_fields_is_name(name, len)) {
+			snprintf(why, why_size,
+				 "must be a list of classes or methods, as in [com.acme.Worker.next]; "
+				 "not \"%.*s\"",
+				 len < 100 ? (int)len : 100, name);
+			return -EINVAL;
+		}
+		name += len;
+		if (!*name)
+			break;
+	}
+	return config_fields_set_text(member, size, text, why, why_size);
+}
+
 static int set_socket(char *member, size_t size, const char *text, char *why, size_t why_size)
 {
 	static const char scheme[] = "unix://";
@@ -474,6 +508,8 @@ int config_set(struct config *c, const struct config_entry *e, const char *text,
 	}
 	if (e->type == CONFIG_TEXT)
 		return config_fields_set_text(member, e->size, text, why, why_size);
+	if (e->type == CONFIG_METHODS)
+		return config_fields_set_methods(member, e->size, text, why, why_size);
 	if (e->type == CONFIG_SOCKET)
 		return set_socket(member, e->size, text, why, why_size);
 	if (e->type != CONFIG_BOOL)
@@ -507,7 +543,7 @@ const char *config_value(const struct config *c, size_t index, char *buf, size_t
 	else if (e->type == CONFIG_SOCKET)
 		snprintf(buf, size, "%s%s", *(const char *)member ? "unix://" : "off",
 			 (const char *)member);
-	else if (e->type == CONFIG_TEXT)
+	else if (e->type == CONFIG_TEXT || e->type == CONFIG_METHODS)
 		snprintf(buf, size, "\"%s\"", (const char *)member);
 	else if (e->type == CONFIG_BOOL)
 		snprintf(buf, size, "%s", *(const bool *)member ? "true" : "false");

@@ -24,6 +24,7 @@ enum config_type {
 	CONFIG_MONITORS,
 	CONFIG_CLOUD, /* bool: auto */
 	CONFIG_TEXT,
+	CONFIG_METHODS, /* names of classes and methods with dots, separated by commas */
 	CONFIG_SOCKET, /* unix:///path of a Unix socket, whose path is kept; "" = off */
 };
 

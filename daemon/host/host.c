@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include "daemon/core/heap.h"
 #include "daemon/discovery/look.h"
 #include "daemon/ground/beside.h"
@@ -87,11 +88,25 @@ static int open_names(struct host *h)
 	return names_new(h->loop, program, h->config->names_cri, &host_names_calls, h, &h->names);
 }
 
+/* Waits that end from now on are judged by the names of the setting `idle`. */
+static void host_take_idle(struct host *h)
+{
+	uint16_t before = idle_version();
+
+	idle_add(h->config->idle, strlen(h->config->idle));
+	if (idle_version() == before || !h->targets)
+		return;
+	for (struct target *t = targets_next(h->targets, NULL); t; t = targets_next(h->targets, t))
+		if (t->stream)
+			stream_forget_marks(t->stream);
+}
+
 static int open_rooms(struct host *h, bool discover, bool persist, struct fault *f)
 {
 	char path[300];
 	int r;
 
+	host_take_idle(h);
 	r = discover ? open_look(h, f) : 0;
 	if (r < 0)
 		return r;
@@ -224,6 +239,7 @@ void host_shutdown(struct host *h, void (*done)(void *userdata), void *userdata)
 
 void host_settings(struct host *h)
 {
+	host_take_idle(h);
 	live_limit(h->live, h->config->memory_bytes);
 	live_keep_ids(h->live, h->config->trace_keep);
 	timelines_limit(h->timelines, host_moments_bytes(h->config));

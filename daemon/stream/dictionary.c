@@ -358,3 +358,9 @@ void stream_mark_node(const struct stream *s, uint32_t node, uint8_t mark)
 	if (dictionary_has_node(s, node))
 		s->dictionary.nodes[node].mark = mark;
 }
+
+void stream_forget_marks(const struct stream *s)
+{
+	for (uint32_t node = 0; node < s->dictionary.n_nodes; node++)
+		stream_mark_node(s, node, 0);
+}

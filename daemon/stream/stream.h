@@ -189,4 +189,5 @@ bool stream_node_method(const struct stream *s, uint32_t node, struct stream_fra
  * first, after a RESET and for an undefined node. */
 uint8_t stream_node_mark(const struct stream *s, uint32_t node);
 void stream_mark_node(const struct stream *s, uint32_t node, uint8_t mark);
+void stream_forget_marks(const struct stream *s); /* of all nodes */
 const char *stream_thread_name(const struct stream *s, uint32_t tid); /* "" if unknown */

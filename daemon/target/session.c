@@ -48,6 +48,7 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 			 (c->trace_brave ? WIRE_TRACE_BRAVE : 0) |
 			 (c->trace_published ? WIRE_TRACE_PUBLISHED : 0),
 		.mdc_keys = { c->trace_mdc, (uint32_t)strlen(c->trace_mdc) },
+		.idle = { c->idle, (uint32_t)strlen(c->idle) },
 	};
 	const struct targets_ops *ops = &t->priv->table->ops;
 	struct wire_writer w;

@@ -39,6 +39,7 @@ SETTINGS = {
     "trace.published": ("false", NOW),
     "trace.mdc": ("[correlation]", NOW),
     "trace.keep": ("true", NOW),
+    "idle": ("[com.acme.Worker.next]", NOW),
     "quiet_attach": ("false", ATTACH),
     "discovery.bpf": ("off", START),
     "discovery.scan_interval": ("20s", START),

@@ -126,6 +126,16 @@ def check_profiles():
         yield "capabilities of the AppArmor profile differ from the unit's: %s" % sorted(listed ^ unit_capabilities())
 
 
+def check_settings():
+    """The chart takes every setting that kindlingd has, or says that it does not."""
+    with open(DEPLOY + "/kindlingd.yaml") as f:
+        settings = set(yaml.safe_load(f))
+    with open(CHART + "/values.schema.json") as f:
+        known = set(json.load(f)["properties"]["config"]["properties"])
+    if settings != known:
+        yield "values.schema.json and kindlingd.yaml have other settings: %s" % sorted(settings ^ known)
+
+
 # ---- with helm ------------------------------------------------------------------------------------------------------
 
 
@@ -192,7 +202,7 @@ def check_helm():
 def main():
     if sys.argv[1:] == ["--write"]:
         write()
-    wrong = [line for path in MADE for line in check_made(path)] + list(check_sidecars()) + list(check_profiles())
+    wrong = [line for path in MADE for line in check_made(path)] + list(check_sidecars()) + list(check_profiles()) + list(check_settings())
     if sys.argv[1:] == ["--helm"]:
         wrong += check_helm()
     print("".join(line + "\n" for line in wrong), end="")

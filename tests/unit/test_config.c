@@ -189,6 +189,52 @@ static void values_are_written_as_they_are_read(void **state)
 	}
 }
 
+static void methods_that_wait_for_work_are_names(void **state)
+{
+	static struct config live;
+	struct config_changes c;
+	char text[64 + IDLE_ADDED_MAX] = "idle: [a.b, ";
+
+	(void)state;
+	assert_int_equal(parse("socket: /a"), 0);
+	assert_string_equal(config.idle, "");
+	live = config;
+	assert_int_equal(parse("idle: [com.acme.Worker.next, Caf\xc3\xa9$1]"), 0);
+	assert_string_equal(config.idle, "com.acme.Worker.next,Caf\xc3\xa9$1");
+	assert_int_equal(parse("socket: /a\nidle: com.acme.Worker.next"), 0);
+	assert_string_equal(config.idle, "com.acme.Worker.next");
+	config_apply(&live, &config, &c);
+	assert_int_equal(c.n, 1);
+	assert_string_equal(c.list[0].name, "idle");
+	assert_string_equal(c.list[0].to, "\"com.acme.Worker.next\"");
+	assert_string_equal(live.idle, "com.acme.Worker.next");
+	refused("idle: [com/acme/Worker.next]",
+		"k.yaml:1: idle: must be a list of classes or methods, as in [com.acme.Worker.next]; "
+		"not \"com/acme/Worker.next\"");
+	refused("idle: [a, \"\"]",
+		"k.yaml:1: idle: must be a list of classes or methods, as in [com.acme.Worker.next]; "
+		"not \"\"");
+	refused("idle: [a.b, .c]",
+		"k.yaml:1: idle: must be a list of classes or methods, as in [com.acme.Worker.next]; "
+		"not \".c\"");
+	refused("idle: [[a]]",
+		"k.yaml:1: idle: must be a list of words, as in [com.acme.Worker.next]");
+	assert_int_equal(parse("idle: {a: b}"), -EINVAL);
+	memset(text + strlen(text), 'x', IDLE_ADDED_MAX);
+	strcat(text, "]");
+	refused(text, "k.yaml:1: idle: is longer than 1023 characters");
+	/* a change in the part that no report of changes has room for is one */
+	text[12 + IDLE_ADDED_MAX - 5] = ']';
+	text[12 + IDLE_ADDED_MAX - 4] = '\0';
+	assert_int_equal(parse(text), 0);
+	live = config;
+	text[12 + IDLE_ADDED_MAX - 6] = 'y';
+	assert_int_equal(parse(text), 0);
+	config_apply(&live, &config, &c);
+	assert_int_equal(c.n, 1);
+	assert_memory_equal(live.idle, config.idle, sizeof(live.idle));
+}
+
 static void a_socket_has_an_address_or_is_off(void **state)
 {
 	(void)state;
@@ -552,6 +598,7 @@ int main(void)
 		cmocka_unit_test(wrong_sinks_are_refused_by_name_and_line),
 		cmocka_unit_test(durations_of_settings_have_fractions_and_several_units),
 		cmocka_unit_test(values_are_written_as_they_are_read),
+		cmocka_unit_test(methods_that_wait_for_work_are_names),
 		cmocka_unit_test(a_socket_has_an_address_or_is_off),
 		cmocka_unit_test(empty_files_and_empty_sections_are_fine),
 		cmocka_unit_test(an_unknown_field_is_named_with_its_line_and_what_was_meant),

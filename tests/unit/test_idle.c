@@ -316,6 +316,39 @@ static void what_virtual_threads_have_their_carriers_do_is_idle(void **state)
 			  "jdk/internal/misc/Unsafe.park"));
 }
 
+static void methods_that_a_user_adds_are_idle(void **state)
+{
+	static const char names[] = "org.shop.Courier,org.shop.Clerk.next";
+	char longest[2 * IDLE_ADDED_MAX];
+	uint16_t version = idle_version();
+
+	(void)state;
+	memset(longest, 'x', sizeof(longest));
+	assert_int_equal(idle_frame("org/shop/Clerk", "next"), IDLE_NO);
+	idle_add(names, strlen(names));
+	assert_int_not_equal(idle_version(), version);
+	assert_int_equal(idle_frame("org/shop/Courier", "anything"), IDLE_YES);
+	assert_int_equal(idle_frame("org.shop.Clerk", "next"), IDLE_YES);
+	assert_int_equal(idle_frame("org.shop.Clerk", "nex"), IDLE_NO);
+	assert_int_equal(idle_frame("org.shop.Clerk", "nextOne"), IDLE_NO);
+	assert_int_equal(idle_frame("org.shop.Clerks", "next"), IDLE_NO);
+	assert_int_equal(idle_frame("org.shop.Cler", "k.next"), IDLE_NO);
+	assert_int_equal(idle_frame("shop.Clerk", "next"), IDLE_NO);
+	assert_true(IDLE("org/shop/Clerk.next", "java/util/concurrent/LinkedBlockingQueue.take",
+			 AWAIT));
+	/* whoever fights for a lock does not wait for work */
+	assert_false(IDLE("org/shop/Clerk.next", "java/util/concurrent/locks/ReentrantLock.lock",
+			  PARK));
+	version = idle_version();
+	idle_add(names, strlen(names));
+	assert_int_equal(idle_version(), version);
+	idle_add(longest, sizeof(longest)); /* is cut */
+	assert_int_equal(idle_frame("org.shop.Clerk", "next"), IDLE_NO);
+	idle_add(NULL, 0);
+	assert_int_equal(idle_frame("org.shop.Courier", "next"), IDLE_NO);
+	assert_int_equal(idle_frame("", ""), IDLE_NO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +370,7 @@ int main(void)
 		cmocka_unit_test(a_frame_alone_says_yes_no_or_go_on),
 		cmocka_unit_test(a_relocated_class_is_the_same),
 		cmocka_unit_test(what_virtual_threads_have_their_carriers_do_is_idle),
+		cmocka_unit_test(methods_that_a_user_adds_are_idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
