@@ -117,7 +117,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 					     int by_task_work)
 {
 	struct offcpu_target *g = target_at(t->target, t->pid);
-	int is_long = g && off_ns >= g->min_ns * OFFCPU_LONG_MINIMUMS;
+	int is_long = g && off_ns >= g->signal_min_ns * OFFCPU_LONG_MINIMUMS;
 	int is_open = g && off_ns >= g->min_ns && is_open_to_signals(task);
 	int spared = g && off_ns >= g->min_ns && is_spared(t, g, now);
 	__u64 in_window, took_ns = 0;
@@ -146,7 +146,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 	else if (spared ||
 		 (t->bare_stacks >= OFFCPU_BARE_STACKS_ENOUGH && t->class == OFFCPU_FUTEX))
 		flags = OFFCPU_UNNEEDED;
-	else if (!is_within_budget(g, is_long, now))
+	else if (off_ns < g->signal_min_ns || !is_within_budget(g, is_long, now))
 		flags = OFFCPU_OVER_BUDGET;
 	else if (by_task_work ? signal_by_task_work(task, t, off_ns, now, &took_ns)
 			      : signal_by_rseq(task, t, off_ns, now))
@@ -159,6 +159,8 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 	} else if (flags == OFFCPU_OVER_BUDGET) {
 		__sync_fetch_and_add(&g->over_budget, 1);
 		__sync_fetch_and_add(&g->over_budget_ns, off_ns);
+		if (off_ns < g->signal_min_ns)
+			__sync_fetch_and_add(&g->below, 1);
 	} else if (flags == OFFCPU_UNNEEDED) {
 		__sync_fetch_and_add(&g->unneeded, 1);
 		__sync_fetch_and_add(&g->unneeded_ns, off_ns);

@@ -143,12 +143,13 @@ struct offcpu_tenant {
 	__u64 ring_bytes; /* put into the ring while that was half full */
 };
 
-/* One target process. The daemon writes the first seven members, the BPF programs the others. */
+/* One target process. The daemon writes the first eight members, the BPF programs the others. */
 struct offcpu_target {
 	__u32 pid; /* in the first pid namespace; 0 = free */
 	__u32 tenant; /* index of its tenant */
 	__u64 since_ns; /* CLOCK_MONOTONIC, when it became a target */
 	__u64 min_ns; /* the minimum now; shorter times off the CPU are only added up */
+	__u64 signal_min_ns; /* at least as long: shorter ones have a record without a signal */
 	__u64 signals_max; /* per window */
 	__u64 own_max; /* those of them that no other target can use */
 	__u64 spares; /* 1 = signals are short: no more than one a second for each thread that waits
@@ -159,6 +160,7 @@ struct offcpu_target {
 	__u64 intervals, interval_ns; /* times off the CPU that were long enough for a record */
 	__u64 signalled, signalled_ns;
 	__u64 over_budget, over_budget_ns; /* no signal: see enum offcpu_flag */
+	__u64 below; /* those of them that were shorter than signal_min_ns */
 	__u64 unreachable, unreachable_ns;
 	__u64 unneeded, unneeded_ns;
 	__u64 spared; /* signals that were not sent because of `spares` */

@@ -98,6 +98,7 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 	*offcpu_mapped(e, i) = (struct offcpu_target){
 		.tenant = offcpu_tenants_join(&e->tenants, &e->programs, tenant),
 		.min_ns = min_ns,
+		.signal_min_ns = min_ns,
 		.signals_max = offcpu_per_window(e->signals_now_per_s),
 	};
 	e->n++;
@@ -117,6 +118,7 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint64_t min_ns)
 {
 	struct offcpu_entry *entry;
+	struct offcpu_target *m;
 
 	if (pid <= 0 || min_ns < OFFCPU_MIN_NS_LEAST)
 		return -EINVAL;
@@ -126,7 +128,8 @@ int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 	if (entry->minimum.asked_ns != min_ns) {
 		entry->minimum.asked_ns = min_ns;
 		entry->minimum.spares = false;
-		offcpu_mapped(e, (size_t)(entry - e->entries))->min_ns = min_ns;
+		m = offcpu_mapped(e, (size_t)(entry - e->entries));
+		m->min_ns = m->signal_min_ns = min_ns;
 		offcpu_update_shares(e);
 	}
 	return 0;
@@ -300,6 +303,8 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 			continue;
 		if (offcpu_mapped(e, i)->min_ns > ret->min_ns)
 			ret->min_ns = offcpu_mapped(e, i)->min_ns;
+		if (offcpu_mapped(e, i)->signal_min_ns > ret->signal_min_ns)
+			ret->signal_min_ns = offcpu_mapped(e, i)->signal_min_ns;
 		ret->resting_targets += !e->cost.resting && e->entries[i].stopped;
 	}
 }
@@ -313,14 +318,17 @@ void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *r
 }
 
 bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcpu_counts *ret,
-			  uint64_t *ret_min_ns)
+			  struct offcpu_minimums *ret_minimums)
 {
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
 		if (pid <= 0 || e->entries[i].pid != pid)
 			continue;
 		*ret = (struct offcpu_counts){ 0 };
 		offcpu_add_counts(offcpu_mapped(e, i), ret);
-		*ret_min_ns = offcpu_mapped(e, i)->min_ns;
+		*ret_minimums = (struct offcpu_minimums){
+			offcpu_mapped(e, i)->min_ns,
+			offcpu_mapped(e, i)->signal_min_ns,
+		};
 		return true;
 	}
 	return false;

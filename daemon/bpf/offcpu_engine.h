@@ -98,7 +98,8 @@ struct offcpu_state {
 	uint64_t wakers_again_s; /* in so many seconds at least they are tried again; 0 = no pause */
 	bool resting; /* paused, because there are too many switches */
 	unsigned resting_targets; /* those that alone are paused */
-	uint64_t min_ns; /* the longest minimum of any target now; 0 = no targets */
+	/* the longest minimums of any target now; 0 = no targets */
+	uint64_t min_ns, signal_min_ns;
 	uint64_t signals_per_s, all_signals_per_s; /* at most, now: per target, and of all */
 	uint64_t signal_price_ns; /* measured; 0 = none was sent yet */
 	uint64_t switches_per_s; /* of the host */
@@ -171,6 +172,10 @@ unsigned offcpu_engine_measured(const struct offcpu_engine *e, pid_t pid, unsign
 uint64_t offcpu_engine_rested_ns(const struct offcpu_engine *e, pid_t pid);
 /* Of all targets since the start. */
 void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *ret);
-/* The counts of one target; *ret_min_ns: its minimum now. false = @pid is not a target. */
+/* How long a time off the CPU must be now for a record, and for a signal. */
+struct offcpu_minimums {
+	uint64_t record_ns, signal_ns;
+};
+/* The counts and minimums of one target. false = @pid is not a target. */
 bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcpu_counts *ret,
-			  uint64_t *ret_min_ns);
+			  struct offcpu_minimums *ret_minimums);

@@ -7,6 +7,8 @@
 #include "offcpu.skel.h"
 
 #define WINDOW_NS  (1ULL << 27) /* as WINDOW_SHIFT of offcpu_signals.bpf.h */
+/* a record without a signal costs the kernel and the daemon a part of what a signal costs */
+#define RECORDS_PER_SIGNAL 2
 #define STARTS_NS  (50 * NS_PER_MS) /* per tick, for the threads of targets that go on */
 
 /* estimated cost of calling a program that finds nothing to do: what an empty one adds to a switch,
@@ -26,7 +28,18 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 	struct offcpu_target *m = offcpu_mapped(e, i);
 	uint64_t own_per_s =
 		offcpu_tenants_part(&e->tenants, m->tenant, e->all_signals_now_per_s / 2);
-	const struct offcpu_signal_counts counts = { m->signalled, m->over_budget, m->spared };
+	const struct offcpu_signal_counts counts = {
+		.intervals = m->intervals,
+		.signalled = m->signalled,
+		.over_budget = m->over_budget - m->below,
+		.spared = m->spared,
+	};
+	const struct offcpu_allowance allowed = {
+		.own_signals = own_per_s,
+		.signals = e->signals_now_per_s,
+		.records = e->signals_now_per_s * RECORDS_PER_SIGNAL,
+	};
+	uint64_t min_ns = m->min_ns, signal_min_ns = m->signal_min_ns;
 
 	if (entry->stopped)
 		return;
@@ -34,8 +47,9 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 		offcpu_threads_prune(&e->programs, entry->pid);
 	entry->is_new = false;
 	m->signals_max = offcpu_per_window(e->signals_now_per_s);
-	m->min_ns = offcpu_minimum_tick(&entry->minimum, m->min_ns, &counts, own_per_s,
-					e->signals_now_per_s);
+	offcpu_minimum_tick(&entry->minimum, &min_ns, &signal_min_ns, &counts, &allowed);
+	m->signal_min_ns = signal_min_ns;
+	m->min_ns = min_ns;
 	m->spares = entry->minimum.spares;
 }
 

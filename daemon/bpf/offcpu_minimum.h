@@ -1,7 +1,8 @@
 /*
- * How long a target's times off the CPU must be for a signal: as long as it was asked for, and
- * longer while there are more of them than signals. Before that, threads that wait for work again
- * and again are spared signals. Pure.
+ * How long a target's times off the CPU must be for a record, and for a signal, without which the
+ * record has no Java stack of its own: as long as it was asked for, and longer while there are too
+ * many of them. Signals cost most, so they get fewer first. Before that, threads that wait for work
+ * again and again are spared signals. Pure.
  */
 #pragma once
 
@@ -12,18 +13,27 @@
 
 /* Counts since the target's begin. */
 struct offcpu_signal_counts {
-	uint64_t signalled, over_budget, spared;
+	uint64_t intervals; /* long enough for a record */
+	/* long enough for a signal: those that had one, and those for which none was left */
+	uint64_t signalled, over_budget;
+	uint64_t spared;
 };
 
 struct offcpu_minimum {
 	uint64_t asked_ns;
 	struct offcpu_signal_counts last; /* at the last tick */
 	bool spares;
-	unsigned quiet; /* ticks with few signals */
+	unsigned quiet, quiet_records; /* ticks with few signals, with few records */
 };
 
-/* Call once a second: returns the minimum for the next one, after @min_ns, and sets m->spares.
- * @signals_per_s: the target's budget; @own_per_s: the part of it that others cannot use up. */
-uint64_t offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t min_ns,
-			     const struct offcpu_signal_counts *now, uint64_t own_per_s,
-			     uint64_t signals_per_s);
+/* What is allowed in a second. */
+struct offcpu_allowance {
+	uint64_t own_signals; /* the part of the signals that other targets cannot use up */
+	uint64_t signals, records;
+};
+
+/* Call once a second: changes the minimums for the next one, *@min_ns for records and
+ * *@signal_min_ns, at least as long, for signals, and sets m->spares. */
+void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *signal_min_ns,
+			 const struct offcpu_signal_counts *now,
+			 const struct offcpu_allowance *allowed);

@@ -455,7 +455,9 @@ static bool config_fields_is_name(const char *name, size_t len)
 static int config_fields_set_methods(char *member, size_t size, const char *text, char *why,
 				     size_t why_size)
 {
-	for (const char *name = text; *name; name++) {
+	const char *name = text;
+
+	while (*text) {
 		size_t len = strcspn(name, ",");
 
 		if (!config_fields_is_name(name, len)) {
@@ -465,9 +467,9 @@ static int config_fields_set_methods(char *member, size_t size, const char *text
 				 len < 100 ? (int)len : 100, name);
 			return -EINVAL;
 		}
-		name += len;
-		if (!*name)
+		if (!name[len])
 			break;
+		name += len + 1;
 	}
 	return config_fields_set_text(member, size, text, why, why_size);
 }

@@ -133,7 +133,7 @@ static void host_sampling_follow_offcpu(struct host_sampling *s, struct target *
 {
 	struct offcpu_counts counts;
 	char tenant[TENANT_SIZE];
-	uint64_t min_ns;
+	struct offcpu_minimums minimums;
 	int r;
 
 	if (!s->offcpu)
@@ -145,7 +145,7 @@ static void host_sampling_follow_offcpu(struct host_sampling *s, struct target *
 	tenant_name(tenant, t->jvm.container_id, t->jvm.uid);
 	r = offcpu_engine_set(s->offcpu, t->jvm.pid, tenant_number(tenant),
 			      s->config->offcpu_min_ns);
-	if (offcpu_engine_target(s->offcpu, t->jvm.pid, &counts, &min_ns))
+	if (offcpu_engine_target(s->offcpu, t->jvm.pid, &counts, &minimums))
 		t->offcpu_signals = counts.signalled;
 	if (r < 0)
 		log_debug("offcpu.target", "pid=%d error=%s", t->jvm.pid, log_str(strerror(-r)));

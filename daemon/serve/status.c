@@ -170,13 +170,14 @@ static void status_put_spared(struct text_out *to, struct host *h, const struct 
 
 static void status_put_offcpu_note(struct text_out *to, struct host *h, const struct target *t)
 {
-	uint64_t min_ns, asked_ns = host_config(h)->offcpu_min_ns;
+	uint64_t asked_ns = host_config(h)->offcpu_min_ns;
 	char what[200], min[32], asked[32];
+	struct offcpu_minimums now;
 	struct offcpu_counts c;
 	unsigned measured, of;
 
 	if (!host_offcpu_engine(h) ||
-	    !offcpu_engine_target(host_offcpu_engine(h), t->jvm.pid, &c, &min_ns))
+	    !offcpu_engine_target(host_offcpu_engine(h), t->jvm.pid, &c, &now))
 		return;
 	measured = offcpu_engine_measured(host_offcpu_engine(h), t->jvm.pid, &of);
 	if (measured < of) {
@@ -186,14 +187,23 @@ static void status_put_offcpu_note(struct text_out *to, struct host *h, const st
 			measured, of);
 		status_put_note(to, "offcpu", what);
 	}
-	if (min_ns <= asked_ns) {
-		status_put_spared(to, h, t, min_ns);
+	if (now.signal_ns <= asked_ns) {
+		status_put_spared(to, h, t, now.signal_ns);
 		return;
 	}
+	if (now.record_ns < now.signal_ns) {
+		snprintf(
+			what, sizeof(what),
+			"times off the CPU of less than %s have no Java stack now, unless they are lock events, too: there are too many",
+			value_duration_text(now.signal_ns, min));
+		status_put_note(to, "offcpu", what);
+	}
+	if (now.record_ns <= asked_ns)
+		return;
 	snprintf(
 		what, sizeof(what),
 		"only times off the CPU of %s and more are events now, because those of %s and more are too many; all are in the sums of `kindling threads`",
-		value_duration_text(min_ns, min), value_duration_text(asked_ns, asked));
+		value_duration_text(now.record_ns, min), value_duration_text(asked_ns, asked));
 	status_put_note(to, "offcpu", what);
 }
 
@@ -430,6 +440,7 @@ static void status_put_offcpu_counts(struct text_out *to, struct host *h,
 	json_add_u64(to, "targets", s.targets);
 	json_add_u64(to, "resting_targets", s.resting_targets);
 	json_add_u64(to, "min_ns", s.min_ns);
+	json_add_u64(to, "signal_min_ns", s.signal_min_ns);
 	json_add_u64(to, "min_asked_ns", host_config(h)->offcpu_min_ns);
 	json_add_u64(to, "signals_per_s", s.signals_per_s);
 	json_add_u64(to, "all_signals_per_s", s.all_signals_per_s);

@@ -9,7 +9,7 @@
 
 static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **state)
 {
-	uint64_t min_ns = 0, before_ns = 0;
+	struct offcpu_minimums before = { 0 }, minimums = { 0 };
 	struct offcpu_counts c;
 	pid_t pid = offcpu_child(SLEEPING);
 
@@ -21,7 +21,7 @@ static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **s
 	for (int i = 0; i < 100; i++) {
 		usleep(50000);
 		offcpu_engine_drain(seen.engine);
-		assert_true(offcpu_engine_target(seen.engine, pid, &c, &before_ns));
+		assert_true(offcpu_engine_target(seen.engine, pid, &c, &before));
 		if (c.over_budget > 100)
 			break;
 	}
@@ -34,9 +34,10 @@ static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **s
 	assert_true(offcpu_engine_spares(seen.engine, pid));
 	usleep(500000);
 	offcpu_engine_tick(seen.engine);
-	assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
-	assert_int_equal(before_ns, OFFCPU_MIN_NS_LEAST);
-	assert_int_equal(min_ns, 2 * before_ns);
+	assert_true(offcpu_engine_target(seen.engine, pid, &c, &minimums));
+	assert_int_equal(before.record_ns, OFFCPU_MIN_NS_LEAST);
+	assert_int_equal(before.signal_ns, OFFCPU_MIN_NS_LEAST);
+	assert_int_equal(minimums.signal_ns, 2 * OFFCPU_MIN_NS_LEAST);
 	offcpu_child_end(pid);
 	offcpu_engines_free();
 }
@@ -69,7 +70,8 @@ static void signals_that_cost_much_become_fewer(void **state)
 
 static void those_that_use_the_signals_up_leave_others_theirs(void **state)
 {
-	uint64_t min_ns, deadline = clock_mono_ns() + 60 * NS_PER_S;
+	struct offcpu_minimums minimums;
+	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S;
 	pid_t greedy[2] = { offcpu_child(SLEEPING), offcpu_child(SLEEPING) },
 	      pid = offcpu_child(SELDOM);
 	struct offcpu_counts c = { 0 }, of_greedy;
@@ -83,9 +85,9 @@ static void those_that_use_the_signals_up_leave_others_theirs(void **state)
 	while (c.signalled < LONG_WAITS && clock_mono_ns() < deadline) {
 		usleep(20000);
 		offcpu_engine_drain(seen.engine);
-		assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
+		assert_true(offcpu_engine_target(seen.engine, pid, &c, &minimums));
 	}
-	assert_true(offcpu_engine_target(seen.engine, greedy[0], &of_greedy, &min_ns));
+	assert_true(offcpu_engine_target(seen.engine, greedy[0], &of_greedy, &minimums));
 	print_message("%u of %u seldom ones are signalled, %u of %u others\n",
 		      (unsigned)c.signalled, (unsigned)c.intervals, (unsigned)of_greedy.signalled,
 		      (unsigned)of_greedy.intervals);
@@ -139,7 +141,7 @@ static void short_times_do_not_use_up_the_signals_of_long_ones(void **state)
 static struct offcpu_counts counts_after(pid_t pid, unsigned ms, bool habit)
 {
 	struct offcpu_counts c = { 0 };
-	uint64_t min_ns;
+	struct offcpu_minimums minimums;
 
 	for (unsigned i = 0; i < ms; i += 20) {
 		if (habit)
@@ -148,7 +150,7 @@ static struct offcpu_counts counts_after(pid_t pid, unsigned ms, bool habit)
 		usleep(20000);
 		offcpu_engine_drain(seen.engine);
 	}
-	assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
+	assert_true(offcpu_engine_target(seen.engine, pid, &c, &minimums));
 	return c;
 }
 

@@ -111,7 +111,8 @@ static void a_process_never_gets_the_kernel_stack_of_another(void **state)
 
 static void a_thread_that_needs_no_stack_has_records_and_no_signals(void **state)
 {
-	uint64_t min_ns, signalled, deadline = clock_mono_ns() + 60 * NS_PER_S;
+	struct offcpu_minimums minimums;
+	uint64_t signalled, deadline = clock_mono_ns() + 60 * NS_PER_S;
 	pid_t pid = offcpu_child(WAITING);
 	struct offcpu_counts c = { 0 };
 	uint32_t spared;
@@ -136,7 +137,7 @@ static void a_thread_that_needs_no_stack_has_records_and_no_signals(void **state
 	while (c.unneeded < WAITS / 2 && clock_mono_ns() < deadline) {
 		usleep(20000);
 		offcpu_engine_drain(seen.engine);
-		assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
+		assert_true(offcpu_engine_target(seen.engine, pid, &c, &minimums));
 	}
 	signalled = 0;
 	for (unsigned i = 0; i < seen.n; i++) {
@@ -162,7 +163,8 @@ static void a_thread_that_needs_no_stack_has_records_and_no_signals(void **state
 /* Of threads that block the signal, all but the agent's are counted as unreachable. */
 static void the_agents_thread_has_no_events(void **state)
 {
-	uint64_t min_ns, deadline = clock_mono_ns() + 60 * NS_PER_S;
+	struct offcpu_minimums minimums;
+	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S;
 	struct offcpu_counts c = { 0 };
 	pid_t pid = offcpu_child(BLOCKING);
 	uint32_t tid = 0;
@@ -174,7 +176,7 @@ static void the_agents_thread_has_no_events(void **state)
 	while (c.unreachable < 100 && clock_mono_ns() < deadline) {
 		usleep(20000);
 		offcpu_engine_drain(seen.engine);
-		assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
+		assert_true(offcpu_engine_target(seen.engine, pid, &c, &minimums));
 	}
 	assert_true(c.unreachable >= 100);
 	for (unsigned i = 0; i < seen.n; i++) {

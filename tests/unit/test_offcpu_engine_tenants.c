@@ -13,9 +13,9 @@
 static struct offcpu_counts counts_of(pid_t pid)
 {
 	struct offcpu_counts c;
-	uint64_t min_ns;
+	struct offcpu_minimums minimums;
 
-	assert_true(offcpu_engine_target(seen.engine, pid, &c, &min_ns));
+	assert_true(offcpu_engine_target(seen.engine, pid, &c, &minimums));
 	return c;
 }
 

@@ -6,25 +6,40 @@
 #define ASKED_NS      1000000ull
 #define SIGNALS_PER_S 400
 #define OWN_PER_S     40
+#define RECORDS_PER_S 800
 
 static struct offcpu_minimum minimum;
-static uint64_t min_ns;
+static uint64_t min_ns, record_min_ns;
 static struct offcpu_signal_counts counts;
 
 static void begin(void)
 {
 	minimum = (struct offcpu_minimum){ .asked_ns = ASKED_NS };
-	min_ns = ASKED_NS;
+	min_ns = record_min_ns = ASKED_NS;
 	counts = (struct offcpu_signal_counts){ 0 };
 }
 
-/* One second with this many times off the CPU; returns the minimum after it. */
-static uint64_t second(unsigned signals, unsigned over)
+static const struct offcpu_allowance allowance = {
+	.own_signals = OWN_PER_S,
+	.signals = SIGNALS_PER_S,
+	.records = RECORDS_PER_S,
+};
+
+/* One second with this many times off the CPU, and @below too short for a signal; returns the
+ * minimum for signals after it. */
+static uint64_t second_below(unsigned signals, unsigned over, unsigned below)
 {
+	counts.intervals += signals + over + below;
 	counts.signalled += signals;
 	counts.over_budget += over;
-	min_ns = offcpu_minimum_tick(&minimum, min_ns, &counts, OWN_PER_S, SIGNALS_PER_S);
+	offcpu_minimum_tick(&minimum, &record_min_ns, &min_ns, &counts, &allowance);
+	assert_true(record_min_ns <= min_ns);
 	return min_ns;
+}
+
+static uint64_t second(unsigned signals, unsigned over)
+{
+	return second_below(signals, over, 0);
 }
 
 /* As begin(), after waits for work were spared signals, which was not enough. */
@@ -63,6 +78,43 @@ static void waits_for_work_give_way_before_it_grows(void **state)
 	assert_false(minimum.spares);
 }
 
+static void a_half_with_signals_is_a_sample(void **state)
+{
+	(void)state;
+	begin_spared();
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(second(340, 340), ASKED_NS);
+	assert_int_equal(second(340, 341), 2 * ASKED_NS);
+	assert_int_equal(record_min_ns, ASKED_NS);
+}
+
+static void records_go_on_until_there_are_too_many(void **state)
+{
+	(void)state;
+	begin_spared();
+	/* those that have become too short for a signal still have records */
+	assert_int_equal(second(200, 400), 2 * ASKED_NS);
+	assert_int_equal(second_below(100, 0, 500), 2 * ASKED_NS);
+	assert_int_equal(record_min_ns, ASKED_NS);
+	assert_int_equal(second_below(100, 0, RECORDS_PER_S - 100), 2 * ASKED_NS);
+	assert_int_equal(record_min_ns, ASKED_NS);
+	(void)second_below(100, 0, RECORDS_PER_S - 99);
+	assert_int_equal(record_min_ns, 2 * ASKED_NS);
+	for (int i = 0; i < 4; i++)
+		(void)second_below(100, 0, RECORDS_PER_S / 2 - 101);
+	assert_int_equal(record_min_ns, 2 * ASKED_NS);
+	(void)second_below(100, 0, RECORDS_PER_S / 2 - 101);
+	assert_int_equal(record_min_ns, ASKED_NS);
+	/* waits for work give way before it grows */
+	begin();
+	(void)second_below(100, 0, RECORDS_PER_S);
+	assert_true(minimum.spares);
+	assert_int_equal(record_min_ns, ASKED_NS);
+	(void)second_below(100, 0, RECORDS_PER_S);
+	assert_int_equal(record_min_ns, 2 * ASKED_NS);
+	assert_int_equal(min_ns, 2 * ASKED_NS);
+}
+
 static void a_burst_does_not_lengthen_it(void **state)
 {
 	(void)state;
@@ -84,11 +136,11 @@ static void others_that_use_the_signals_up_do_not_lengthen_it(void **state)
 	assert_int_equal(second(0, OWN_PER_S + 1), 2 * ASKED_NS);
 }
 
-static void more_than_a_burst_doubles_it_each_second(void **state)
+static void more_than_twice_the_signals_double_it_each_second(void **state)
 {
 	(void)state;
 	begin_spared();
-	assert_int_equal(second(350, 51), 2 * ASKED_NS);
+	assert_int_equal(second(350, 351), 2 * ASKED_NS);
 	assert_int_equal(second(400, 4000), 4 * ASKED_NS);
 	for (int i = 0; i < 20; i++)
 		(void)second(400, 4000);
@@ -130,7 +182,9 @@ int main(void)
 		cmocka_unit_test(a_burst_does_not_lengthen_it),
 		cmocka_unit_test(waits_for_work_give_way_before_it_grows),
 		cmocka_unit_test(others_that_use_the_signals_up_do_not_lengthen_it),
-		cmocka_unit_test(more_than_a_burst_doubles_it_each_second),
+		cmocka_unit_test(a_half_with_signals_is_a_sample),
+		cmocka_unit_test(records_go_on_until_there_are_too_many),
+		cmocka_unit_test(more_than_twice_the_signals_double_it_each_second),
 		cmocka_unit_test(five_seconds_with_few_halve_it_to_what_was_asked_for),
 		cmocka_unit_test(a_second_with_many_begins_the_five_anew),
 	};
