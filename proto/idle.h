@@ -30,8 +30,8 @@ enum idle_sight {
 enum idle_sight idle_frame(const char *class_name, const char *method);
 
 /*
- * Replaces the names that a user has added: classes with dots, each alone or followed by a dot and a
- * method, separated by commas; @len 0 = none. A text of IDLE_ADDED_MAX bytes or more is cut. One
+ * Replaces the names that a user has added: classes with dots, each alone or followed by a dot and
+ * a method, separated by commas; @len 0 = none. A text of IDLE_ADDED_MAX bytes or more is cut. One
  * thread at a time; others may call idle_frame() meanwhile, and use the old names or the new ones.
  */
 void idle_add(const char *names, size_t len);

@@ -103,8 +103,8 @@ enum idle_sight method_idle(struct method_copy *copy)
 	uint16_t version = (uint16_t)(idle_version() << 2);
 
 	if (!(known & 3) || (known & ~3) != version) {
-		known = version | (uint16_t)(1 + idle_frame(copy->text,
-							    copy->text + copy->class_len + 1));
+		known = version |
+			(uint16_t)(1 + idle_frame(copy->text, copy->text + copy->class_len + 1));
 		__atomic_store_n(&copy->idle, known, __ATOMIC_RELAXED);
 	}
 	return (enum idle_sight)((known & 3) - 1);

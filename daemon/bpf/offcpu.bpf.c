@@ -136,7 +136,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 	__sync_fetch_and_add(&g->intervals, 1);
 	__sync_fetch_and_add(&g->interval_ns, off_ns);
 	in_window = count_in_window(g, now);
-	if (in_window >= g->signals_max * RECORDS_PER_SIG * (is_long ? 2 : 1)) {
+	if (in_window >= g->records_max * (is_long ? 2 : 1)) {
 		__sync_fetch_and_add(&g->lost, 1);
 		__sync_fetch_and_add(&g->lost_ns, off_ns);
 		return 0;

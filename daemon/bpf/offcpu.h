@@ -143,7 +143,7 @@ struct offcpu_tenant {
 	__u64 ring_bytes; /* put into the ring while that was half full */
 };
 
-/* One target process. The daemon writes the first eight members, the BPF programs the others. */
+/* One target process. The daemon writes the first nine members, the BPF programs the others. */
 struct offcpu_target {
 	__u32 pid; /* in the first pid namespace; 0 = free */
 	__u32 tenant; /* index of its tenant */
@@ -151,6 +151,7 @@ struct offcpu_target {
 	__u64 min_ns; /* the minimum now; shorter times off the CPU are only added up */
 	__u64 signal_min_ns; /* at least as long: shorter ones have a record without a signal */
 	__u64 signals_max; /* per window */
+	__u64 records_max; /* per window, of times that are not long */
 	__u64 own_max; /* those of them that no other target can use */
 	__u64 spares; /* 1 = signals are short: no more than one a second for each thread that waits
 		       * for work again and again */

@@ -99,8 +99,8 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 		.tenant = offcpu_tenants_join(&e->tenants, &e->programs, tenant),
 		.min_ns = min_ns,
 		.signal_min_ns = min_ns,
-		.signals_max = offcpu_per_window(e->signals_now_per_s),
 	};
+	offcpu_allow_target(e, i);
 	e->n++;
 	offcpu_update_shares(e);
 	if (e->cost.resting)
@@ -328,6 +328,7 @@ bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcp
 		*ret_minimums = (struct offcpu_minimums){
 			offcpu_mapped(e, i)->min_ns,
 			offcpu_mapped(e, i)->signal_min_ns,
+			e->entries[i].minimum.samples,
 		};
 		return true;
 	}

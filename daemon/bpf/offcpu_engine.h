@@ -175,6 +175,7 @@ void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *r
 /* How long a time off the CPU must be now for a record, and for a signal. */
 struct offcpu_minimums {
 	uint64_t record_ns, signal_ns;
+	bool samples; /* of those long enough for a record only a part has one */
 };
 /* The counts and minimums of one target. false = @pid is not a target. */
 bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcpu_counts *ret,

@@ -66,5 +66,7 @@ void offcpu_learn(struct offcpu_engine *e);
 void offcpu_update_shares(struct offcpu_engine *e);
 /* A number of signals per second, as one per window of the programs. */
 uint64_t offcpu_per_window(uint64_t per_s);
+/* Sets how many signals and records a target may have in a window. */
+void offcpu_allow_target(struct offcpu_engine *e, size_t i);
 /* Sets the numbers of signals for the next second. @all_per_s: of all targets. */
 void offcpu_allow_signals(struct offcpu_engine *e, uint64_t all_per_s);

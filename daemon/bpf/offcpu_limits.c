@@ -7,8 +7,10 @@
 #include "offcpu.skel.h"
 
 #define WINDOW_NS  (1ULL << 27) /* as WINDOW_SHIFT of offcpu_signals.bpf.h */
-/* a record without a signal costs the kernel and the daemon a part of what a signal costs */
+/* A record without a signal costs the kernel and the daemon a part of what a signal costs. There
+ * may be more in one window, because many threads go on at the same time after a pause. */
 #define RECORDS_PER_SIGNAL 2
+#define RECORDS_IN_BURST   8
 #define STARTS_NS  (50 * NS_PER_MS) /* per tick, for the threads of targets that go on */
 
 /* estimated cost of calling a program that finds nothing to do: what an empty one adds to a switch,
@@ -20,6 +22,16 @@
 uint64_t offcpu_per_window(uint64_t per_s)
 {
 	return per_s * WINDOW_NS / NS_PER_S + 1;
+}
+
+void offcpu_allow_target(struct offcpu_engine *e, size_t i)
+{
+	struct offcpu_target *m = offcpu_mapped(e, i);
+	bool samples = e->entries[i].minimum.samples;
+
+	m->signals_max = offcpu_per_window(e->signals_now_per_s);
+	m->records_max = offcpu_per_window(e->signals_per_s) *
+			 (samples ? RECORDS_PER_SIGNAL : RECORDS_IN_BURST);
 }
 
 static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
@@ -37,7 +49,7 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 	const struct offcpu_allowance allowed = {
 		.own_signals = own_per_s,
 		.signals = e->signals_now_per_s,
-		.records = e->signals_now_per_s * RECORDS_PER_SIGNAL,
+		.records = e->signals_per_s * RECORDS_PER_SIGNAL,
 	};
 	uint64_t min_ns = m->min_ns, signal_min_ns = m->signal_min_ns;
 
@@ -46,11 +58,11 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 	if (entry->is_new)
 		offcpu_threads_prune(&e->programs, entry->pid);
 	entry->is_new = false;
-	m->signals_max = offcpu_per_window(e->signals_now_per_s);
 	offcpu_minimum_tick(&entry->minimum, &min_ns, &signal_min_ns, &counts, &allowed);
 	m->signal_min_ns = signal_min_ns;
 	m->min_ns = min_ns;
 	m->spares = entry->minimum.spares;
+	offcpu_allow_target(e, i);
 }
 
 static uint64_t offcpu_read_switches(void)

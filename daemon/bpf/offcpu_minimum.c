@@ -3,6 +3,8 @@
 
 #define BURST_PART  8 /* up to an eighth of a second's signals over the budget are a burst */
 #define SHORT_PART  2 /* up to a half is a sample: the others have records, without a stack */
+#define FEW_PART    4 /* less than a quarter of the signals: the minimum is too long */
+#define HOLD_TICKS  60
 #define QUIET_TICKS 5 /* after so many ticks with few signals the minimum is halved */
 
 static uint64_t doubled(uint64_t ns)
@@ -15,31 +17,40 @@ static uint64_t halved(uint64_t ns, uint64_t least_ns)
 	return ns / 2 > least_ns ? ns / 2 : least_ns;
 }
 
-/* It stays for a target that has few times off the CPU, and lacks signals because of others. */
-static uint64_t for_signals(struct offcpu_minimum *m, uint64_t ns, uint64_t wanted, uint64_t over,
-			    const struct offcpu_allowance *allowed)
-{
-	bool is_short = over > wanted / SHORT_PART && wanted > allowed->own_signals;
+/* How many times off the CPU above a minimum there were in the last second, and how many there may
+ * be. */
+struct demand {
+	uint64_t n, allowed;
+	bool too_many;
+};
 
-	m->quiet = wanted < allowed->signals / 2 && !is_short ? m->quiet + 1 : 0;
-	if (is_short)
-		return doubled(ns);
-	if (m->quiet < QUIET_TICKS || ns <= m->asked_ns)
-		return ns;
-	m->quiet = 0;
-	return halved(ns, m->asked_ns);
-}
-
-static uint64_t for_records(struct offcpu_minimum *m, uint64_t ns, uint64_t records,
-			    uint64_t allowed)
+/*
+ * The minimum after @ns, at least @asked_ns. If nearly all times are of one length, doubling it
+ * leaves hardly any: that is taken back, and those that fit the budget are a sample of them.
+ */
+static uint64_t level_tick(struct offcpu_level *l, uint64_t ns, uint64_t asked_ns,
+			   struct demand demand)
 {
-	m->quiet_records = records < allowed / 2 ? m->quiet_records + 1 : 0;
-	if (records > allowed)
-		return doubled(ns);
-	if (m->quiet_records < QUIET_TICKS || ns <= m->asked_ns)
+	bool was_raised = l->raised;
+
+	l->raised = false;
+	if (l->hold && --l->hold == 0)
+		l->too_long_ns = 0;
+	l->quiet = demand.n < demand.allowed / 2 && !demand.too_many ? l->quiet + 1 : 0;
+	if (demand.too_many) {
+		l->raised = !l->too_long_ns || doubled(ns) < l->too_long_ns;
+		return l->raised ? doubled(ns) : ns;
+	}
+	if (ns <= asked_ns)
 		return ns;
-	m->quiet_records = 0;
-	return halved(ns, m->asked_ns);
+	if (was_raised && demand.n < demand.allowed / FEW_PART) {
+		l->too_long_ns = ns;
+		l->hold = HOLD_TICKS;
+	} else if (l->quiet < QUIET_TICKS) {
+		return ns;
+	}
+	l->quiet = 0;
+	return halved(ns, asked_ns);
 }
 
 /* More than a few over the budget, which are a burst within a window? */
@@ -58,6 +69,7 @@ void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *s
 	uint64_t wanted = now->signalled - m->last.signalled + over;
 	uint64_t spared = now->spared - m->last.spared;
 	uint64_t records = now->intervals - m->last.intervals;
+	bool too_many;
 
 	m->last = *now;
 	if (!m->spares) {
@@ -65,11 +77,18 @@ void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *s
 		if (m->spares)
 			return;
 	}
-	*signal_min_ns = for_signals(m, *signal_min_ns, wanted, over, allowed);
-	*min_ns = for_records(m, *min_ns, records, allowed->records);
+	/* a target that has few times off the CPU lacks signals because of others */
+	*signal_min_ns = level_tick(
+		&m->signals, *signal_min_ns, m->asked_ns,
+		(struct demand){ wanted, allowed->signals,
+				 over > wanted / SHORT_PART && wanted > allowed->own_signals });
+	too_many = records > allowed->records;
+	*min_ns = level_tick(&m->records, *min_ns, m->asked_ns,
+			     (struct demand){ records, allowed->records, too_many });
+	m->samples = too_many && !m->records.raised;
 	if (*signal_min_ns < *min_ns)
 		*signal_min_ns = *min_ns;
-	if (m->quiet >= QUIET_TICKS && *signal_min_ns <= m->asked_ns &&
+	if (m->signals.quiet >= QUIET_TICKS && *signal_min_ns <= m->asked_ns &&
 	    wanted + spared < allowed->signals / 2)
 		m->spares = false;
 }

@@ -19,11 +19,22 @@ struct offcpu_signal_counts {
 	uint64_t spared;
 };
 
+/* One of the two minimums. */
+struct offcpu_level {
+	unsigned quiet; /* ticks with few above it */
+	bool raised; /* it was doubled at the last tick */
+	uint64_t too_long_ns; /* one that left hardly any; 0 = none is known */
+	unsigned hold; /* ticks for which that is believed */
+};
+
 struct offcpu_minimum {
 	uint64_t asked_ns;
 	struct offcpu_signal_counts last; /* at the last tick */
 	bool spares;
-	unsigned quiet, quiet_records; /* ticks with few signals, with few records */
+	/* there are too many records, and a longer minimum would leave hardly any: those that fit
+	 * are a sample */
+	bool samples;
+	struct offcpu_level signals, records;
 };
 
 /* What is allowed in a second. */
@@ -33,7 +44,7 @@ struct offcpu_allowance {
 };
 
 /* Call once a second: changes the minimums for the next one, *@min_ns for records and
- * *@signal_min_ns, at least as long, for signals, and sets m->spares. */
+ * *@signal_min_ns, at least as long, for signals, and sets m->spares and m->samples. */
 void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *signal_min_ns,
 			 const struct offcpu_signal_counts *now,
 			 const struct offcpu_allowance *allowed);

@@ -6,7 +6,6 @@
 #pragma once
 
 #define WINDOW_SHIFT	27 /* 134 ms */
-#define RECORDS_PER_SIG 8 /* records per window, as a multiple of its signals */
 /* A part of all signals is reserved for long times off the CPU, so that a great number of short
  * ones does not use up all signals. */
 #define LONG_PART 4 /* a quarter */

@@ -371,8 +371,8 @@ static void offcpu_lacks(const cJSON *offcpu, char *buf, size_t size)
 		 again_s < 60 ? 1 : again_s / 60);
 }
 
-/* Prints "  of 8120 intervals 812 got no Java stack: ..." and "  12 are only in the sums ...", since the
- * daemon's start, if there are such. */
+/* Prints "  of 8120 intervals 812 have a Java stack only if ..." and "  12 are only in the sums
+ * ...", since the daemon's start, if there are such. */
 static void print_offcpu_losses(FILE *to, const cJSON *offcpu, size_t width)
 {
 	double over_budget = json_number_of(offcpu, "over_budget");
@@ -387,10 +387,11 @@ static void print_offcpu_losses(FILE *to, const cJSON *offcpu, size_t width)
 		snprintf(blocked, sizeof(blocked), "the threads of %.0f could get no signal",
 			 unreachable);
 	if (over_budget + unreachable > 0)
-		command_status_print_wrapped(to, width,
-					     "  of %.0f intervals %.0f got no Java stack: %s%s",
-					     json_number_of(offcpu, "intervals"),
-					     over_budget + unreachable, budget, blocked);
+		command_status_print_wrapped(
+			to, width,
+			"  of %.0f intervals %.0f have a Java stack only if they are lock events, too: %s%s",
+			json_number_of(offcpu, "intervals"), over_budget + unreachable, budget,
+			blocked);
 	if (lost > 0)
 		command_status_print_wrapped(
 			to, width,

@@ -127,7 +127,8 @@ static void config_note_event(struct reading *r)
 		(void)config_collect(r, r->name + sizeof(CONFIG_EVENTS));
 }
 
-/* Reads a list of words such as `mdc: [trace_id, traceId]`, which is kept as one text with commas. */
+/* Reads a list of words such as `mdc: [trace_id, traceId]`, which is kept as one text with commas.
+ */
 static int config_read_list(struct reading *r)
 {
 	char text[CONFIG_VALUE_MAX] = "";

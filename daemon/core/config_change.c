@@ -95,8 +95,8 @@ static void config_change_apply_field(struct config *live, const struct config *
 		return;
 	change = config_change_add(ret, e->name);
 	if (change) {
-		snprintf(change->from, sizeof(change->from), "%.*s",
-			 (int)sizeof(change->from) - 1, from);
+		snprintf(change->from, sizeof(change->from), "%.*s", (int)sizeof(change->from) - 1,
+			 from);
 		snprintf(change->to, sizeof(change->to), "%.*s", (int)sizeof(change->to) - 1, to);
 	}
 	if (config_when(e->name) != CONFIG_RESTART)

@@ -461,10 +461,11 @@ static int config_fields_set_methods(char *member, size_t size, const char *text
 		size_t len = strcspn(name, ",");
 
 		if (!config_fields_is_name(name, len)) {
-			snprintf(why, why_size,
-				 "must be a list of classes or methods, as in [com.acme.Worker.next]; "
-				 "not \"%.*s\"",
-				 len < 100 ? (int)len : 100, name);
+			snprintf(
+				why, why_size,
+				"must be a list of classes or methods, as in [com.acme.Worker.next]; "
+				"not \"%.*s\"",
+				len < 100 ? (int)len : 100, name);
 			return -EINVAL;
 		}
 		if (!name[len])

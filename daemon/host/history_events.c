@@ -109,19 +109,18 @@ static struct profile_accounts accounts_of(const struct target *t)
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		const struct stream_accounts *b = &c.of[e];
 
-		/* the kernel's record of the interval came, too: without the agent's it only
-		 * lacks its Java stack */
-		if (e == WIRE_EVENT_OFFCPU)
-			continue;
 		now.of[e].dropped = b->taken - b->delivered;
 		now.of[e].dropped_weight = b->taken_weight - b->delivered_weight;
 	}
+	/* without the agent's record an interval only lacks its Java stack */
+	now.of[WIRE_EVENT_OFFCPU].dropped = t->offcpu_lost;
+	now.of[WIRE_EVENT_OFFCPU].dropped_weight = t->offcpu_lost_ns;
 	now.short_waits = c.ledger.counter[WIRE_COUNTER_SHORT_WAITS];
 	now.short_waits_ns = c.ledger.counter[WIRE_COUNTER_SHORT_WAITS_NS];
 	return now;
 }
 
-/* The increase of a counter, which begins at 0 with each session. */
+/* The increase of a counter, which may begin again at 0. */
 static uint64_t host_events_since(uint64_t now, uint64_t then)
 {
 	return now < then ? now : now - then;
@@ -134,9 +133,9 @@ struct profile_accounts host_new_accounts(const struct target *t, struct profile
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		const struct profile_losses *a = &now.of[e], *b = &booked->of[e];
 
-		delta.of[e].taken = delta.of[e].dropped = a->dropped - b->dropped;
+		delta.of[e].taken = delta.of[e].dropped = host_events_since(a->dropped, b->dropped);
 		delta.of[e].taken_weight = delta.of[e].dropped_weight =
-			a->dropped_weight - b->dropped_weight;
+			host_events_since(a->dropped_weight, b->dropped_weight);
 	}
 	delta.short_waits = host_events_since(now.short_waits, booked->short_waits);
 	delta.short_waits_ns = host_events_since(now.short_waits_ns, booked->short_waits_ns);

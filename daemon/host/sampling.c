@@ -136,6 +136,7 @@ static void host_sampling_follow_offcpu(struct host_sampling *s, struct target *
 	struct offcpu_minimums minimums;
 	int r;
 
+	t->offcpu_min_ns = 0;
 	if (!s->offcpu)
 		return;
 	if (!(target_events(t) & 1u << WIRE_EVENT_OFFCPU)) {
@@ -145,8 +146,12 @@ static void host_sampling_follow_offcpu(struct host_sampling *s, struct target *
 	tenant_name(tenant, t->jvm.container_id, t->jvm.uid);
 	r = offcpu_engine_set(s->offcpu, t->jvm.pid, tenant_number(tenant),
 			      s->config->offcpu_min_ns);
-	if (offcpu_engine_target(s->offcpu, t->jvm.pid, &counts, &minimums))
+	if (offcpu_engine_target(s->offcpu, t->jvm.pid, &counts, &minimums)) {
 		t->offcpu_signals = counts.signalled;
+		t->offcpu_min_ns = minimums.record_ns;
+		t->offcpu_lost = counts.lost;
+		t->offcpu_lost_ns = counts.lost_ns;
+	}
 	if (r < 0)
 		log_debug("offcpu.target", "pid=%d error=%s", t->jvm.pid, log_str(strerror(-r)));
 }

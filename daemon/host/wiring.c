@@ -478,6 +478,9 @@ void host_take_accounts(struct host *h, struct target *t)
 	note_engine(h, e, t);
 	delta = host_new_accounts(t, &e->booked);
 	live_add_accounts(e->source, &delta);
+	if (target_events(t) & 1u << WIRE_EVENT_OFFCPU)
+		live_note_interval(e->source, WIRE_EVENT_OFFCPU,
+				   target_interval(t, WIRE_EVENT_OFFCPU));
 }
 
 static void count_waits(struct locks *l, const struct target *t)

@@ -112,6 +112,8 @@ void live_source_reset(struct live_source *s);
 /* Adds to the counters of the newest second: what was dropped since the last call. Arrived
  * events are counted as they are added. */
 void live_add_accounts(struct live_source *s, const struct profile_accounts *delta);
+/* @interval of @event is in force, also if no event comes: see struct profile. */
+void live_note_interval(struct live_source *s, enum wire_event event, uint64_t interval);
 /* Adds CPU time that the process used between two moments, spread over the seconds in between. */
 void live_add_cpu(struct live_source *s, uint64_t ns, uint64_t from_real_ns, uint64_t to_real_ns);
 /* Closes windows whose time has passed. Must be called at least once a second. */

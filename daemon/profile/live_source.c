@@ -178,6 +178,12 @@ static void add_no_ids(struct profile *p, const struct live_ids *c, const struct
 		live_second_add_accounts(at, c->process, &d);
 }
 
+static void live_extend_interval(struct profile *p, enum wire_event event, uint64_t interval)
+{
+	if (interval > p->interval[event])
+		p->interval[event] = interval;
+}
+
 void live_add_to_profile(struct live_source *s, struct profile *p, struct live_ids *c,
 			 uint64_t serial, const struct stream *stream, const struct live_event *e,
 			 const struct live_kernel *kernel, struct live_place at, uint32_t spans)
@@ -201,8 +207,7 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 		row.node = add_class(p, row.node, e->class_name);
 	/* the reason goes above the kernel's frames, which tell the place */
 	add_weight(p, row, kernel, e->event == WIRE_EVENT_OFFCPU ? e->class_name : NULL, at);
-	if (e->interval > p->interval[e->event])
-		p->interval[e->event] = e->interval;
+	live_extend_interval(p, e->event, e->interval);
 }
 
 static struct live_ids *cache_of(struct live_source *s, const struct live_recent *w)
@@ -276,6 +281,17 @@ void live_add_accounts(struct live_source *s, const struct profile_accounts *del
 	}
 	for (struct live_tap *t = s->taps; t; t = t->next)
 		live_tap_add_accounts(t, delta);
+}
+
+void live_note_interval(struct live_source *s, enum wire_event event, uint64_t interval)
+{
+	struct live_place at = live_newest_place(s->live);
+
+	if (at.window)
+		live_extend_interval(at.window->profile, event, interval);
+	for (struct live_tap *t = s->taps; t; t = t->next)
+		if (t->events & 1u << event)
+			live_extend_interval(t->profile, event, interval);
 }
 
 static void add_cpu(struct live_source *s, uint64_t ns, uint64_t real_ns)

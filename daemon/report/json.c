@@ -111,6 +111,8 @@ static void json_put_head(struct text_out *t, const struct profile *p,
 	else
 		json_add_u64(t, event == WIRE_EVENT_ALLOC ? "interval_bytes" : "interval_ns",
 			     (uint64_t)view.mean);
+	if (event == WIRE_EVENT_OFFCPU)
+		json_add_u64(t, "min_ns", p->interval[event]);
 	json_add_bool(t, "no_budget", p->no_budget);
 	json_add_u64(t, "overflow", p->overflow);
 	if (p->cpu_unknown && event == WIRE_EVENT_CPU)

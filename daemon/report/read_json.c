@@ -424,7 +424,7 @@ static void json_top(struct json_reader *j)
 	else if (json_is(in, "end_ns"))
 		j->p->end_real_ns = json_u64(in);
 	else if (json_is(in, "min_wait_ns") || json_is(in, "interval_ns") ||
-		 json_is(in, "interval_bytes"))
+		 json_is(in, "interval_bytes") || json_is(in, "min_ns"))
 		j->interval = json_u64(in);
 	else if (json_is(in, "no_budget"))
 		j->p->no_budget = json_bool(in);

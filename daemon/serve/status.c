@@ -103,6 +103,8 @@ static void status_put_measured(struct text_out *to, struct host *h, const struc
 
 	json_add_u64(to, "measured_s", s);
 	json_add_u64(to, "measured_of_s", of);
+	json_add_u64(to, "lost", t->offcpu_lost);
+	json_add_u64(to, "lost_ns", t->offcpu_lost_ns);
 }
 
 /* Events other than CPU that are collected or were. */
@@ -202,8 +204,9 @@ static void status_put_offcpu_note(struct text_out *to, struct host *h, const st
 		return;
 	snprintf(
 		what, sizeof(what),
-		"only times off the CPU of %s and more are events now, because those of %s and more are too many; all are in the sums of `kindling threads`",
-		value_duration_text(now.record_ns, min), value_duration_text(asked_ns, asked));
+		"only %stimes off the CPU of %s and more are events now, because those of %s and more are too many; all are in the sums of `kindling threads`",
+		now.samples ? "some " : "", value_duration_text(now.record_ns, min),
+		value_duration_text(asked_ns, asked));
 	status_put_note(to, "offcpu", what);
 }
 

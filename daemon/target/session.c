@@ -119,7 +119,7 @@ uint64_t target_interval(const struct target *t, enum wire_event event)
 	case WIRE_EVENT_ALLOC:
 		return t->wanted_alloc_interval ? t->wanted_alloc_interval : c->alloc_interval;
 	case WIRE_EVENT_OFFCPU:
-		return c->offcpu_min_ns;
+		return t->offcpu_min_ns ? t->offcpu_min_ns : c->offcpu_min_ns;
 	case WIRE_EVENT_WALL:
 		return t->wanted_wall_interval_ns ? t->wanted_wall_interval_ns
 						  : c->wall_interval_ns;

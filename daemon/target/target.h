@@ -75,6 +75,10 @@ struct target {
 	/* signals for times off the CPU that the kernel has sent it, as the room above counts them;
 	 * it may begin again at 0 */
 	uint64_t offcpu_signals;
+	/* likewise, those without a record, and their time */
+	uint64_t offcpu_lost, offcpu_lost_ns;
+	/* how long a time off the CPU has to be now for an event; 0 = as configured */
+	uint64_t offcpu_min_ns;
 	uint64_t gone_mono_ns;
 	uint64_t retry_mono_ns; /* FAILED: the time of the next attempt; 0 = there is none */
 	int64_t real_minus_mono_ns; /* converts times of samples to wall-clock time */

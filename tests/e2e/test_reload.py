@@ -233,7 +233,7 @@ class Reload(unittest.TestCase):
             self.assertGreater(daemon.status()["offcpu"]["min_ns"], 10_000)
             said = " ".join(daemon.cli("status").stdout.split())
             self.assertIn("only times off the CPU of", said)
-            self.assertRegex(said, r"of \d+ intervals \d+ got no Java stack: \d+ were over the budget of signals")
+            self.assertRegex(said, r"of \d+ intervals \d+ have a Java stack only if they are lock events, too: \d+ were over the budget of signals")
             self.assertRegex(said, r"\d+ are only in the sums of their threads")
             daemon.configure("events: {cpu: {}, offcpu: {min: 1m}}\n" + ONLY_MINE)
             daemon.cli("config", "reload")

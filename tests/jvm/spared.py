@@ -15,7 +15,7 @@ from walker import check, failures  # noqa: E402
 WORKERS = 64
 SECONDS = 10
 # the first step, and the second
-NOTES = ("most waits for work of less than", "only times off the CPU of")
+NOTES = ("most waits for work of less than", "times off the CPU of less than", "only times off the CPU of", "only some times off the CPU of")
 
 
 def tail(daemon, pid):

@@ -337,8 +337,8 @@ static void methods_that_a_user_adds_are_idle(void **state)
 	assert_true(IDLE("org/shop/Clerk.next", "java/util/concurrent/LinkedBlockingQueue.take",
 			 AWAIT));
 	/* whoever fights for a lock does not wait for work */
-	assert_false(IDLE("org/shop/Clerk.next", "java/util/concurrent/locks/ReentrantLock.lock",
-			  PARK));
+	assert_false(
+		IDLE("org/shop/Clerk.next", "java/util/concurrent/locks/ReentrantLock.lock", PARK));
 	version = idle_version();
 	idle_add(names, strlen(names));
 	assert_int_equal(idle_version(), version);

@@ -19,6 +19,23 @@ static void drops_are_counted_in_a_window_without_samples(void **state)
 	closed(&u);
 }
 
+static void a_threshold_is_known_of_a_window_without_events(void **state)
+{
+	struct setup u = opened();
+	struct profile *p;
+
+	(void)state;
+	live_note_interval(u.source, WIRE_EVENT_OFFCPU, 3); /* no window is open yet */
+	add(u.source, u.stream, T0);
+	live_note_interval(u.source, WIRE_EVENT_OFFCPU, 16);
+	live_note_interval(u.source, WIRE_EVENT_OFFCPU, 8);
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(live_query(u.live, T0, T0 + 5 * LIVE_SLICE_NS, NULL, p), 0);
+	assert_int_equal(p->interval[WIRE_EVENT_OFFCPU], 16);
+	profile_free(p);
+	closed(&u);
+}
+
 static uint32_t find_label(struct live *l, const char *label, uint64_t *ret_weight)
 {
 	uint32_t depth = 0;
@@ -274,6 +291,7 @@ int main(void)
 		cmocka_unit_test(the_lock_or_class_is_the_leaf_of_the_stack),
 		cmocka_unit_test(cpu_time_is_spread_over_the_seconds_that_it_took),
 		cmocka_unit_test(drops_are_counted_in_a_window_without_samples),
+		cmocka_unit_test(a_threshold_is_known_of_a_window_without_events),
 		cmocka_unit_test(ids_mean_what_they_meant_when_the_sample_came),
 		cmocka_unit_test(a_stack_beyond_all_reason_is_cut_and_says_so),
 		cmocka_unit_test(stacks_of_the_kernel_stand_above_the_leaf_and_share_the_weight),

@@ -37,7 +37,11 @@ static void a_recording_takes_its_events_alone(void **state)
 	add(u.source, u.stream, T0);
 	add_event(&u, WIRE_EVENT_LOCK, "", 77);
 	live_add_accounts(u.source, &dropped);
+	live_note_interval(u.source, WIRE_EVENT_LOCK, 2000000);
+	live_note_interval(u.source, WIRE_EVENT_OFFCPU, 9);
 	p = live_tap_profile(tap);
+	assert_int_equal(p->interval[WIRE_EVENT_LOCK], 2000000);
+	assert_int_equal(p->interval[WIRE_EVENT_OFFCPU], 0);
 	assert_int_equal(weight_of(p), 77);
 	assert_int_equal(p->accounts.of[WIRE_EVENT_CPU].taken, 0);
 	assert_int_equal(p->accounts.of[WIRE_EVENT_LOCK].taken, 2);

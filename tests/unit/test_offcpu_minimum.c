@@ -7,6 +7,7 @@
 #define SIGNALS_PER_S 400
 #define OWN_PER_S     40
 #define RECORDS_PER_S 800
+#define FEW	      (SIGNALS_PER_S / 4) /* the minimum could be shorter */
 
 static struct offcpu_minimum minimum;
 static uint64_t min_ns, record_min_ns;
@@ -71,7 +72,7 @@ static void waits_for_work_give_way_before_it_grows(void **state)
 	begin_spared();
 	assert_int_equal(second(400, 4000), 2 * ASKED_NS);
 	for (int i = 0; i < 5; i++)
-		assert_true(minimum.spares && second(0, 0) > 0);
+		assert_true(minimum.spares && second(FEW, 0) > 0);
 	assert_int_equal(min_ns, ASKED_NS);
 	for (int i = 0; i < 5; i++)
 		assert_true(minimum.spares && second(0, 0) == ASKED_NS);
@@ -100,6 +101,7 @@ static void records_go_on_until_there_are_too_many(void **state)
 	assert_int_equal(record_min_ns, ASKED_NS);
 	(void)second_below(100, 0, RECORDS_PER_S - 99);
 	assert_int_equal(record_min_ns, 2 * ASKED_NS);
+	assert_false(minimum.samples);
 	for (int i = 0; i < 4; i++)
 		(void)second_below(100, 0, RECORDS_PER_S / 2 - 101);
 	assert_int_equal(record_min_ns, 2 * ASKED_NS);
@@ -147,6 +149,41 @@ static void more_than_twice_the_signals_double_it_each_second(void **state)
 	assert_in_range(min_ns, OFFCPU_MIN_NS_MAX, 2 * OFFCPU_MIN_NS_MAX);
 }
 
+static void records_are_sampled_if_nearly_all_are_of_one_length(void **state)
+{
+	(void)state;
+	begin_spared();
+	(void)second_below(300, 0, RECORDS_PER_S);
+	assert_int_equal(record_min_ns, 2 * ASKED_NS);
+	(void)second_below(100, 0, RECORDS_PER_S / 4 - 101);
+	assert_int_equal(record_min_ns, ASKED_NS);
+	assert_false(minimum.samples);
+	(void)second_below(300, 0, RECORDS_PER_S);
+	assert_int_equal(record_min_ns, ASKED_NS);
+	assert_true(minimum.samples);
+	(void)second_below(100, 0, RECORDS_PER_S - 100);
+	assert_int_equal(record_min_ns, ASKED_NS);
+	assert_false(minimum.samples);
+}
+
+static void a_minimum_that_leaves_hardly_any_is_taken_back(void **state)
+{
+	(void)state;
+	begin_spared();
+	/* nearly all are as long as four times the minimum */
+	assert_int_equal(second(340, 400), 2 * ASKED_NS);
+	assert_int_equal(second(340, 400), 4 * ASKED_NS);
+	assert_int_equal(second(340, 400), 8 * ASKED_NS);
+	assert_int_equal(second(FEW - 1, 0), 4 * ASKED_NS);
+	for (int i = 0; i < 59; i++)
+		assert_int_equal(second(340, 400), 4 * ASKED_NS);
+	/* it is tried again after a minute */
+	assert_int_equal(second(340, 400), 8 * ASKED_NS);
+	/* a quarter of the signals is enough */
+	assert_int_equal(second(FEW, 0), 8 * ASKED_NS);
+	assert_int_equal(second(340, 400), 16 * ASKED_NS);
+}
+
 static void five_seconds_with_few_halve_it_to_what_was_asked_for(void **state)
 {
 	(void)state;
@@ -169,7 +206,7 @@ static void a_second_with_many_begins_the_five_anew(void **state)
 	begin_spared();
 	(void)second(400, 4000);
 	for (int i = 0; i < 4; i++)
-		(void)second(0, 0);
+		(void)second(FEW, 0);
 	assert_int_equal(second(SIGNALS_PER_S / 2, 0), 2 * ASKED_NS);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(second(0, 0), 2 * ASKED_NS);
@@ -183,6 +220,8 @@ int main(void)
 		cmocka_unit_test(waits_for_work_give_way_before_it_grows),
 		cmocka_unit_test(others_that_use_the_signals_up_do_not_lengthen_it),
 		cmocka_unit_test(a_half_with_signals_is_a_sample),
+		cmocka_unit_test(records_are_sampled_if_nearly_all_are_of_one_length),
+		cmocka_unit_test(a_minimum_that_leaves_hardly_any_is_taken_back),
 		cmocka_unit_test(records_go_on_until_there_are_too_many),
 		cmocka_unit_test(more_than_twice_the_signals_double_it_each_second),
 		cmocka_unit_test(five_seconds_with_few_halve_it_to_what_was_asked_for),

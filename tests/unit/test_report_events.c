@@ -11,6 +11,7 @@
 #define CPU   (1u << WIRE_EVENT_CPU)
 #define LOCK  (1u << WIRE_EVENT_LOCK)
 #define ALLOC (1u << WIRE_EVENT_ALLOC)
+#define OFFCPU (1u << WIRE_EVENT_OFFCPU)
 #define WALL  (1u << WIRE_EVENT_WALL)
 
 static uint32_t on_stack(struct profile *p, uint32_t node, uint8_t kind, const char *class_name,
@@ -66,6 +67,8 @@ static struct profile *example(void)
 	add(p, WIRE_EVENT_ALLOC, on_stack(p, run, WIRE_KIND_CLASS, "", "byte[]"), false, 2,
 	    1048576);
 	add(p, WIRE_EVENT_WALL, run, false, 10, 500000000);
+	p->interval[WIRE_EVENT_OFFCPU] = 16000000;
+	add(p, WIRE_EVENT_OFFCPU, run, false, 2, 40000000);
 	return p;
 }
 
@@ -135,6 +138,17 @@ static void weights_are_in_the_unit_of_their_event(void **state)
 	contains(REPORT_JSON, LOCK, false, "\"min_wait_ns\":1000000");
 	contains(REPORT_JSON, LOCK, false, "\"short_waits\":12");
 	contains(REPORT_HTML, ALLOC, false, "\"unit\":\"bytes\"");
+}
+
+static void shorter_times_off_the_cpu_are_said_to_be_missing(void **state)
+{
+	(void)state;
+	contains(
+		REPORT_TXT, OFFCPU, false,
+		"0.040 s of time off the CPU, 2 intervals of 16 ms and more, mean interval 20 ms\n");
+	contains(REPORT_TXT, OFFCPU, false,
+		 "times off the CPU below 16 ms are not shown; kindling threads adds them up\n");
+	contains(REPORT_JSON, OFFCPU, false, "\"min_ns\":16000000");
 }
 
 static void a_format_says_what_it_cannot_hold(void **state)
@@ -290,6 +304,7 @@ int main(void)
 		cmocka_unit_test(collapsed_has_one_event_and_the_class_on_top),
 		cmocka_unit_test(idle_waits_are_left_out_and_said_or_shown),
 		cmocka_unit_test(weights_are_in_the_unit_of_their_event),
+		cmocka_unit_test(shorter_times_off_the_cpu_are_said_to_be_missing),
 		cmocka_unit_test(a_format_says_what_it_cannot_hold),
 		cmocka_unit_test(events_have_names),
 		cmocka_unit_test(samples_and_drops_are_those_that_were_asked_for),

@@ -79,6 +79,7 @@ static struct profile *example(void)
 	p->end_real_ns = p->begin_real_ns + 60000000000ull;
 	p->interval[WIRE_EVENT_CPU] = 10000000;
 	p->interval[WIRE_EVENT_LOCK] = 1000000;
+	p->interval[WIRE_EVENT_OFFCPU] = 16000000;
 	p->threads_left_out[WIRE_EVENT_CPU] = (struct profile_left_out){ 5, 50000000 };
 	one = thread_of(p, 7, 8, "main; \"x\" <é>");
 	two = thread_of(p, 9, WIRE_VIRTUAL_TID + 53, "");
@@ -157,7 +158,7 @@ static void assert_same(const struct profile *a, const struct profile *b, unsign
 static void json_is_read_to_the_last_byte(void **state)
 {
 	struct profile *p = example(), *q;
-	unsigned events[] = { CPU, LOCK };
+	unsigned events[] = { CPU, LOCK, 1u << WIRE_EVENT_OFFCPU };
 	size_t len, again;
 	char *out, *twice;
 

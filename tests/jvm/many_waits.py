@@ -1,0 +1,67 @@
+"""More times off the CPU than there are signals, and than there are records: many_waits.py MAJOR. Needs root. As long as
+their records fit all are in the report, some without a Java stack; of more, nearly all of one length, a sample is, and the
+report says how much is missing. Either way what was taken is the time that the threads slept."""
+import json
+import os
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness")]
+from kindling import Daemon, Jvm, skip  # noqa: E402
+from walker import check, failures  # noqa: E402
+
+SETTLED_S = 15
+SECONDS = 20
+NOTES = ("times off the CPU of less than", "only some times off the CPU of")
+EIGHT, FORTY = ("8", "10"), ("40", "20")  # threads, ms: 800 and 2,000 a second, of which 900 have room on two CPUs
+
+
+def report(daemon, pid, begin):
+    """The profile of the threads in SECONDS, which began at @begin."""
+    done = daemon.cli("report", str(pid), "-e", "offcpu", "--thread", "sleeper", "--from", "@%.3f" % begin, "--to",
+                      "@%.3f" % (begin + SECONDS), "-f", "json", "-o", "-")
+    return json.loads(done.stdout)
+
+
+def measure(daemon, words):
+    with Jvm(sys.argv[1], "Sleepers", *words) as jvm:
+        daemon.wait_state(jvm.pid, "streaming")
+        time.sleep(SETTLED_S)
+        begin = int(time.time() / 10 + 1) * 10  # windows of the history begin there
+        time.sleep(begin + SECONDS + 2 - time.time())
+        notes = [n["what"] for n in daemon.target(jvm.pid)["notes"] if n["step"] == "offcpu"]
+        profile = report(daemon, jvm.pid, begin)
+        jvm.end()
+    slept_ns = int(words[0]) * SECONDS * 1e9
+    taken = profile["losses"]["taken_ns"] - sum(ns for _, ns in profile["left_out"].values())  # of these threads
+    whole = sum(row[3] for row in profile["rows"] if any("Sleepers.sleep" in f for f in stack(profile, row[1])))
+    result = {"taken": taken / slept_ns, "shown": profile["view"]["weight_ns"] / slept_ns, "whole": whole / slept_ns}
+    print("%s threads that sleep for %s ms, parts of the time: %s; %s" % (*words, result, notes))
+    # dropped times of the JVM's own threads, which have no name, are among them
+    check(0.97 < result["taken"] < 1.12, "what was taken is not what they slept")
+    check(any(n.startswith(NOTES) for n in notes), "no note in status: %s" % notes)
+    return result
+
+
+def stack(profile, node):
+    while node:
+        node, frame = profile["nodes"][node]
+        yield profile["frames"][frame]["name"]
+
+
+def main():
+    with Daemon("events: {offcpu: {}}\n") as daemon:
+        why = daemon.status().get("offcpu", {}).get("why")
+        if why:
+            skip("no times off the CPU: " + why)
+        few, many = measure(daemon, EIGHT), measure(daemon, FORTY)
+    check(few["shown"] > 0.97, "not all are shown")
+    check(few["whole"] > 0.2, "hardly any has a Java stack")
+    check(0.2 < many["shown"] < 0.9, "not a part of them is shown")
+    check(many["whole"] > 0.05, "hardly any of many has a Java stack")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
