@@ -151,8 +151,8 @@ struct offcpu_target {
 	__u64 min_ns; /* the minimum now; shorter times off the CPU are only added up */
 	__u64 signal_min_ns; /* at least as long: shorter ones have a record without a signal */
 	__u64 signals_max; /* per window */
-	__u64 records_max; /* per window, of times that are not long */
 	__u64 own_max; /* those of them that no other target can use */
+	__u64 records_max; /* per window; twice as many with long times */
 	__u64 spares; /* 1 = signals are short: no more than one a second for each thread that waits
 		       * for work again and again */
 	__u64 window; /* number of the present window */

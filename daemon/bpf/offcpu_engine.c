@@ -126,8 +126,8 @@ int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 	if (!entry)
 		return offcpu_add(e, pid, tenant, min_ns);
 	if (entry->minimum.asked_ns != min_ns) {
-		entry->minimum.asked_ns = min_ns;
-		entry->minimum.spares = false;
+		entry->minimum =
+			(struct offcpu_minimum){ .asked_ns = min_ns, .last = entry->minimum.last };
 		m = offcpu_mapped(e, (size_t)(entry - e->entries));
 		m->min_ns = m->signal_min_ns = min_ns;
 		offcpu_update_shares(e);

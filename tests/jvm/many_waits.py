@@ -14,7 +14,8 @@ from walker import check, failures  # noqa: E402
 SETTLED_S = 15
 SECONDS = 20
 NOTES = ("times off the CPU of less than", "only some times off the CPU of")
-EIGHT, FORTY = ("8", "10"), ("40", "20")  # threads, ms: 800 and 2,000 a second, of which 900 have room on two CPUs
+# length in ms, and the number a second as a multiple of the signals: twice as many have records
+FEW, MANY = (10, 1.8), (20, 4.5)
 
 
 def report(daemon, pid, begin):
@@ -24,8 +25,9 @@ def report(daemon, pid, begin):
     return json.loads(done.stdout)
 
 
-def measure(daemon, words):
-    with Jvm(sys.argv[1], "Sleepers", *words) as jvm:
+def measure(daemon, ms, signals):
+    threads = round(daemon.status()["offcpu"]["signals_per_s"] * signals * ms / 1000)
+    with Jvm(sys.argv[1], "Sleepers", str(threads), str(ms)) as jvm:
         daemon.wait_state(jvm.pid, "streaming")
         time.sleep(SETTLED_S)
         begin = int(time.time() / 10 + 1) * 10  # windows of the history begin there
@@ -33,11 +35,11 @@ def measure(daemon, words):
         notes = [n["what"] for n in daemon.target(jvm.pid)["notes"] if n["step"] == "offcpu"]
         profile = report(daemon, jvm.pid, begin)
         jvm.end()
-    slept_ns = int(words[0]) * SECONDS * 1e9
+    slept_ns = threads * SECONDS * 1e9
     taken = profile["losses"]["taken_ns"] - sum(ns for _, ns in profile["left_out"].values())  # of these threads
     whole = sum(row[3] for row in profile["rows"] if any("Sleepers.sleep" in f for f in stack(profile, row[1])))
     result = {"taken": taken / slept_ns, "shown": profile["view"]["weight_ns"] / slept_ns, "whole": whole / slept_ns}
-    print("%s threads that sleep for %s ms, parts of the time: %s; %s" % (*words, result, notes))
+    print("%d threads that sleep for %d ms, parts of the time: %s; %s" % (threads, ms, result, notes))
     # dropped times of the JVM's own threads, which have no name, are among them
     check(0.97 < result["taken"] < 1.12, "what was taken is not what they slept")
     check(any(n.startswith(NOTES) for n in notes), "no note in status: %s" % notes)
@@ -55,7 +57,7 @@ def main():
         why = daemon.status().get("offcpu", {}).get("why")
         if why:
             skip("no times off the CPU: " + why)
-        few, many = measure(daemon, EIGHT), measure(daemon, FORTY)
+        few, many = measure(daemon, *FEW), measure(daemon, *MANY)
     check(few["shown"] > 0.97, "not all are shown")
     check(few["whole"] > 0.2, "hardly any has a Java stack")
     check(0.2 < many["shown"] < 0.9, "not a part of them is shown")

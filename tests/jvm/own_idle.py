@@ -49,7 +49,7 @@ def reload(daemon, pid, settings):
 def main():
     with Daemon(SETTINGS) as daemon, Jvm(sys.argv[1], "Couriers") as jvm:
         daemon.wait_state(jvm.pid, "streaming")
-        wait_for("locks", lambda: daemon.target(jvm.pid)["lock"]["delivered"] > 100)
+        wait_for("locks", lambda: daemon.target(jvm.pid).get("lock", {}).get("delivered", 0) > 100)
         offcpu = not daemon.status()["offcpu"].get("why")
         for with_rule in (False, True, False):
             waits = reload(daemon, jvm.pid, SETTINGS + RULE * with_rule)
