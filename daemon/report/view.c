@@ -51,7 +51,7 @@ const char *report_rate_text(const struct profile *p, enum wire_event event, cha
 	struct report_view v = report_view_of(p, event);
 	size_t n = view_put_count(buf, size, v.samples, event);
 
-	if ((event == WIRE_EVENT_LOCK || event == WIRE_EVENT_OFFCPU) && p->interval[event])
+	if (event == WIRE_EVENT_LOCK && p->interval[event])
 		n += (size_t)snprintf(buf + n, size - n, " of %.3g ms and more",
 				      (double)p->interval[event] / MS);
 	if (v.samples && event == WIRE_EVENT_ALLOC)
@@ -94,7 +94,7 @@ const char *report_absent_text(const struct profile *p, enum wire_event event, c
 	if (event == WIRE_EVENT_OFFCPU && p->interval[event])
 		n = (size_t)snprintf(
 			buf, size,
-			"times off the CPU below %.3g ms are not shown; kindling threads adds them up\n",
+			"times off the CPU below %.3g ms may be missing; kindling threads adds them up\n",
 			(double)p->interval[event] / MS);
 	n += view_put_left_out(buf + n, size - n, event, &p->idle_left_out[event],
 			       " of threads that were idle", "not shown; --idle shows them");

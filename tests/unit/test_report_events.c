@@ -140,14 +140,14 @@ static void weights_are_in_the_unit_of_their_event(void **state)
 	contains(REPORT_HTML, ALLOC, false, "\"unit\":\"bytes\"");
 }
 
-static void shorter_times_off_the_cpu_are_said_to_be_missing(void **state)
+static void shorter_times_off_the_cpu_may_be_missing(void **state)
 {
 	(void)state;
 	contains(
 		REPORT_TXT, OFFCPU, false,
-		"0.040 s of time off the CPU, 2 intervals of 16 ms and more, mean interval 20 ms\n");
+		"0.040 s of time off the CPU, 2 intervals, mean interval 20 ms\n");
 	contains(REPORT_TXT, OFFCPU, false,
-		 "times off the CPU below 16 ms are not shown; kindling threads adds them up\n");
+		 "times off the CPU below 16 ms may be missing; kindling threads adds them up\n");
 	contains(REPORT_JSON, OFFCPU, false, "\"min_ns\":16000000");
 }
 
@@ -304,7 +304,7 @@ int main(void)
 		cmocka_unit_test(collapsed_has_one_event_and_the_class_on_top),
 		cmocka_unit_test(idle_waits_are_left_out_and_said_or_shown),
 		cmocka_unit_test(weights_are_in_the_unit_of_their_event),
-		cmocka_unit_test(shorter_times_off_the_cpu_are_said_to_be_missing),
+		cmocka_unit_test(shorter_times_off_the_cpu_may_be_missing),
 		cmocka_unit_test(a_format_says_what_it_cannot_hold),
 		cmocka_unit_test(events_have_names),
 		cmocka_unit_test(samples_and_drops_are_those_that_were_asked_for),
