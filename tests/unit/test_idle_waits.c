@@ -81,6 +81,21 @@ static void short_waits_at_a_known_place_need_no_look(void **state)
 	fake_counts_are(fake.short_before + 10, fake.unpaired_before);
 }
 
+static void known_places_are_looked_at_again_after_a_user_s_names_change(void **state)
+{
+	(void)state;
+	fake.sight = IDLE_NO;
+	wait_for_work(64, MIN / 2);
+	assert_int_equal(fake.looks, 1);
+	idle_add("org.shop.Loop", 13);
+	fake.sight = IDLE_YES;
+	for (int i = 0; i < 10; i++)
+		wait_for_work(64, MIN / 2);
+	assert_int_equal(fake.looks, 2);
+	fake_idle_are(10, 5 * MIN);
+	idle_add("", 0);
+}
+
 /* A pool whose threads end after a minute without work: nothing else would tell of these waits. */
 static void long_idle_waits_that_end_together_are_told(void **state)
 {
@@ -208,6 +223,7 @@ int main(void)
 		TEST(idle_waits_are_told_in_sums),
 		TEST(task_that_waits_is_told_whatever_its_worker_did_before),
 		TEST(short_waits_at_a_known_place_need_no_look),
+		TEST(known_places_are_looked_at_again_after_a_user_s_names_change),
 		TEST(long_idle_waits_that_end_together_are_told),
 		TEST(short_waits_are_summed_for_their_thread),
 		TEST(interpreted_frames_are_looked_at_each_time),

@@ -143,9 +143,8 @@ static void weights_are_in_the_unit_of_their_event(void **state)
 static void shorter_times_off_the_cpu_may_be_missing(void **state)
 {
 	(void)state;
-	contains(
-		REPORT_TXT, OFFCPU, false,
-		"0.040 s of time off the CPU, 2 intervals, mean interval 20 ms\n");
+	contains(REPORT_TXT, OFFCPU, false,
+		 "0.040 s of time off the CPU, 2 intervals, mean interval 20 ms\n");
 	contains(REPORT_TXT, OFFCPU, false,
 		 "times off the CPU below 16 ms may be missing; kindling threads adds them up\n");
 	contains(REPORT_JSON, OFFCPU, false, "\"min_ns\":16000000");
