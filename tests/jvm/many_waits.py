@@ -13,6 +13,7 @@ from walker import check, failures  # noqa: E402
 
 SETTLED_S = 15
 SECONDS = 20
+ASKED_NS = 1_000_000
 NOTES = ("times off the CPU of less than", "only some times off the CPU of")
 # length in ms, and the number a second as a multiple of the signals: twice as many have records
 FEW, MANY = (10, 1.8), (20, 4.5)
@@ -32,6 +33,7 @@ def measure(daemon, ms, signals):
         time.sleep(SETTLED_S)
         begin = int(time.time() / 10 + 1) * 10  # windows of the history begin there
         time.sleep(begin + SECONDS + 2 - time.time())
+        raised = daemon.status()["offcpu"]["signal_min_ns"] > ASKED_NS
         notes = [n["what"] for n in daemon.target(jvm.pid)["notes"] if n["step"] == "offcpu"]
         profile = report(daemon, jvm.pid, begin)
         jvm.end()
@@ -42,8 +44,8 @@ def measure(daemon, ms, signals):
     print("%d threads that sleep for %d ms, parts of the time: %s; %s" % (threads, ms, result, notes))
     # dropped times of the JVM's own threads, which have no name, are among them
     check(0.97 < result["taken"] < 1.12, "what was taken is not what they slept")
-    check(any(n.startswith(NOTES) for n in notes), "no note in status: %s" % notes)
-    return result
+    check(any(n.startswith(NOTES) for n in notes) or not raised, "no note in status: %s" % notes)
+    return dict(result, min_ns=profile["min_ns"])
 
 
 def stack(profile, node):
@@ -59,6 +61,8 @@ def main():
             skip("no times off the CPU: " + why)
         few, many = measure(daemon, *FEW), measure(daemon, *MANY)
     check(few["shown"] > 0.97, "not all are shown")
+    check(few["min_ns"] < 10 * ASKED_NS, "the report says that times below %d ns may be missing" % few["min_ns"])
+    check(many["min_ns"] > ASKED_NS, "the report of a sample has no longer minimum")
     check(few["whole"] > 0.2, "hardly any has a Java stack")
     check(0.2 < many["shown"] < 0.9, "not a part of them is shown")
     check(many["whole"] > 0.05, "hardly any of many has a Java stack")
