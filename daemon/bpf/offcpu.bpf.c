@@ -36,7 +36,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 static __always_inline void set_off_class(struct offcpu_thread *t, struct task_struct *task,
 					  int preempted, __u32 state)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct pt_regs *regs = registers_of(task);
 	int nr = syscall_in(regs);
 
 	t->syscall_nr = nr;
@@ -101,7 +101,6 @@ static __always_inline void switch_out(struct task_struct *task, int preempted, 
 	t->ran_ns = task->se.sum_exec_runtime;
 	t->since_ns = now;
 	t->now = OFFCPU_NOW_OFF;
-	t->waker_tid = 0;
 	t->woken_ns = 0;
 	if (!t->own_tid)
 		t->own_tid = own_tid(task);
@@ -282,6 +281,8 @@ int on_asleep(struct bpf_iter__task *ctx)
 	struct pt_regs *regs;
 	int nr;
 
+	if (task)
+		registers_learn(task);
 	if (!t || t->now != OFFCPU_NOW_OFF || t->state)
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -407,6 +408,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (!t || t->now != OFFCPU_NOW_OFF || t->woken_ns)
 		return 0;
 	t->woken_ns = bpf_ktime_get_ns();
+	t->waker_tid = 0;
 	/* Only records have the waker. A time that is half as long as the shortest of those when it
 	 * ends hardly becomes one in the run queue. */
 	if (t->woken_ns - t->since_ns < floor_ns / 2)

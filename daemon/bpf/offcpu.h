@@ -50,37 +50,39 @@ enum offcpu_now {
  * first_ns to since_ns, oncpu_ns + runqueue_ns + the sum of off_ns is the time that passed.
  */
 struct offcpu_thread {
+	/* What each switch reads or writes: the first cache line. */
 	__u32 tid; /* in the first pid namespace; 0 = free */
 	__u32 pid; /* of its process, in the first pid namespace */
 	__u32 own_tid; /* in its innermost namespace */
 	__u16 target; /* index of its process among the targets */
 	__u8 now; /* enum offcpu_now */
 	__u8 class; /* enum offcpu_class of the present or last time off the CPU */
-	__u64 since_ns; /* CLOCK_MONOTONIC, when `now` began */
-	__u64 oncpu_ns;
-	__u64 runqueue_ns;
-	__u64 woken_ns; /* when it was woken, while it is off the CPU; 0 = not yet */
-	__u64 owed_ns; /* rseq: the time off the CPU that its next signal reports */
-	__u32 waker_tid; /* the thread that woke it last; 0 = the kernel, or nobody yet */
-	__u32 waker_pid;
 	__u8 state; /* 'S', 'D', 'R' (preempted), 'T' (stopped and the like); 0 = not known */
 	/* What the thread slept in when its process became a target, for as long as `state` is not
 	 * known: enum offcpu_class + 1, 0 = not known either; and the system call. */
 	__u8 asleep_class;
 	__s16 asleep_syscall_nr;
 	__s32 syscall_nr; /* -1 = none: a fault, or user mode */
-	__u64 first_ns;
+	__u64 since_ns; /* CLOCK_MONOTONIC, when `now` began */
+	__u64 oncpu_ns;
+	__u64 runqueue_ns;
+	__u64 woken_ns; /* when it was woken, while it is off the CPU; 0 = not yet */
 	__u64 ran_ns; /* se.sum_exec_runtime when the thread last left the CPU */
-	__u64 stay_ns; /* see struct offcpu_record */
+
 	__u64 short_count; /* times off the CPU that were too short for a record */
 	__u64 off_ns[OFFCPU_RUNQUEUE]; /* by class, run queue not included */
+	__u64 owed_ns; /* rseq: the time off the CPU that its next signal reports */
+	__u32 waker_tid; /* the thread that woke it at woken_ns; 0 = the kernel */
+	__u32 waker_pid;
+	__u64 first_ns;
+	__u64 stay_ns; /* see struct offcpu_record */
 	__u32 bare_stacks; /* counted by the daemon; see offcpu_engine_bare_stack() */
 	__u32 tenant; /* that this slot is counted for */
 	/* Set by the daemon, see offcpu_engine_idle_habit(): a time off the CPU of this class that
 	 * ended at idle_ns was idle, as usual. */
 	__u64 idle_ns;
 	__u32 idle_class;
-	__u32 unused;
+	__u32 unused[7]; /* so that each slot of the table begins a cache line */
 };
 
 /* A time off the CPU is long from this multiple of the minimum on. */

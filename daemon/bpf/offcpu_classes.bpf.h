@@ -38,6 +38,31 @@ static __u64 second_argument(struct pt_regs *regs)
 extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 #define KERNEL(type, at) ((type *)bpf_rdonly_cast(at, bpf_core_type_id_kernel(type)))
 
+/*
+ * Where in a thread's kernel stack its registers of user mode are: the same place for all threads
+ * of a kernel. 0 = not known yet. The iterator learns it, which runs in one thread of the daemon,
+ * so no other one can change @registers_seen meanwhile.
+ */
+static volatile __u64 registers_seen, registers_at;
+
+static void registers_learn(struct task_struct *task)
+{
+	if (registers_at)
+		return;
+	registers_seen = (__u64)bpf_task_pt_regs(task);
+	/* read again, it is a number, of which another one can be taken off */
+	registers_at = registers_seen - (__u64)task->stack;
+}
+
+/* What bpf_task_pt_regs() returns, without a call: this runs at each switch. */
+static __always_inline struct pt_regs *registers_of(struct task_struct *task)
+{
+	__u64 at = registers_at;
+
+	return at ? KERNEL(struct pt_regs, (void *)((__u64)task->stack + at))
+		  : (struct pt_regs *)bpf_task_pt_regs(task);
+}
+
 /* The class that follows from the type of the file which @task reads or writes. */
 static __always_inline __u8 class_of_descriptor(struct task_struct *task, struct pt_regs *regs)
 {

@@ -124,6 +124,7 @@ static void record(struct task_struct *task, struct offcpu_thread *t, struct off
 	__u32 zero = 0;
 	struct offcpu_record *r = bpf_map_lookup_elem(&record_scratch, &zero);
 	__u64 used = bpf_ringbuf_query(&records, RB_AVAIL_DATA), size;
+	__u32 waker_tid = t->woken_ns ? t->waker_tid : 0;
 	long bytes;
 
 	if (!r)
@@ -136,9 +137,9 @@ static void record(struct task_struct *task, struct offcpu_thread *t, struct off
 	r->duration_ns = off_ns;
 	r->runqueue_ns = queue_ns;
 	r->stay_ns = flags & OFFCPU_SIGNALLED ? t->stay_ns : 0;
-	r->waker_pid = t->waker_tid ? t->waker_pid : 0;
-	r->waker_tid = t->waker_tid;
-	r->waker_own_tid = own_tid_of(t->waker_tid, t->waker_pid);
+	r->waker_pid = waker_tid ? t->waker_pid : 0;
+	r->waker_tid = waker_tid;
+	r->waker_own_tid = own_tid_of(waker_tid, t->waker_pid);
 	r->syscall_nr = t->syscall_nr;
 	r->class = t->class;
 	r->state = t->state;

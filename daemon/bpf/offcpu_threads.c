@@ -3,6 +3,7 @@
 #include "daemon/bpf/offcpu_priv.h"
 
 #include <dirent.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,11 @@
 
 #define COPIES_MAX 64
 #define ADD_NS	   (50 * NS_PER_MS) /* the longest look at the threads of a process */
+
+#define CACHE_LINE 64
+_Static_assert(sizeof(struct offcpu_thread) % CACHE_LINE == 0 &&
+		       offsetof(struct offcpu_thread, short_count) == CACHE_LINE,
+	       "what each switch needs of a thread fills one cache line");
 
 /* ---- threads that sleep ---------------------------------------------------------------------- */
 

@@ -133,6 +133,7 @@ struct sched_entity {
 };
 
 struct task_struct {
+	void *stack;
 	struct sched_entity se;
 	struct sched_info sched_info; /* with CONFIG_SCHED_INFO */
 	unsigned int flags; /* PF_... */
