@@ -129,6 +129,9 @@ static void a_connection_without_a_request_is_idle(void **state)
 			 "io/helidon/common/buffers/DataReader.ensureAvailable",
 			 "io/helidon/webserver/ConnectionHandler$MapExceptionDataSupplier.get",
 			 "io/helidon/common/socket/PlainSocket.get", READ));
+	assert_true(IDLE("org/apache/thrift/TBaseProcessor.process",
+			 "org/apache/thrift/protocol/TBinaryProtocol.readMessageBegin",
+			 "org/apache/thrift/transport/TIOStreamTransport.read", READ));
 	assert_true(IDLE("okhttp3/internal/http2/Http2Connection$ReaderRunnable.invoke",
 			 "okhttp3/internal/http2/Http2Reader.nextFrame",
 			 "okio/RealBufferedSource.require", READ));
@@ -186,6 +189,13 @@ static void a_loop_beside_the_requests_is_idle(void **state)
 	assert_true(IDLE("java/lang/Thread.run", "sun/nio/fs/LinuxWatchService$Poller.run",
 			 "sun/nio/fs/LinuxWatchService.poll"));
 	assert_true(IDLE("org/neo4j/io/pagecache/impl/muninn/MuninnPageCache.parkEvictor", PARK));
+	assert_true(IDLE("org/apache/kafka/server/util/ShutdownableThread.run",
+			 "org/apache/kafka/raft/KafkaRaftClientDriver.doWork",
+			 "org/apache/kafka/raft/KafkaRaftClient.poll",
+			 "org/apache/kafka/raft/internals/BlockingMessageQueue.poll",
+			 "java/util/concurrent/LinkedBlockingQueue.poll", AWAIT));
+	assert_true(IDLE("org/agrona/concurrent/AgentRunner.doWork",
+			 "org/agrona/concurrent/BackoffIdleStrategy.idle", PARK));
 	/* what they do when there is something to do */
 	assert_false(
 		IDLE("java/lang/Thread.run", "org/apache/camel/component/seda/SedaConsumer.doRun",
@@ -193,6 +203,10 @@ static void a_loop_beside_the_requests_is_idle(void **state)
 	assert_false(IDLE("org/apache/derby/impl/services/daemon/BasicDaemon.run",
 			  "org/apache/derby/impl/store/raw/RawStore.checkpoint",
 			  "java/lang/Object.wait"));
+	assert_false(IDLE("org/apache/kafka/clients/consumer/internals/"
+			  "AbstractCoordinator$HeartbeatThread.run",
+			  "org/apache/kafka/clients/consumer/internals/ConsumerNetworkClient.poll",
+			  "java/util/concurrent/locks/ReentrantLock.lock", PARK));
 }
 
 static void a_read_of_an_answer_is_not(void **state)
@@ -211,6 +225,15 @@ static void a_read_of_an_answer_is_not(void **state)
 			  "com/unboundid/asn1/ASN1StreamReader.read", READ));
 	assert_false(IDLE("org/h2/engine/SessionRemote.done", "org/h2/value/Transfer.readInt",
 			  "java/io/DataInputStream.readInt", READ));
+	assert_false(IDLE("org/apache/thrift/TServiceClient.receiveBase",
+			  "org/apache/thrift/protocol/TBinaryProtocol.readMessageBegin",
+			  "org/apache/thrift/transport/TIOStreamTransport.read", READ));
+	/* the arguments of a call */
+	assert_false(IDLE("org/apache/thrift/TBaseProcessor.process",
+			  "org/apache/thrift/ProcessFunction.process",
+			  "org/shop/Shop$buy_args.read",
+			  "org/apache/thrift/protocol/TBinaryProtocol.readFieldBegin",
+			  "org/apache/thrift/transport/TIOStreamTransport.read", READ));
 	assert_false(IDLE("okhttp3/internal/http1/HeadersReader.readLine",
 			  "okio/RealBufferedSource.readUtf8LineStrict", READ));
 	assert_false(IDLE("org/shop/Main.run", "java/io/PipedInputStream.read",
