@@ -67,6 +67,12 @@ static void a_queue_waits_for_whoever_asks_it(void **state)
 	assert_int_equal(idle_frame("org.shop.Queue.Cart", "take"), IDLE_NO);
 	assert_int_equal(idle_frame("org.shop.TaskQueue", "flush"), IDLE_NO);
 	assert_int_equal(idle_frame("org.shop.TaskQueue", "take"), IDLE_UNDECIDED);
+	/* Jetty 12: what a request waits for by the same means is no work to come */
+	assert_true(IDLE("org/eclipse/jetty/util/thread/QueuedThreadPool$Runner.idleJobPoll",
+			 "org/eclipse/jetty/util/BlockingArrayQueue.poll",
+			 "org/eclipse/jetty/util/thread/AutoLock$WithCondition.awaitNanos", AWAIT));
+	assert_false(IDLE("org/eclipse/jetty/server/HttpInput.read",
+			  "org/eclipse/jetty/util/thread/AutoLock$WithCondition.await", AWAIT));
 	/* a queue that only workers ask */
 	assert_int_equal(idle_frame("org.apache.tomcat.util.threads.TaskQueue", "take"), IDLE_YES);
 }
@@ -114,6 +120,20 @@ static void workers_that_fight_for_the_lock_of_their_queue_are_not(void **state)
 			  "java/util/concurrent/LinkedBlockingQueue.take",
 			  "java/util/concurrent/locks/ReentrantLock.lockInterruptibly",
 			  "java/util/concurrent/locks/AbstractQueuedSynchronizer.acquire", PARK));
+}
+
+/* A semaphore's permits may be tasks, or what a pool has left: who asks for one knows. */
+static void a_semaphore_waits_for_whoever_asks_it(void **state)
+{
+#define ACQUIRE "java/util/concurrent/Semaphore.tryAcquire", PARK
+	(void)state;
+	assert_true(IDLE("java/lang/Thread.run",
+			 "org/eclipse/jetty/util/thread/ReservedThreadExecutor$ReservedThread.run",
+			 "org/eclipse/jetty/util/thread/"
+			 "ReservedThreadExecutor$ReservedThread.waitForTask",
+			 ACQUIRE));
+	assert_false(IDLE(WORKER, "org/shop/Pool.borrow", ACQUIRE));
+	assert_false(IDLE(WORKER, ACQUIRE));
 }
 
 static void a_connection_without_a_request_is_idle(void **state)
@@ -380,6 +400,7 @@ int main(void)
 		cmocka_unit_test(a_queue_waits_for_whoever_asks_it),
 		cmocka_unit_test(a_listener_of_messages_is_idle_and_who_waits_for_a_reply_is_not),
 		cmocka_unit_test(a_task_that_waits_inside_of_its_worker_is_not),
+		cmocka_unit_test(a_semaphore_waits_for_whoever_asks_it),
 		cmocka_unit_test(a_connection_without_a_request_is_idle),
 		cmocka_unit_test(a_database_s_connection_without_a_request_is_idle),
 		cmocka_unit_test(a_reader_for_others_and_a_subscriber_are_idle),
