@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "daemon/bpf/offcpu_engine_priv.h"
 #include "proto/host_cookie.h"
 #include "tests/unit/offcpu_engines.h"
 
@@ -176,6 +177,66 @@ static void waits_have_a_class_a_length_and_a_signal(void **state)
 	offcpu_engines_free();
 }
 
+/* Waits of the thread that reads a pipe, which began after @from_ns; sets how many name the thread
+ * that woke it. */
+static unsigned count_reads(uint64_t from_ns, unsigned *ret_named)
+{
+	unsigned n = 0;
+
+	*ret_named = 0;
+	for (unsigned i = 0; i < seen.n; i++) {
+		const struct offcpu_interval *v = &seen.intervals[i];
+
+		if (v->class != OFFCPU_PIPE || v->end_ns - v->duration_ns < from_ns)
+			continue;
+		n++;
+		*ret_named += v->waker_tid != 0;
+	}
+	return n;
+}
+
+/* Has a child's waits measured, and after some of them does not ask for wakers any more. Returns
+ * the number of reads that began after that. */
+static unsigned count_reads_without_wakers(unsigned *ret_named)
+{
+	pid_t pid = offcpu_child(WAITING);
+	uint64_t from_ns;
+	unsigned n = 0;
+
+	offcpu_engines_or_skip(SIGNALS_PER_S);
+	offcpu_child_wait();
+	offcpu_measure(pid, shared->handler, NS_PER_MS);
+	__atomic_store_n(&shared->go, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < 30000 && n < WAITS / 4; i++) {
+		usleep(1000);
+		offcpu_engine_drain(seen.engine);
+		n = count_reads(0, ret_named);
+	}
+	assert_true(*ret_named > 0);
+	offcpu_detach_wakers(&seen.engine->programs);
+	from_ns = clock_mono_ns();
+	for (int i = 0; i < 3000 && __atomic_load_n(&shared->done, __ATOMIC_ACQUIRE) < KINDS; i++)
+		usleep(10000);
+	offcpu_engine_drain(seen.engine);
+	n = count_reads(from_ns, ret_named);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+	return n;
+}
+
+/* A thread's slot still has its last waker then. */
+static void nobody_is_named_when_wakers_are_not_asked_for(void **state)
+{
+	unsigned n = 0, named;
+
+	(void)state;
+	/* on a busy machine the child may end before */
+	for (int i = 0; i < 5 && !n; i++)
+		n = count_reads_without_wakers(&named);
+	assert_true(n > 0);
+	assert_int_equal(named, 0);
+}
+
 static void waiting_for_a_cpu_is_the_run_queue(void **state)
 {
 	struct offcpu_times a, b;
@@ -333,6 +394,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_have_a_class_a_length_and_a_signal),
+		cmocka_unit_test(nobody_is_named_when_wakers_are_not_asked_for),
 		cmocka_unit_test(waiting_for_a_cpu_is_the_run_queue),
 		cmocka_unit_test(a_used_up_quota_is_told_from_the_run_queue),
 		cmocka_unit_test(cookies_say_what_was_put_in),
