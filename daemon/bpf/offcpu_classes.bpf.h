@@ -45,13 +45,20 @@ extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
  */
 static volatile __u64 registers_seen, registers_at;
 
+#define KERNEL_STACK_MAX (1 << 20) /* bytes; they have 16 to 64 KiB */
+
 static void registers_learn(struct task_struct *task)
 {
+	__u64 at;
+
 	if (registers_at)
 		return;
 	registers_seen = (__u64)bpf_task_pt_regs(task);
 	/* read again, it is a number, of which another one can be taken off */
-	registers_at = registers_seen - (__u64)task->stack;
+	at = registers_seen - (__u64)task->stack;
+	/* a thread that ends may lose its stack between the two lines */
+	if (at < KERNEL_STACK_MAX)
+		registers_at = at;
 }
 
 /* What bpf_task_pt_regs() returns, without a call: this runs at each switch. */
