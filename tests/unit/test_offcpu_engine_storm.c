@@ -28,6 +28,21 @@ static struct offcpu_state tick_after(unsigned ms)
 	return s;
 }
 
+/* Ticks until all targets rest, for a minute at most. */
+static struct offcpu_state until_all_rest(void)
+{
+	struct offcpu_state s = { 0 };
+
+	for (int i = 0; i < 600 && !s.resting; i++)
+		s = tick_after(100);
+	if (!s.resting)
+		print_message("no rest of all: %llu switches a second cost %llu ppm, %u targets "
+			      "rest, wakers %d, rests %llu\n",
+			      (unsigned long long)s.switches_per_s, (unsigned long long)s.cost_ppm,
+			      s.resting_targets, s.wakers, (unsigned long long)s.rests);
+	return s;
+}
+
 /* Measures a quiet child of tenant 1, and one of @tenant that switches all the time. */
 static void begin_storm(uint64_t tenant, pid_t *ret_quiet, pid_t *ret_storm)
 {
@@ -155,8 +170,7 @@ static void a_storm_of_the_only_tenant_is_measured_in_turns(void **state)
 	(void)state;
 	begin_storm(1, &quiet, &pid);
 	for (int rounds = 1; rounds <= 3; rounds++) {
-		for (int i = 0; i < 600 && !s.resting; i++)
-			s = tick_after(100);
+		s = until_all_rest();
 		assert_true(s.resting);
 		assert_int_equal(s.resting_targets, 0);
 		assert_int_equal(s.rests, rounds);
