@@ -77,6 +77,39 @@ static void a_queue_waits_for_whoever_asks_it(void **state)
 	assert_int_equal(idle_frame("org.apache.tomcat.util.threads.TaskQueue", "take"), IDLE_YES);
 }
 
+static void a_helper_that_waits_does_so_for_its_caller(void **state)
+{
+#define IGNITE_SLEEP "org/apache/ignite/internal/util/IgniteUtils.sleep", "java/lang/Thread.sleep"
+#define ROCKET_AWAIT "org/apache/rocketmq/common/CountDownLatch2.await", PARK
+#define DISRUPTOR_AWAIT "com/lmax/disruptor/util/Util.awaitNanos", "java/lang/Object.wait"
+	(void)state;
+	assert_true(IDLE("org/apache/ignite/internal/processors/cache/"
+			 "GridCacheSharedTtlCleanupManager$CleanupWorker.body",
+			 IGNITE_SLEEP));
+	assert_false(IDLE(WORKER, "org/shop/Order.call", IGNITE_SLEEP));
+	assert_true(IDLE("org/apache/rocketmq/store/StoreStatsService.run",
+			 "org/apache/rocketmq/common/ServiceThread.waitForRunning", ROCKET_AWAIT));
+	assert_false(IDLE(WORKER, "org/shop/Order.call", ROCKET_AWAIT));
+	assert_true(IDLE("com/lmax/disruptor/BatchEventProcessor.run",
+			 "com/lmax/disruptor/TimeoutBlockingWaitStrategy.waitFor",
+			 DISRUPTOR_AWAIT));
+	assert_false(IDLE("org/shop/Main.run", DISRUPTOR_AWAIT));
+}
+
+static void a_client_that_has_lost_its_server_is_not_idle(void **state)
+{
+	(void)state;
+	assert_true(IDLE("com/alibaba/nacos/common/remote/client/RpcClient.lambda$start$0",
+			 "java/util/concurrent/LinkedBlockingQueue.take", AWAIT));
+	assert_false(IDLE("com/alibaba/nacos/common/remote/client/RpcClient.lambda$start$1",
+			  "com/alibaba/nacos/common/remote/client/RpcClient.reconnect",
+			  "java/lang/Thread.sleep"));
+	/* nor one that waits for an answer */
+	assert_false(IDLE("org/apache/hadoop/hbase/regionserver/HRegionServer.run",
+			  "org/apache/hadoop/hbase/ipc/BlockingRpcCallback.get",
+			  "java/lang/Object.wait"));
+}
+
 static void a_listener_of_messages_is_idle_and_who_waits_for_a_reply_is_not(void **state)
 {
 #define RECEIVE                                                                            \
@@ -341,6 +374,14 @@ static void a_relocated_class_is_the_same(void **state)
 	assert_int_equal(
 		idle_frame("studio.netty.util.concurrent.SingleThreadEventExecutor", "takeTask"),
 		IDLE_NO);
+	/* Netty's timer, Dubbo's, and any other one */
+	assert_int_equal(idle_frame("io/netty/util/HashedWheelTimer$Worker", "waitForNextTick"),
+			 IDLE_YES);
+	assert_int_equal(idle_frame("org.apache.dubbo.common.timer.HashedWheelTimer$Worker",
+				    "waitForNextTick"),
+			 IDLE_YES);
+	assert_int_equal(idle_frame("org.shop.NoHashedWheelTimer$Worker", "waitForNextTick"),
+			 IDLE_NO);
 }
 
 static void what_virtual_threads_have_their_carriers_do_is_idle(void **state)
@@ -398,6 +439,8 @@ int main(void)
 		cmocka_unit_test(a_worker_at_an_empty_queue_is_idle),
 		cmocka_unit_test(a_virtual_thread_can_be_idle),
 		cmocka_unit_test(a_queue_waits_for_whoever_asks_it),
+		cmocka_unit_test(a_helper_that_waits_does_so_for_its_caller),
+		cmocka_unit_test(a_client_that_has_lost_its_server_is_not_idle),
 		cmocka_unit_test(a_listener_of_messages_is_idle_and_who_waits_for_a_reply_is_not),
 		cmocka_unit_test(a_task_that_waits_inside_of_its_worker_is_not),
 		cmocka_unit_test(a_semaphore_waits_for_whoever_asks_it),
