@@ -82,6 +82,12 @@ static void a_helper_that_waits_does_so_for_its_caller(void **state)
 #define IGNITE_SLEEP "org/apache/ignite/internal/util/IgniteUtils.sleep", "java/lang/Thread.sleep"
 #define ROCKET_AWAIT "org/apache/rocketmq/common/CountDownLatch2.await", PARK
 #define DISRUPTOR_AWAIT "com/lmax/disruptor/util/Util.awaitNanos", "java/lang/Object.wait"
+#define GRPC_CALL                                     \
+	"io/grpc/stub/ClientCalls.blockingUnaryCall", \
+		"io/grpc/stub/ClientCalls$ThreadlessExecutor.waitAndDrain", PARK
+#define TEMPORAL_STUB                         \
+	"io/temporal/api/workflowservice/v1/" \
+	"WorkflowServiceGrpc$WorkflowServiceBlockingStub.pollWorkflowTaskQueue"
 	(void)state;
 	assert_true(IDLE("org/apache/ignite/internal/processors/cache/"
 			 "GridCacheSharedTtlCleanupManager$CleanupWorker.body",
@@ -94,6 +100,12 @@ static void a_helper_that_waits_does_so_for_its_caller(void **state)
 			 "com/lmax/disruptor/TimeoutBlockingWaitStrategy.waitFor",
 			 DISRUPTOR_AWAIT));
 	assert_false(IDLE("org/shop/Main.run", DISRUPTOR_AWAIT));
+	/* Temporal's workers ask for work by gRPC, as others ask for answers */
+	assert_true(IDLE("io/temporal/internal/worker/WorkflowPollTask.doPoll", TEMPORAL_STUB,
+			 GRPC_CALL));
+	assert_false(IDLE("io/temporal/internal/client/external/GenericWorkflowClientImpl.start",
+			  TEMPORAL_STUB, GRPC_CALL));
+	assert_false(IDLE(WORKER, "org/shop/ShopGrpc$ShopBlockingStub.buy", GRPC_CALL));
 }
 
 static void a_client_that_has_lost_its_server_is_not_idle(void **state)
