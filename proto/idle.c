@@ -6,7 +6,8 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* The methods in which a class waits for work; NULL = any of its methods. A copy of the class in
- * another package, such as io.grpc.netty.shaded.io.netty..., is the same class. */
+ * another package, such as io.grpc.netty.shaded.io.netty..., is the same class; one without a
+ * package is that of any. */
 static const struct {
 	const char *class_name, *method;
 } marks[] = {
