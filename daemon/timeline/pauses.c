@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#define LET_GO_NS    500000ull /* after a safepoint its last thread goes on, at the latest */
 #define PAUSES_FIRST 16 /* most JVMs have few */
 
 void pauses_forget(struct pauses *p)
@@ -113,12 +114,20 @@ enum pauses_answer pauses_during(const struct pauses *p, uint64_t begin_ns, uint
 										   : PAUSES_NONE;
 }
 
+/* HotSpot 8 and 11 write down when a safepoint ended, and then let their threads go, one by one. */
+static bool pauses_ends_with(const struct pauses_one *o, uint64_t begin_ns, uint64_t end_ns)
+{
+	return end_ns <= o->end_ns ||
+	       (end_ns - o->end_ns <= LET_GO_NS &&
+		10 * pauses_common(o, begin_ns, end_ns) >= 9 * (end_ns - begin_ns));
+}
+
 enum pauses_answer pauses_around(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns)
 {
 	const struct pauses_one *o;
 
 	for (uint32_t back = 0; p->known && (o = pauses_at(p, back)) && o->end_ns > begin_ns; back++)
-		if (o->begin_ns <= begin_ns && o->end_ns >= end_ns)
+		if (o->begin_ns <= begin_ns && pauses_ends_with(o, begin_ns, end_ns))
 			return o->collects ? PAUSES_GC : PAUSES_SAFEPOINT;
 	return PAUSES_NONE;
 }

@@ -38,8 +38,8 @@ enum pauses_answer {
 };
 /* The kind of safepoint that lasted for the greater part of that time. */
 enum pauses_answer pauses_during(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns);
-/* The kind of safepoint that began before @begin_ns and ended after @end_ns; PAUSES_NONE = none that
- * is known. */
+/* The kind of safepoint that began before @begin_ns and ended after @end_ns, or so shortly before
+ * it that it had just let the thread go; PAUSES_NONE = none that is known. */
 enum pauses_answer pauses_around(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns);
 /* Safepoints that were not seen and may have been in that time. */
 uint64_t pauses_unseen(const struct pauses *p, uint64_t begin_ns, uint64_t end_ns);

@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 #include "daemon/timeline/pauses.h"
 
+#define US 1000ull
 #define MS 1000000ull
 #define T0 (5000 * MS)
 
@@ -57,6 +58,13 @@ static void what_lies_within_a_safepoint_is_that(void **state)
 	assert_true(add(42, T0 + 20 * MS, 30 * MS, WIRE_PAUSE_GC));
 	assert_int_equal(pauses_around(&pauses, T0 + 11 * MS, T0 + 15 * MS), PAUSES_SAFEPOINT);
 	assert_int_equal(pauses_around(&pauses, T0 + 20 * MS, T0 + 49 * MS), PAUSES_GC);
+	/* threads are let go one after the other */
+	assert_int_equal(pauses_around(&pauses, T0 + 11 * MS, T0 + 15 * MS + 400 * US),
+			 PAUSES_SAFEPOINT);
+	assert_int_equal(pauses_around(&pauses, T0 + 11 * MS, T0 + 15 * MS + 600 * US),
+			 PAUSES_NONE);
+	assert_int_equal(pauses_around(&pauses, T0 + 14 * MS, T0 + 15 * MS + 400 * US),
+			 PAUSES_NONE);
 	/* a wait that began before it, and one that went on after it */
 	assert_int_equal(pauses_around(&pauses, T0 + 9 * MS, T0 + 15 * MS), PAUSES_NONE);
 	assert_int_equal(pauses_around(&pauses, T0 + 20 * MS, T0 + 51 * MS), PAUSES_NONE);
