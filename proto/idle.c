@@ -354,7 +354,7 @@ static const struct {
 	{ "com.lmax.disruptor.TimeoutBlockingWaitStrategy", "waitFor" },
 	{ "com.lmax.disruptor.SleepingWaitStrategy", "waitFor" },
 	{ "com.lmax.disruptor.YieldingWaitStrategy", "waitFor" },
-	{ "org.apache.logging.log4j.core.async.TimeoutBlockingWaitStrategy", "waitFor" },
+	{ "org.apache.logging.log4j.core.async.TimeoutBlockingWaitStrategy", NULL },
 	{ "org.agrona.concurrent.BackoffIdleStrategy", "idle" },
 	{ "org.agrona.concurrent.ControllableIdleStrategy", "idle" },
 	{ "org.agrona.concurrent.SleepingIdleStrategy", "idle" },
