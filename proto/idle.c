@@ -6,8 +6,8 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* The methods in which a class waits for work; NULL = any of its methods. A copy of the class in
- * another package, such as io.grpc.netty.shaded.io.netty..., is the same class; one without a
- * package is that of any. */
+ * another package, such as io.grpc.netty.shaded.io.netty..., is the same class; so a name with the
+ * end of a package, or without one, is that of all such classes. */
 static const struct {
 	const char *class_name, *method;
 } marks[] = {
@@ -318,12 +318,9 @@ static const struct {
 	{ "io.opentelemetry.sdk.logs.export.BatchLogRecordProcessor$Worker", "run" },
 	{ "zipkin2.reporter.AsyncReporter$Flusher", "run" },
 	{ "zipkin2.reporter.AsyncReporter$BoundedAsyncReporter", "flush" },
-	{ "org.apache.skywalking.apm.commons.datacarrier.consumer.ConsumerThread", "run" },
-	{ "org.apache.skywalking.apm.commons.datacarrier.consumer.MultipleChannelsConsumer",
-	  "run" },
-	{ "org.apache.skywalking.oap.server.library.datacarrier.consumer.ConsumerThread", "run" },
-	{ "org.apache.skywalking.oap.server.library.datacarrier.consumer.MultipleChannelsConsumer",
-	  "run" },
+	/* SkyWalking's agent and server */
+	{ "datacarrier.consumer.ConsumerThread", "run" },
+	{ "datacarrier.consumer.MultipleChannelsConsumer", "run" },
 	{ "org.apache.derby.impl.services.daemon.BasicDaemon", "rest" },
 	{ "org.apache.camel.component.seda.SedaConsumer", "doRun" },
 	{ "org.apache.activemq.thread.PooledTaskRunner", "run" },

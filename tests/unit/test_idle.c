@@ -392,6 +392,10 @@ static void a_relocated_class_is_the_same(void **state)
 	assert_int_equal(idle_frame("org.apache.dubbo.common.timer.HashedWheelTimer$Worker",
 				    "waitForNextTick"),
 			 IDLE_YES);
+	assert_int_equal(
+		idle_frame("org.apache.skywalking.apm.commons.datacarrier.consumer.ConsumerThread",
+			   "run"),
+		IDLE_YES);
 	assert_int_equal(idle_frame("org.shop.NoHashedWheelTimer$Worker", "waitForNextTick"),
 			 IDLE_NO);
 }
