@@ -1,9 +1,9 @@
 /*
  * ClickHouse over HTTP. For each interval and table there is one body, or several if it is large:
- * rows of many JVMs, RowBinary in gzip. One request inserts one body. Rows that arrive twice count
- * once (docs/decisions/0019), so whatever is not confirmed is sent again. With `create`, missing
- * tables are created, one statement in each request, which takes the place of the body that failed
- * without them.
+ * rows of many JVMs, RowBinary in zstd or gzip. One request inserts one body. Rows that arrive twice
+ * count once (docs/decisions/0019), so whatever is not confirmed is sent again. With `create`,
+ * missing tables are created, one statement in each request, which takes the place of the body that
+ * failed without them.
  */
 #include <curl/curl.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "daemon/upload/sink_types.h"
 
 #define CLICKHOUSE_DATABASE "kindling"
-#define CLICKHOUSE_SUFFIX   ".rowbinary.gz"
+#define CLICKHOUSE_SUFFIX   ".rowbinary"
 /* Approximate sizes of one body, compressed and not: proxies accept a mebibyte by default, and
  * the server holds a whole insert in memory. */
 #define BODY_BYTES     (900u << 10)
@@ -32,6 +32,10 @@ struct clickhouse_sink {
 	const char *database;
 	bool creates; /* the next statement is @step */
 	unsigned step;
+	/* The form of the next body. Until the server has confirmed a body in zstd, each that it
+	 * refuses is tried in gzip. */
+	enum clickhouse_form form;
+	bool takes_form; /* it has confirmed one */
 	struct clickhouse_body bodies[CLICKHOUSE_TABLES]; /* of the current interval */
 	uint64_t put; /* bodies put since the program began: makes their keys unique */
 	struct clickhouse_sent *sent; /* the stacks whose rows the server has */
@@ -61,7 +65,10 @@ static void clickhouse_begin_interval(struct sink *s)
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-/* Puts a body with a key such as "2026-11-22T20-04-00Z_3.samples.rowbinary.gz", which
+static const char *const clickhouse_suffixes[] = { [CLICKHOUSE_ZSTD] = CLICKHOUSE_SUFFIX ".zst",
+						   [CLICKHOUSE_GZIP] = CLICKHOUSE_SUFFIX ".gz" };
+
+/* Puts a body with a key such as "2026-11-22T20-04-00Z_3.samples.rowbinary.zst", which
  * clickhouse_table_of() reads. */
 static int clickhouse_put(struct sink *s, const struct sink_interval *in,
 			  enum clickhouse_table table, const struct clickhouse_body *b)
@@ -72,9 +79,10 @@ static int clickhouse_put(struct sink *s, const struct sink_interval *in,
 	struct tm tm;
 
 	strftime(time, sizeof(time), "%Y-%m-%dT%H-%M-%SZ", gmtime_r(&seconds, &tm));
-	snprintf(key, sizeof(key), "%s_%llu.%s" CLICKHOUSE_SUFFIX, time,
-		 (unsigned long long)++d->put, clickhouse_table_names[table]);
-	return sink_put(s, in, key, "application/octet-stream", b->bytes, b->len, b->samples);
+	snprintf(key, sizeof(key), "%s_%llu.%s%s", time, (unsigned long long)++d->put,
+		 clickhouse_table_names[table], clickhouse_suffixes[b->pack.form]);
+	return sink_put(s, in, key, "application/octet-stream", b->pack.bytes, b->pack.len,
+			b->samples);
 }
 
 /* Puts the table's body and begins the next one. */
@@ -112,8 +120,8 @@ static void clickhouse_flush(struct sink *s, const struct sink_interval *in)
 
 static bool clickhouse_body_is_full(const struct sink *s, const struct clickhouse_body *b)
 {
-	return b->len >= BODY_BYTES || b->raw >= BODY_RAW_BYTES ||
-	       (s->body_max && b->len >= s->body_max / 2);
+	return b->pack.len >= BODY_BYTES || b->raw >= BODY_RAW_BYTES ||
+	       (s->body_max && b->pack.len >= s->body_max / 2);
 }
 
 /* The ledger counts the rows of samples; the other two tables only describe them. */
@@ -126,6 +134,8 @@ static int clickhouse_add(struct sink *s, const struct sink_interval *in,
 
 	if (!rows->rows[table])
 		return 0;
+	if (!b->raw)
+		b->pack.form = d->form;
 	if (clickhouse_body_add(b, rows->tables[table].p, rows->tables[table].len) < 0) {
 		clickhouse_body_deinit(
 			b); /* the rows that were held are dropped at the end of the interval */
@@ -140,11 +150,11 @@ static int clickhouse_add(struct sink *s, const struct sink_interval *in,
 	return r;
 }
 
-/* For `sink test`: one body, of samples. */
+/* For `sink test`: one body, of samples, in the form that works everywhere. */
 static int clickhouse_encode_test(struct sink *s, const struct sink_interval *in)
 {
 	struct clickhouse_rows rows;
-	struct clickhouse_body b = { 0 };
+	struct clickhouse_body b = { .pack.form = CLICKHOUSE_GZIP };
 	int r = clickhouse_rows_test(in->profile, in->node, &rows);
 
 	b.samples = rows.samples;
@@ -182,31 +192,34 @@ static int clickhouse_encode(struct sink *s, const struct sink_interval *in)
 	return r;
 }
 
-/* The table in a key such as "..._3.samples.rowbinary.gz". */
-static int clickhouse_table_of(const char *key)
+/* The table and the form in a key such as "..._3.samples.rowbinary.zst". -EBADMSG: it has none. */
+static int clickhouse_table_of(const char *key, enum clickhouse_form *form)
 {
 	char end[64];
 
-	for (int i = 0; i < CLICKHOUSE_TABLES; i++) {
-		size_t len = strlen(key), n;
+	for (int i = 0; i < CLICKHOUSE_TABLES; i++)
+		for (*form = CLICKHOUSE_ZSTD; *form <= CLICKHOUSE_GZIP; ++*form) {
+			size_t len = strlen(key), n;
 
-		snprintf(end, sizeof(end), ".%s" CLICKHOUSE_SUFFIX, clickhouse_table_names[i]);
-		n = strlen(end);
-		if (len > n && strcmp(key + len - n, end) == 0)
-			return i;
-	}
+			snprintf(end, sizeof(end), ".%s%s", clickhouse_table_names[i],
+				 clickhouse_suffixes[*form]);
+			n = strlen(end);
+			if (len > n && strcmp(key + len - n, end) == 0)
+				return i;
+		}
 	return -EBADMSG;
 }
 
 static int clickhouse_halve(struct sink *s, const struct sink_interval *in,
 			    const struct spool_header *h, int fd)
 {
-	int table = clickhouse_table_of(h->key), r;
+	enum clickhouse_form form;
+	int table = clickhouse_table_of(h->key, &form), r;
 	struct clickhouse_body halves[2];
 
 	if (table < 0)
 		return table;
-	r = clickhouse_body_cut(fd, h->body_len, (enum clickhouse_table)table, halves);
+	r = clickhouse_body_cut(fd, h->body_len, form, (enum clickhouse_table)table, halves);
 	for (int i = 0; i < 2 && r == 0; i++)
 		r = clickhouse_put(s, in, (enum clickhouse_table)table, &halves[i]);
 	for (int i = 0; i < 2; i++)
@@ -284,8 +297,43 @@ static int clickhouse_send_statement(struct sink *s, struct sink_file *f)
 
 /* ---- inserts --------------------------------------------------------------------------------- */
 
-static int clickhouse_url(const struct clickhouse_sink *d, enum clickhouse_table table, char *buf,
-			  size_t size)
+/*
+ * An old server, a setting's constraint or a proxy that drops parameters answers a body in zstd
+ * with one error or another. So each error of the server's may be because of the form, until a body
+ * was confirmed; if the other form does not help either, it was not. Answers of which a proxy or
+ * the server itself tells the cause say nothing about the form.
+ */
+static bool clickhouse_is_of_form(const struct http_answer *a)
+{
+	char why[SINK_TEXT_MAX];
+
+	return http_judge(a, why) == SINK_REFUSED || strncmp(a->body, "Code: ", 6) == 0;
+}
+
+/* The answer to a body that was made in zstd, in whichever form it was sent. */
+static void clickhouse_on_try(struct sink *s, struct http_answer *a)
+{
+	struct clickhouse_sink *d = s->data;
+
+	clickhouse_on_insert(s, a);
+	if (a->status == 200) {
+		d->takes_form = true;
+	} else if (!d->creates && clickhouse_is_of_form(a)) {
+		if (d->form == CLICKHOUSE_ZSTD && !a->retry_after_ns)
+			a->retry_after_ns = NS_PER_MS;
+		d->form = d->form == CLICKHOUSE_ZSTD ? CLICKHOUSE_GZIP : CLICKHOUSE_ZSTD;
+	}
+}
+
+static enum sink_verdict clickhouse_judge_zstd(const struct http_answer *a, char *why)
+{
+	enum sink_verdict v = http_judge(a, why);
+
+	return v == SINK_REFUSED ? SINK_RETRY : v;
+}
+
+static int clickhouse_url(const struct clickhouse_sink *d, enum clickhouse_table table,
+			  enum clickhouse_form form, char *buf, size_t size)
 {
 	struct text_out sql = { 0 };
 	char *escaped = NULL;
@@ -296,37 +344,61 @@ static int clickhouse_url(const struct clickhouse_sink *d, enum clickhouse_table
 		escaped = curl_easy_escape(NULL, sql.p, (int)sql.len);
 	/* inserts into Distributed tables are confirmed only when the data is on its shard */
 	if (escaped)
-		n = snprintf(buf, size, "%sinsert_distributed_sync=1&query=%s", d->base, escaped);
+		n = snprintf(buf, size, "%s%sinsert_distributed_sync=1&query=%s", d->base,
+			     form == CLICKHOUSE_ZSTD ? CLICKHOUSE_ZSTD_PARAMETERS : "", escaped);
 	curl_free(escaped);
 	free(sql.p);
 	return n > 0 && (size_t)n < size ? 0 : -ENOMEM;
 }
 
+/* Sends the @len bytes of @fd, which it takes. @is_tried: they were made in zstd, which the server
+ * has not confirmed yet. */
+static int clickhouse_send_as(struct sink *s, struct sink_file *f, int fd, size_t len,
+			      enum clickhouse_table table, enum clickhouse_form form, bool is_tried)
+{
+	char url[4096];
+	const struct http_request r = {
+		.method = "POST",
+		.url = url,
+		.headers = { "Content-Type: application/octet-stream",
+			     form == CLICKHOUSE_GZIP ? "Content-Encoding: gzip" : NULL },
+		.judge = is_tried && form == CLICKHOUSE_ZSTD ? clickhouse_judge_zstd : NULL,
+		.on_answer = is_tried ? clickhouse_on_try : clickhouse_on_insert,
+	};
+	int e = clickhouse_url(s->data, table, form, url, sizeof(url));
+
+	if (e == 0)
+		return http_send(s, f, fd, len, &r);
+	fd_close(fd);
+	return e;
+}
+
 static int clickhouse_send(struct sink *s, struct sink_file *f)
 {
 	const struct clickhouse_sink *d = s->data;
-	char url[4096];
-	const struct http_request r = { .method = "POST",
-					.url = url,
-					.headers = { "Content-Encoding: gzip",
-						     "Content-Type: application/octet-stream" },
-					.on_answer = clickhouse_on_insert };
+	enum clickhouse_form made;
 	struct spool_header h;
-	int fd, e;
+	int fd, gzip, table;
+	size_t len;
 
 	if (d->creates)
 		return clickhouse_send_statement(s, f);
 	fd = spool_open(s->dfd, f->seq, true, &h);
 	if (fd < 0)
 		return fd;
-	e = clickhouse_table_of(h.key);
-	if (e >= 0)
-		e = clickhouse_url(d, (enum clickhouse_table)e, url, sizeof(url));
-	if (e < 0) {
+	table = clickhouse_table_of(h.key, &made);
+	if (table < 0) {
 		fd_close(fd);
-		return e;
+		return table;
 	}
-	return http_send(s, f, fd, h.body_len, &r);
+	if (made == d->form || made == CLICKHOUSE_GZIP)
+		return clickhouse_send_as(s, f, fd, h.body_len, (enum clickhouse_table)table, made,
+					  made == CLICKHOUSE_ZSTD && !d->takes_form);
+	gzip = clickhouse_body_to_gzip(fd, h.body_len, &len);
+	fd_close(fd);
+	return gzip < 0 ? gzip
+			: clickhouse_send_as(s, f, gzip, len, (enum clickhouse_table)table,
+					     CLICKHOUSE_GZIP, !d->takes_form);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

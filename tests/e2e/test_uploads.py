@@ -309,6 +309,7 @@ class Uploads(unittest.TestCase):
                 self.check_rows(server, up)
                 self.assertIn("sink.split sink=x", up.read_log())
                 self.assertLess(max(n for n, path in bodies), 20000)
+                self.assertTrue(all("decompress=1" in path for n, path in bodies if "INSERT" in path), bodies)
                 up.kill()  # the limit that it learnt is lost when it ends
                 bound[0] = 1 << 30
                 bodies.clear()
@@ -322,6 +323,42 @@ class Uploads(unittest.TestCase):
                 self.delivered(up)
                 self.check_rows(server, up)
                 self.assertEqual(len(bodies), 2, bodies)  # the server has these stacks already
+        server.stop()
+
+    def test_a_server_that_does_not_take_zstd_gets_gzip(self):
+        """ClickHouse behind a proxy that drops the parameters of its own format, or refuses them: bodies that are in the
+        spool are packed anew, and later ones made in gzip."""
+        server, forms = clickhouse.Debian(), []
+        server.run("CREATE DATABASE kindling")
+
+        def forward(handler, body):
+            url = handler.path.replace("decompress=1&", "").replace("http_native_compression_disable_checksumming_on_decompress=1&", "")
+            forms.append(handler.headers.get("Content-Encoding", "zstd"))
+            if url != handler.path and refuses:
+                return refuses, {}, "Code: 452. DB::Exception: Setting http_native_compression... should not be changed."
+            request = urllib.request.Request("http://127.0.0.1:%d%s" % (server.port, url), data=body, headers={
+                k: v for k, v in handler.headers.items() if k in ("Authorization", "Content-Encoding", "Content-Type")})
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return 200, {}, answer.read().decode()
+            except urllib.error.HTTPError as e:
+                return e.code, {}, e.read().decode("utf-8", "replace")
+        for refuses in (None, 400):
+            server.run("DROP DATABASE kindling")
+            forms.clear()
+            with Upload([], windows=6, processes=20, stacks=40, env={"CH_WORD": clickhouse.PASSWORD}) as up, Stub(forward) as proxy:
+                up.settings(['name: x, type: clickhouse, url: "http://127.0.0.1:%d", user: kindling,'
+                             " password_env: CH_WORD, create: true, interval: 60s" % proxy.port])
+                up.start()
+                self.delivered(up)
+                self.check_rows(server, up)
+                self.assertIn("gzip", forms)
+                self.assertLessEqual(forms.count("zstd"), 6, forms)  # some are statements
+                forms.clear()
+                up.more(6)
+                self.delivered(up)
+                self.check_rows(server, up)
+                self.assertEqual(set(forms), {"gzip"})
         server.stop()
 
     def check_rows(self, server, up):

@@ -1,9 +1,11 @@
 """ClickHouse's HTTP interface in front of the engine chdb: chdb_http.py CHDB DATA PORT. The query is in the URL or
-the body; the body of an INSERT has the rows, compressed if Content-Encoding is gzip."""
+the body; the body of an INSERT has the rows, compressed if Content-Encoding is gzip or `decompress` is set."""
 import gzip
 import http.server
 import os
 import re
+import struct
+import subprocess
 import sys
 import urllib.parse
 
@@ -14,12 +16,27 @@ os.makedirs(sys.argv[2], exist_ok=True)
 ENGINE = session.Session(sys.argv[2] + "/engine")
 
 
+def blocks(body, without_checksums):
+    """The rows in the server's own format: blocks of zstd."""
+    if not without_checksums:
+        raise ValueError("Code: 40. DB::Exception: Checksum doesn't match: corrupted data")
+    frames = b""
+    while body:
+        codec, length, _ = struct.unpack_from("<BII", body, 16)
+        assert codec == 0x90 and 9 <= length <= len(body) - 16, (codec, length, len(body))
+        frames += body[16 + 9:16 + length]
+        body = body[16 + length:]
+    return subprocess.run(["zstd", "-dqc"], input=frames, check=True, capture_output=True).stdout
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         url = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
+        if url.get("decompress") == ["1"]:
+            body = blocks(body, url.get("http_native_compression_disable_checksumming_on_decompress") == ["1"])
         query = url["query"][0] if "query" in url else body.decode()
         try:
             self.answer(200, self.run(query, body))
