@@ -42,6 +42,7 @@ struct loop {
 	struct loop_timer *timers;
 	struct loop_timer *next_timer; /* where loop_run_timers() continues */
 	uint64_t first_mono_ns; /* no timer is due before this; saves a search each round */
+	struct loop_now now; /* zeros = not read in this round */
 	bool stopped;
 	int result;
 };
@@ -236,6 +237,13 @@ static int loop_wait_ms(const struct loop *l, uint64_t timeout_ns)
 	return (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS);
 }
 
+const struct loop_now *loop_now(struct loop *l)
+{
+	if (!l->now.mono_ns)
+		l->now = (struct loop_now){ clock_mono_ns(), clock_real_ns() };
+	return &l->now;
+}
+
 int loop_round(struct loop *l, uint64_t timeout_ns)
 {
 	struct epoll_event events[ROUND_EVENTS_MAX];
@@ -244,6 +252,7 @@ int loop_round(struct loop *l, uint64_t timeout_ns)
 	n = epoll_wait(l->epoll_fd, events, ROUND_EVENTS_MAX, loop_wait_ms(l, timeout_ns));
 	if (n < 0 && errno != EINTR)
 		return -errno;
+	l->now = (struct loop_now){ 0 };
 	for (int i = 0; i < n; i++) {
 		struct loop_source *s = events[i].data.ptr;
 

@@ -43,3 +43,10 @@ int loop_run(struct loop *loop);
 /* Runs one round, which waits at most @timeout_ns (tests, progress of `record`). 0 or -errno. */
 int loop_round(struct loop *loop, uint64_t timeout_ns);
 void loop_stop(struct loop *loop, int result);
+
+/* The time, CLOCK_MONOTONIC and CLOCK_REALTIME, read once in each round, when it is first asked
+ * for: it is as old as the round. For events of which there are many in a round. */
+struct loop_now {
+	uint64_t mono_ns, real_ns;
+};
+const struct loop_now *loop_now(struct loop *loop);

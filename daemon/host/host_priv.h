@@ -45,6 +45,7 @@ struct host {
 	uint64_t start_mono_ns;
 	uint64_t windows_dropped;
 	struct loop_timer *memory_timer;
+	unsigned memory_spared; /* looks at all memory that are left out now */
 	uint64_t memory_ended; /* how many sessions limits.memory has ended */
 	unsigned appending; /* windows on their way to the store */
 	bool stands_still; /* the last window could not be stored */

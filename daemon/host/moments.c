@@ -1,7 +1,7 @@
 /* See moments.h. */
 #include "daemon/host/moments.h"
 
-#include "daemon/ground/clock.h"
+#include "daemon/core/loop.h"
 
 #define PART_OF_MEMORY 16 /* timelines get this part of limits.memory */
 
@@ -24,6 +24,14 @@ const struct pauses *host_pauses(const struct target *t)
 	return e ? &e->pauses : NULL;
 }
 
+static void moment_add(const struct host_entry *e, const struct target *t,
+		       const struct timeline_event *event)
+{
+	const struct host *h = targets_userdata(t);
+
+	timeline_add(e->timeline, t->stream, event, loop_now(h->loop)->real_ns);
+}
+
 void host_moment_sample(const struct host_entry *e, const struct target *t, enum timeline_kind kind,
 			const struct stream_sample *s, uint32_t tid)
 {
@@ -32,6 +40,7 @@ void host_moment_sample(const struct host_entry *e, const struct target *t, enum
 		.end_ns = s->mono_ns + (uint64_t)t->real_minus_mono_ns,
 		.length_ns = s->weight_ns,
 		.tid = tid,
+		.thread_number = s->thread_number,
 		.thread = s->thread,
 		.node = s->node,
 		.trace_id = s->trace ? s->trace->trace_id : NULL,
@@ -40,7 +49,7 @@ void host_moment_sample(const struct host_entry *e, const struct target *t, enum
 	};
 
 	if (e->timeline)
-		timeline_add(e->timeline, t->stream, &event, clock_real_ns());
+		moment_add(e, t, &event);
 }
 
 void host_moment_lock(const struct host_entry *e, const struct target *t,
@@ -69,7 +78,7 @@ void host_moment_lock(const struct host_entry *e, const struct target *t,
 	};
 
 	if (e->timeline && !(w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED)))
-		timeline_add(e->timeline, t->stream, &event, clock_real_ns());
+		moment_add(e, t, &event);
 }
 
 void host_moment_offcpu(const struct host_entry *e, const struct target *t,
@@ -100,7 +109,7 @@ void host_moment_offcpu(const struct host_entry *e, const struct target *t,
 	};
 
 	if (e->timeline)
-		timeline_add(e->timeline, t->stream, &event, clock_real_ns());
+		moment_add(e, t, &event);
 }
 
 static void moment_band(const struct host_entry *e, const struct target *t, enum timeline_band band,
@@ -116,7 +125,7 @@ static void moment_band(const struct host_entry *e, const struct target *t, enum
 	};
 
 	if (e->timeline && length_ns)
-		timeline_add(e->timeline, t->stream, &event, clock_real_ns());
+		moment_add(e, t, &event);
 }
 
 void host_moment_pause(const struct host_entry *e, const struct target *t,

@@ -288,7 +288,7 @@ static void wiring_on_sample(void *userdata, struct target *t, const struct stre
 	sample.tid = wiring_number_of(e, tid);
 	kernel_stack_free_all(stacks);
 	if (e && e->locks)
-		locks_sample(e->locks, s, clock_mono_ns());
+		locks_sample(e->locks, s, loop_now(h->loop)->mono_ns);
 	if (e)
 		host_moment_sample(e, t, TIMELINE_CPU, s, sample.tid);
 	for (struct host_listener *l = h->listeners, *next; l; l = next) {

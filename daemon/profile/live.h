@@ -85,6 +85,7 @@ struct live_event {
 	enum wire_wait wait; /* of locks */
 	bool idle; /* a wait for work, see idle.h */
 	uint32_t tid;
+	uint32_t thread_number; /* of the name, as in struct stream_sample; 0 = unknown */
 	const char *thread;
 	uint32_t node; /* leaf of its stack, 0 = none */
 	const char

@@ -213,23 +213,32 @@ uint32_t live_ids_stack(struct live_ids *ids, struct profile *p, const struct st
 	return to;
 }
 
-/* For a known thread only the name is compared. */
+static bool live_ids_is_named(const struct profile *p, const struct profile_thread *t, const char *name)
+{
+	return strcmp(p->strings[t->name], name ? name : "") == 0;
+}
+
+/* For a known thread only the name is compared, by its number if possible. */
 uint32_t live_ids_thread(struct live_ids *c, struct profile *p, uint32_t process, uint32_t tid,
-			 const char *name)
+			 const char *name, uint32_t number)
 {
 	struct live_thread *known = &c->threads[tid % LIVE_THREADS];
 	struct profile_thread t = { .process = process, .tid = tid };
+	uint32_t thread = known->thread - 1;
 
-	if (known->known && known->tid == tid) {
-		const struct profile_thread *is = &p->threads[known->thread];
-
-		if (is->process == process && strcmp(p->strings[is->name], name ? name : "") == 0)
-			return known->thread;
+	if (known->thread && known->tid == tid && p->threads[thread].process == process &&
+	    ((number && number == known->number) ||
+	     live_ids_is_named(p, &p->threads[thread], name))) {
+		known->number = number;
+		return thread;
 	}
 	t.name = profile_string(p, name);
-	*known = (struct live_thread){ .tid = tid, .thread = profile_thread(p, &t) };
-	known->known = known->thread != UINT32_MAX && p->threads[known->thread].tid == tid;
-	return known->thread;
+	thread = profile_thread(p, &t);
+	*known = (struct live_thread){ .tid = tid, .number = number };
+	/* without room it is another thread, "[profile full]" */
+	if (thread != UINT32_MAX && p->threads[thread].tid == tid)
+		known->thread = thread + 1;
+	return thread;
 }
 
 uint32_t live_ids_span(struct live_ids *c, struct profile *p, const struct stream_context *trace,

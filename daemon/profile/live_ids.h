@@ -28,8 +28,8 @@ struct live_ids {
 				       `own` */
 	struct live_stacks own;
 	struct live_thread {
-		uint32_t tid, thread; /* in the profile */
-		bool known;
+		uint32_t tid, thread; /* in the profile, + 1; 0 = unknown */
+		uint32_t number; /* of its name in the stream; 0 = unknown */
 	} threads[LIVE_THREADS]; /* threads with recent samples, at tid modulo LIVE_THREADS */
 	uint32_t new_spans; /* in this profile, of this source */
 };
@@ -41,9 +41,10 @@ void live_ids_forget(struct live_ids *c); /* frees the memory, too, but not what
  * another set are forgotten. */
 void live_stacks_turn(struct live_stacks *s, uint64_t serial);
 void live_stacks_forget(struct live_stacks *s);
-/* The thread of @process with this tid and name, added if @p does not have it. */
+/* The thread of @process with this tid and name, added if @p does not have it. @number: of the name,
+ * as in struct stream_sample; 0 = unknown. */
 uint32_t live_ids_thread(struct live_ids *c, struct profile *p, uint32_t process, uint32_t tid,
-			 const char *name);
+			 const char *name, uint32_t number);
 /* live_ids_process(): the process in @p; its tenant pays for what is added from then on.
  * live_ids_stack(): the stack that ends in @leaf; must be called after it. Without room they
  * return "[profile full]". */

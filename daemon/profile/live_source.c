@@ -197,7 +197,8 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 	};
 
 	live_ids_turn(c, serial);
-	row.thread = live_ids_thread(c, p, live_ids_process(c, p, &s->info), e->tid, e->thread);
+	row.thread = live_ids_thread(c, p, live_ids_process(c, p, &s->info), e->tid, e->thread,
+				     e->thread_number);
 	row.node = live_ids_stack(c, p, stream, e->node);
 	if (e->trace && spans)
 		row.span = live_ids_span(c, p, e->trace, spans);
@@ -249,6 +250,7 @@ void live_add(struct live_source *s, const struct stream *stream,
 	const struct live_event e = {
 		.event = WIRE_EVENT_CPU,
 		.tid = sample->tid,
+		.thread_number = sample->thread_number,
 		.thread = sample->thread,
 		.node = sample->node,
 		.weight = sample->weight_ns,

@@ -23,12 +23,12 @@ static int add_sample(struct stream *s, const struct wire_sample *w, bool wall, 
 	struct stream_sample sample = {
 		.mono_ns = w->mono_ns,
 		.tid = w->tid,
-		.thread = stream_thread_name(s, w->tid),
 		.weight_ns = w->weight_ns,
 		.node = w->node,
 	};
 	int r;
 
+	sample.thread = thread_names_find(s, w->tid, &sample.thread_number);
 	if (!node_ok(s, w->node))
 		return event_records_undefined(f, "node", w->node);
 	if (!contexts_find(s, w->context, &sample.trace, f))

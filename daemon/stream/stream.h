@@ -44,6 +44,9 @@ struct stream_context {
 struct stream_sample {
 	uint64_t mono_ns;
 	uint32_t tid;
+	/* Each name that a stream learns has a number, also if it is the name of another thread or
+	 * stream: two samples with one number, other than 0, have one name. */
+	uint32_t thread_number;
 	const char *thread; /* name, "" if not known yet */
 	uint64_t weight_ns;
 	uint32_t node; /* leaf, 0 = none: walk with stream_node() */

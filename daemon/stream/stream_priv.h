@@ -40,8 +40,9 @@ struct stream_frames {
 
 struct stream_thread {
 	uint32_t tid;
-	bool ended; /* the name stays until room is needed: samples of the thread may still arrive
-		     */
+	uint32_t number : 31; /* of the name: see struct stream_sample */
+	/* the name stays until room is needed: samples of the thread may still arrive */
+	uint32_t ended : 1;
 	char *name;
 };
 
@@ -130,6 +131,8 @@ void frames_forget(struct stream *s);
 
 /* thread_names.c */
 int thread_names_add(struct stream *s, const struct wire_thread *w, struct fault *f);
+/* The name of a thread, "" if unknown, and its number, as in struct stream_sample. */
+const char *thread_names_find(const struct stream *s, uint32_t tid, uint32_t *ret_number);
 void thread_names_forget(struct stream *s);
 
 /* contexts.c: the present meanings of the ids of trace contexts. */

@@ -88,6 +88,15 @@ static void end_thread(struct stream *s, const struct wire_thread *w)
 		s->ops.on_thread(s->userdata, w, name);
 }
 
+/* After two thousand million names a number may be that of an older one. */
+static uint32_t next_number(void)
+{
+	static uint32_t last;
+
+	last = (last + 1) & INT32_MAX;
+	return last ? last : ++last;
+}
+
 int thread_names_add(struct stream *s, const struct wire_thread *w, struct fault *f)
 {
 	struct stream_thread *t;
@@ -112,6 +121,7 @@ int thread_names_add(struct stream *s, const struct wire_thread *w, struct fault
 	s->threads.memory += len + STREAM_BLOCK_BYTES;
 	free(t->name);
 	t->tid = w->tid;
+	t->number = next_number();
 	t->ended = false;
 	t->name = name;
 	if (s->ops.on_thread)
@@ -119,12 +129,19 @@ int thread_names_add(struct stream *s, const struct wire_thread *w, struct fault
 	return 0;
 }
 
+const char *thread_names_find(const struct stream *s, uint32_t tid, uint32_t *ret_number)
+{
+	const struct stream_thread *t = NULL;
+
+	if (s->threads.size)
+		t = thread_slot(s->threads.table, s->threads.size, s->threads.seed, tid);
+	*ret_number = t && t->name ? t->number : 0;
+	return t && t->name ? t->name : "";
+}
+
 const char *stream_thread_name(const struct stream *s, uint32_t tid)
 {
-	const struct stream_thread *t;
+	uint32_t number;
 
-	if (!s->threads.size)
-		return "";
-	t = thread_slot(s->threads.table, s->threads.size, s->threads.seed, tid);
-	return t->name ? t->name : "";
+	return thread_names_find(s, tid, &number);
 }

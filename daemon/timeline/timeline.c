@@ -366,13 +366,13 @@ static bool timeline_has_room(struct timeline *t, const struct timeline_chunk *c
 
 /* The thread's position in the chunk, + 1; 0 = there is no thread, or no room. */
 static uint32_t thread_in(struct timeline *t, struct timeline_chunk *c, uint32_t tid,
-			  const char *name)
+			  const char *name, uint32_t number)
 {
 	uint32_t n;
 
 	if (!tid)
 		return 0;
-	n = live_ids_thread(&t->ids, c->profile, t->ids.process, tid, name);
+	n = live_ids_thread(&t->ids, c->profile, t->ids.process, tid, name, number);
 	return n == UINT32_MAX ? 0 : n + 1;
 }
 
@@ -385,7 +385,7 @@ static void add_tick(struct timeline *t, struct timeline_chunk *c, const struct 
 	c->ticks[c->n_ticks++] = (struct timeline_tick){
 		.at_ns = e->end_ns,
 		.weight_ns = e->length_ns,
-		.thread = thread_in(t, c, e->tid, e->thread),
+		.thread = thread_in(t, c, e->tid, e->thread, e->thread_number),
 		.stack = e->node,
 		.trace = profile_string(c->profile, e->trace_id),
 		.span = profile_string(c->profile, e->span_id),
@@ -405,9 +405,9 @@ static void add_interval(struct timeline *t, struct timeline_chunk *c,
 		.end_ns = e->end_ns,
 		.length_ns = e->length_ns,
 		.runqueue_ns = e->runqueue_ns < e->length_ns ? e->runqueue_ns : e->length_ns,
-		.thread = thread_in(t, c, e->tid, e->thread),
-		.owner = thread_in(t, c, e->owner_tid, e->owner),
-		.waker = thread_in(t, c, e->waker_tid, e->waker),
+		.thread = thread_in(t, c, e->tid, e->thread, e->thread_number),
+		.owner = thread_in(t, c, e->owner_tid, e->owner, 0),
+		.waker = thread_in(t, c, e->waker_tid, e->waker, 0),
 		.stack = e->node,
 		.owner_stack = e->owner_node,
 		.class_name = profile_string(c->profile, e->class_name),

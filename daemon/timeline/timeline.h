@@ -79,6 +79,7 @@ struct timeline_event {
 	uint64_t runqueue_ns; /* at the end of the interval: the thread was runnable, but did not
 				 run */
 	uint32_t tid; /* the number that daemon/host gave the thread */
+	uint32_t thread_number; /* of its name, as in struct stream_sample; 0 = unknown */
 	const char *thread;
 	uint32_t node; /* leaf of its stack in the stream; 0 = none */
 	uint32_t owner_tid, owner_node, waker_tid; /* 0 = unknown */
