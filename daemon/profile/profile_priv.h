@@ -40,6 +40,8 @@ struct profile_reported {
 };
 void profile_reported_free(struct profile_reported *t);
 
+#define PROFILE_ACCOUNT_HINTS 64
+
 struct profile_index {
 	struct profile_reported reported;
 	struct profile_set strings, frames, processes, threads, nodes, rows, spans;
@@ -52,6 +54,8 @@ struct profile_index {
 	size_t paid, bytes_max;
 	struct profile_account *accounts; /* [0] is that of no tenant */
 	uint32_t n_accounts, payer;
+	/* by tenant modulo their number: the account that was found last, to be compared first */
+	uint16_t account_hints[PROFILE_ACCOUNT_HINTS];
 	uint32_t tenants; /* expected number of tenants, at least */
 	bool find_only; /* for now nothing is added */
 	bool spare; /* for now only the tables' own limits apply */

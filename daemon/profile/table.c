@@ -14,7 +14,7 @@
 #define SMALL_ENTRY  64
 #define LARGE_TABLE  4096 /* entries; it grows by a quarter, not to twice its size */
 #define SLOTS_BYTES  16 /* of an entry in the index, at most */
-#define ACCOUNTS_MAX 4096 /* further tenants share account 0 */
+#define ACCOUNTS_MAX 4096 /* an account's number is kept in 16 bits; further tenants share account 0 */
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
@@ -163,13 +163,18 @@ static bool pay_process(struct profile *p)
 uint32_t profile_account(struct profile *p, uint64_t tenant)
 {
 	struct profile_index *x = p->index;
+	uint16_t *hint = &x->account_hints[tenant % PROFILE_ACCOUNT_HINTS];
 	struct profile_account *a;
 
 	if (x->accounts[x->payer].tenant == tenant)
 		return x->payer;
+	if (x->accounts[*hint].tenant == tenant)
+		return *hint;
 	for (uint32_t i = 0; i < x->n_accounts; i++)
-		if (x->accounts[i].tenant == tenant)
+		if (x->accounts[i].tenant == tenant) {
+			*hint = (uint16_t)i;
 			return i;
+		}
 	a = x->n_accounts < ACCOUNTS_MAX
 		    ? realloc(x->accounts, (x->n_accounts + 1) * sizeof(*x->accounts))
 		    : NULL;
