@@ -118,7 +118,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 	struct offcpu_target *g = target_at(t->target, t->pid);
 	int is_long = g && off_ns >= g->signal_min_ns * OFFCPU_LONG_MINIMUMS;
 	int is_open = g && off_ns >= g->min_ns && is_open_to_signals(task);
-	int spared = g && off_ns >= g->min_ns && is_spared(t, g, now);
+	int spared = g && off_ns >= g->min_ns && is_spared(t, g, is_long, now);
 	__u64 in_window, took_ns = 0;
 	__u8 flags;
 
@@ -126,7 +126,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 		__sync_fetch_and_add(&g->spared, 1);
 	/* the agent's thread waits for samples, which concerns nobody */
 	if (!g || off_ns < g->min_ns || (!is_open && is_the_agents_thread(task)) ||
-	    (spared && !is_long)) {
+	    (spared && !is_long && g->spares == OFFCPU_SPARES_RECORDS)) {
 		t->short_count++;
 		return 0;
 	}

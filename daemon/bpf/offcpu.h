@@ -96,14 +96,23 @@ enum offcpu_kind {
 	OFFCPU_ENDED, /* struct offcpu_end: the final times of a thread that ended */
 };
 
+/* What threads that wait for work again and again are spared. In both steps they get a signal a
+ * second: each stack confirms that they still do, or ends it. */
+enum offcpu_spares {
+	OFFCPU_SPARES_NOTHING,
+	/* signals for their waits below OFFCPU_LONG_MINIMUMS, which have records without a stack: it
+	 * would be the same again, and costs more than the record */
+	OFFCPU_SPARES_SIGNALS,
+	OFFCPU_SPARES_RECORDS /* these, too, and longer waits have no signals */
+};
+
 enum offcpu_flag {
 	OFFCPU_SIGNALLED = 1, /* the agent gets a signal with this duration, or a later one of the
 			       * same stay */
 	OFFCPU_OVER_BUDGET = 2, /* no signal: the target has used up its share of this window */
 	OFFCPU_UNREACHABLE = 4, /* no signal: blocked, another handler, no slot, no rseq */
 	OFFCPU_IOWAIT = 8,
-	/* no signal: the thread's stack would tell nothing, or signals are short and it would tell
-	 * what is known */
+	/* no signal: the thread's stack would tell nothing, or what is known (enum offcpu_spares) */
 	OFFCPU_UNNEEDED = 16,
 };
 
@@ -155,8 +164,8 @@ struct offcpu_target {
 	__u64 signals_max; /* per window */
 	__u64 own_max; /* those of them that no other target can use */
 	__u64 records_max; /* per window; twice as many with long times */
-	__u64 spares; /* 1 = signals are short: no more than one a second for each thread that waits
-		       * for work again and again */
+	__u64 spares; /* enum offcpu_spares: what threads that wait for work again and again are
+		       * spared */
 	__u64 window; /* number of the present window */
 	__u64 in_window; /* times off the CPU in it */
 	__u64 signals_in_window; /* those of them for which there was a signal */

@@ -335,12 +335,12 @@ bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcp
 	return false;
 }
 
-bool offcpu_engine_spares(const struct offcpu_engine *e, pid_t pid)
+enum offcpu_spares offcpu_engine_spares(const struct offcpu_engine *e, pid_t pid)
 {
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
 		if (pid > 0 && e->entries[i].pid == pid)
 			return e->entries[i].minimum.spares;
-	return false;
+	return OFFCPU_SPARES_NOTHING;
 }
 
 unsigned offcpu_engine_measured(const struct offcpu_engine *e, pid_t pid, unsigned *ret_of)

@@ -139,8 +139,8 @@ void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid);
  * has such a wait too. @host_tid: its number in the first pid namespace. */
 void offcpu_engine_bare_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_tid);
 /* By its stack, a time off the CPU of this thread that ended at @end_ns was a wait for work, as its
- * last ones of this @class were. While signals are short, further ones get none for a second, and
- * those below sixteen minimums no record. */
+ * last ones of this @class were. While the target has many signals, further ones are spared them for
+ * a second: enum offcpu_spares. */
 void offcpu_engine_idle_habit(struct offcpu_engine *e, pid_t pid, uint32_t host_tid,
 			      enum offcpu_class class, uint64_t end_ns);
 /* Readable when a quarter of the ring is full; call offcpu_engine_drain() then, and a few times a
@@ -163,8 +163,8 @@ unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_
 /* Call once a second: adapts minimums and measures the cost. */
 void offcpu_engine_tick(struct offcpu_engine *e);
 void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret);
-/* Are signals short, so that threads that wait for work again and again are spared them? */
-bool offcpu_engine_spares(const struct offcpu_engine *e, pid_t pid);
+/* What this target's threads that wait for work again and again are spared now. */
+enum offcpu_spares offcpu_engine_spares(const struct offcpu_engine *e, pid_t pid);
 /* In how many of the last ticks (*ret_of, OFFCPU_LAST_TICKS at most) this target was measured:
  * fewer than all, if it or the host switches so often that this would cost too much. */
 unsigned offcpu_engine_measured(const struct offcpu_engine *e, pid_t pid, unsigned *ret_of);

@@ -4,6 +4,7 @@
 #define BURST_PART  8 /* up to an eighth of a second's signals over the budget are a burst */
 #define SHORT_PART  2 /* up to a half is a sample: the others have records, without a stack */
 #define FEW_PART    4 /* less than a quarter of the signals: the minimum is too long */
+#define SPARED_PART 4 /* with fewer than a quarter of the signals nobody needs to be spared */
 #define HOLD_TICKS  60
 #define QUIET_TICKS 5 /* after so many ticks with few signals the minimum is halved */
 
@@ -72,10 +73,9 @@ void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *s
 	bool too_many;
 
 	m->last = *now;
-	if (!m->spares) {
-		m->spares = is_too_much(wanted, over, records, allowed);
-		if (m->spares)
-			return;
+	if (m->spares != OFFCPU_SPARES_RECORDS && is_too_much(wanted, over, records, allowed)) {
+		m->spares = OFFCPU_SPARES_RECORDS;
+		return;
 	}
 	/* a target that has few times off the CPU lacks signals because of others */
 	*signal_min_ns = level_tick(
@@ -90,5 +90,9 @@ void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *s
 		*signal_min_ns = *min_ns;
 	if (m->signals.quiet >= QUIET_TICKS && *signal_min_ns <= m->asked_ns &&
 	    wanted + spared < allowed->signals / 2)
-		m->spares = false;
+		m->spares = OFFCPU_SPARES_NOTHING;
+	if (m->spares != OFFCPU_SPARES_RECORDS)
+		m->spares = wanted + spared > allowed->signals / SPARED_PART
+				    ? OFFCPU_SPARES_SIGNALS
+				    : OFFCPU_SPARES_NOTHING;
 }

@@ -2,12 +2,14 @@
  * How long a target's times off the CPU must be for a record, and for a signal, without which the
  * record has no Java stack of its own: as long as it was asked for, and longer while there are too
  * many of them. Signals cost most, so they get fewer first. Before that, threads that wait for work
- * again and again are spared signals. Pure.
+ * again and again are spared signals: in two steps. Pure.
  */
 #pragma once
 
+#include <linux/types.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "daemon/bpf/offcpu.h"
 
 #define OFFCPU_MIN_NS_MAX 1000000000ull /* a minimum is not doubled beyond this */
 
@@ -30,7 +32,7 @@ struct offcpu_level {
 struct offcpu_minimum {
 	uint64_t asked_ns;
 	struct offcpu_signal_counts last; /* at the last tick */
-	bool spares;
+	enum offcpu_spares spares;
 	/* there are too many records, and a longer minimum would leave hardly any: those that fit
 	 * are a sample */
 	bool samples;

@@ -43,11 +43,12 @@ static int is_within_budget(struct offcpu_target *g, int is_long, __u64 now)
 	return 1;
 }
 
-/* Does the thread wait for work again and again, as the daemon found within the last second, while
- * signals are short? */
-static int is_spared(const struct offcpu_thread *t, const struct offcpu_target *g, __u64 now)
+/* Does the thread wait for work again and again, as the daemon found within the last second, and is
+ * it therefore spared the signal for such a wait, @is_long or not? */
+static int is_spared(const struct offcpu_thread *t, const struct offcpu_target *g, int is_long,
+		     __u64 now)
 {
-	return g->spares && t->idle_ns && t->class == t->idle_class &&
+	return g->spares >= (is_long ? OFFCPU_SPARES_RECORDS : OFFCPU_SPARES_SIGNALS) && t->idle_ns && t->class == t->idle_class &&
 	       now - t->idle_ns < OFFCPU_HABIT_NS;
 }
 

@@ -10,7 +10,7 @@
 #define UNSURE	   0x80u /* as if wrong eight waits ago: the next one decides */
 
 /* A read with a timeout is a poll for the kernel. */
-enum habit_kind { HABIT_FUTEX, HABIT_SOCKET, HABIT_NONE };
+enum habit_kind { HABIT_FUTEX, HABIT_SOCKET, HABIT_ACCEPT, HABIT_NONE };
 
 struct offcpu_habit {
 	uint32_t key; /* habit_key(); 0 = the place is empty */
@@ -24,13 +24,15 @@ static enum habit_kind habit_kind_of(unsigned kernel_class)
 {
 	if (kernel_class == OFFCPU_FUTEX)
 		return HABIT_FUTEX;
+	if (kernel_class == OFFCPU_ACCEPT)
+		return HABIT_ACCEPT;
 	return kernel_class == OFFCPU_SOCKET || kernel_class == OFFCPU_POLL ? HABIT_SOCKET
 									    : HABIT_NONE;
 }
 
 static uint32_t habit_key(uint32_t tid, enum habit_kind kind)
 {
-	return tid << 1 | kind;
+	return tid << 2 | kind;
 }
 
 static uint32_t habit_seconds(uint64_t at_ns)

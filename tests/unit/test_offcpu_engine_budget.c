@@ -29,9 +29,9 @@ static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **s
 	assert_true(c.over_budget_ns > c.over_budget * OFFCPU_MIN_NS_LEAST);
 	assert_int_equal(c.intervals, c.signalled + c.over_budget + c.unreachable + c.lost);
 	/* waits for work give way first; here there are none */
-	assert_false(offcpu_engine_spares(seen.engine, pid));
+	assert_int_equal(offcpu_engine_spares(seen.engine, pid), OFFCPU_SPARES_NOTHING);
 	offcpu_engine_tick(seen.engine);
-	assert_true(offcpu_engine_spares(seen.engine, pid));
+	assert_int_equal(offcpu_engine_spares(seen.engine, pid), OFFCPU_SPARES_RECORDS);
 	usleep(500000);
 	offcpu_engine_tick(seen.engine);
 	assert_true(offcpu_engine_target(seen.engine, pid, &c, &minimums));
@@ -169,7 +169,7 @@ static pid_t begin_spared(uint64_t min_ns)
 	assert_int_equal(c.spared + c.unneeded, 0);
 	assert_true(c.over_budget > 0);
 	offcpu_engine_tick(seen.engine);
-	assert_true(offcpu_engine_spares(seen.engine, pid));
+	assert_int_equal(offcpu_engine_spares(seen.engine, pid), OFFCPU_SPARES_RECORDS);
 	(void)counts_after(pid, 40, true);
 	return pid;
 }

@@ -1,4 +1,4 @@
-/* Reads of sockets without a stack. Of waits in futexes test_offcpu_join asks, with the agent's
+/* Reads of sockets and accept calls without a stack. Of waits in futexes test_offcpu_join asks, with the agent's
  * sums. */
 #include "tests/unit/unit.h"
 #include "daemon/ground/clock.h"
@@ -35,6 +35,10 @@ static void what_is_idle_by_its_stack_as_usual_is_told(void **state)
 	assert_true(read_of(7, OFFCPU_SOCKET, true, true).as_usual);
 	for (int i = 0; i < 3; i++)
 		assert_false(read_of(8, OFFCPU_SOCKET, true, false).as_usual);
+	/* one thread may accept connections and read from them */
+	assert_false(read_of(8, OFFCPU_ACCEPT, true, true).as_usual);
+	assert_false(read_of(8, OFFCPU_SOCKET, true, false).as_usual);
+	assert_true(read_of(8, OFFCPU_ACCEPT, true, true).as_usual);
 	offcpu_habits_clear(&habits);
 }
 

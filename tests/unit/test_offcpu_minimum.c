@@ -48,7 +48,26 @@ static void begin_spared(void)
 {
 	begin();
 	assert_int_equal(second(0, OWN_PER_S + 1), ASKED_NS);
-	assert_true(minimum.spares);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_RECORDS);
+}
+
+static void waits_for_work_lose_their_signals_when_there_are_many(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(second(SIGNALS_PER_S / 4, 0), ASKED_NS);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_NOTHING);
+	assert_int_equal(second(SIGNALS_PER_S / 4 + 1, 0), ASKED_NS);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_SIGNALS);
+	/* with those that are spared there would be as many again */
+	for (int i = 0; i < 20; i++) {
+		counts.spared += SIGNALS_PER_S / 4;
+		assert_int_equal(second(1, 0), ASKED_NS);
+		assert_int_equal(minimum.spares, OFFCPU_SPARES_SIGNALS);
+	}
+	counts.spared += SIGNALS_PER_S / 4 - 1;
+	assert_int_equal(second(1, 0), ASKED_NS);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_NOTHING);
 }
 
 static void waits_for_work_give_way_before_it_grows(void **state)
@@ -56,27 +75,27 @@ static void waits_for_work_give_way_before_it_grows(void **state)
 	(void)state;
 	begin();
 	assert_int_equal(second(350, 50), ASKED_NS);
-	assert_false(minimum.spares);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_SIGNALS);
 	assert_int_equal(second(350, 51), ASKED_NS);
-	assert_true(minimum.spares);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_RECORDS);
 	/* it was enough; with those that are spared there would be too many again */
 	for (int i = 0; i < 20; i++) {
 		counts.spared += 300;
 		assert_int_equal(second(100, 0), ASKED_NS);
-		assert_true(minimum.spares);
+		assert_int_equal(minimum.spares, OFFCPU_SPARES_RECORDS);
 	}
 	counts.spared += 99;
 	assert_int_equal(second(100, 0), ASKED_NS);
-	assert_false(minimum.spares);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_SIGNALS);
 	/* first the minimum is as it was asked for, then they have signals again */
 	begin_spared();
 	assert_int_equal(second(400, 4000), 2 * ASKED_NS);
 	for (int i = 0; i < 5; i++)
-		assert_true(minimum.spares && second(FEW, 0) > 0);
+		assert_true(minimum.spares == OFFCPU_SPARES_RECORDS && second(FEW, 0) > 0);
 	assert_int_equal(min_ns, ASKED_NS);
 	for (int i = 0; i < 5; i++)
-		assert_true(minimum.spares && second(0, 0) == ASKED_NS);
-	assert_false(minimum.spares);
+		assert_true(minimum.spares == OFFCPU_SPARES_RECORDS && second(0, 0) == ASKED_NS);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_NOTHING);
 }
 
 static void a_half_with_signals_is_a_sample(void **state)
@@ -110,7 +129,7 @@ static void records_go_on_until_there_are_too_many(void **state)
 	/* waits for work give way before it grows */
 	begin();
 	(void)second_below(100, 0, RECORDS_PER_S);
-	assert_true(minimum.spares);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_RECORDS);
 	assert_int_equal(record_min_ns, ASKED_NS);
 	(void)second_below(100, 0, RECORDS_PER_S);
 	assert_int_equal(record_min_ns, 2 * ASKED_NS);
@@ -132,7 +151,7 @@ static void others_that_use_the_signals_up_do_not_lengthen_it(void **state)
 	(void)state;
 	begin();
 	assert_int_equal(second(0, OWN_PER_S), ASKED_NS);
-	assert_false(minimum.spares);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_NOTHING);
 	begin_spared();
 	assert_int_equal(second(0, OWN_PER_S), ASKED_NS);
 	assert_int_equal(second(0, OWN_PER_S + 1), 2 * ASKED_NS);
@@ -217,6 +236,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_burst_does_not_lengthen_it),
+		cmocka_unit_test(waits_for_work_lose_their_signals_when_there_are_many),
 		cmocka_unit_test(waits_for_work_give_way_before_it_grows),
 		cmocka_unit_test(others_that_use_the_signals_up_do_not_lengthen_it),
 		cmocka_unit_test(a_half_with_signals_is_a_sample),
