@@ -100,8 +100,8 @@ enum offcpu_kind {
  * second: each stack confirms that they still do, or ends it. */
 enum offcpu_spares {
 	OFFCPU_SPARES_NOTHING,
-	/* signals for their waits below OFFCPU_LONG_MINIMUMS, which have records without a stack: it
-	 * would be the same again, and costs more than the record */
+	/* signals for their waits below OFFCPU_LONG_MINIMUMS, which have records without a stack:
+	 * it would be the same again, and costs more than the record */
 	OFFCPU_SPARES_SIGNALS,
 	OFFCPU_SPARES_RECORDS /* these, too, and longer waits have no signals */
 };
@@ -112,7 +112,8 @@ enum offcpu_flag {
 	OFFCPU_OVER_BUDGET = 2, /* no signal: the target has used up its share of this window */
 	OFFCPU_UNREACHABLE = 4, /* no signal: blocked, another handler, no slot, no rseq */
 	OFFCPU_IOWAIT = 8,
-	/* no signal: the thread's stack would tell nothing, or what is known (enum offcpu_spares) */
+	/* no signal: the thread's stack would tell nothing, or what is known (enum offcpu_spares)
+	 */
 	OFFCPU_UNNEEDED = 16,
 };
 

@@ -48,8 +48,8 @@ static int is_within_budget(struct offcpu_target *g, int is_long, __u64 now)
 static int is_spared(const struct offcpu_thread *t, const struct offcpu_target *g, int is_long,
 		     __u64 now)
 {
-	return g->spares >= (is_long ? OFFCPU_SPARES_RECORDS : OFFCPU_SPARES_SIGNALS) && t->idle_ns && t->class == t->idle_class &&
-	       now - t->idle_ns < OFFCPU_HABIT_NS;
+	return g->spares >= (is_long ? OFFCPU_SPARES_RECORDS : OFFCPU_SPARES_SIGNALS) &&
+	       t->idle_ns && t->class == t->idle_class && now - t->idle_ns < OFFCPU_HABIT_NS;
 }
 
 /* Counts a time off the CPU in the target's present window. Returns how many there were before. */

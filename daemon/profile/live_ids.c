@@ -213,7 +213,8 @@ uint32_t live_ids_stack(struct live_ids *ids, struct profile *p, const struct st
 	return to;
 }
 
-static bool live_ids_is_named(const struct profile *p, const struct profile_thread *t, const char *name)
+static bool live_ids_is_named(const struct profile *p, const struct profile_thread *t,
+			      const char *name)
 {
 	return strcmp(p->strings[t->name], name ? name : "") == 0;
 }

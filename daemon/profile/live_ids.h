@@ -41,8 +41,8 @@ void live_ids_forget(struct live_ids *c); /* frees the memory, too, but not what
  * another set are forgotten. */
 void live_stacks_turn(struct live_stacks *s, uint64_t serial);
 void live_stacks_forget(struct live_stacks *s);
-/* The thread of @process with this tid and name, added if @p does not have it. @number: of the name,
- * as in struct stream_sample; 0 = unknown. */
+/* The thread of @process with this tid and name, added if @p does not have it. @number: of the
+ * name, as in struct stream_sample; 0 = unknown. */
 uint32_t live_ids_thread(struct live_ids *c, struct profile *p, uint32_t process, uint32_t tid,
 			 const char *name, uint32_t number);
 /* live_ids_process(): the process in @p; its tenant pays for what is added from then on.

@@ -14,7 +14,8 @@
 #define SMALL_ENTRY  64
 #define LARGE_TABLE  4096 /* entries; it grows by a quarter, not to twice its size */
 #define SLOTS_BYTES  16 /* of an entry in the index, at most */
-#define ACCOUNTS_MAX 4096 /* an account's number is kept in 16 bits; further tenants share account 0 */
+#define ACCOUNTS_MAX \
+	4096 /* an account's number is kept in 16 bits; further tenants share account 0 */
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /*
  * ClickHouse over HTTP. For each interval and table there is one body, or several if it is large:
- * rows of many JVMs, RowBinary in zstd or gzip. One request inserts one body. Rows that arrive twice
- * count once (docs/decisions/0019), so whatever is not confirmed is sent again. With `create`,
- * missing tables are created, one statement in each request, which takes the place of the body that
- * failed without them.
+ * rows of many JVMs, RowBinary in zstd or gzip. One request inserts one body. Rows that arrive
+ * twice count once (docs/decisions/0019), so whatever is not confirmed is sent again. With
+ * `create`, missing tables are created, one statement in each request, which takes the place of the
+ * body that failed without them.
  */
 #include <curl/curl.h>
 #include <errno.h>

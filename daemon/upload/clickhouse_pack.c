@@ -12,12 +12,12 @@
 #define GZIP_WINDOW 31 /* 15 bits, with gzip's header */
 #define ROWS_MAX    (1ul << 30) /* bytes of an unpacked body */
 
-#define ZSTD_LEVEL	1
-#define BLOCK_BYTES	(512u << 10) /* of rows, at least; but for the last block of a body */
-#define BLOCK_CODEC	0x90
-#define BLOCK_CHECKSUM	16
-#define BLOCK_HEAD	9 /* the codec and both lengths */
-#define BLOCK_HEADERS	(BLOCK_CHECKSUM + BLOCK_HEAD)
+#define ZSTD_LEVEL     1
+#define BLOCK_BYTES    (512u << 10) /* of rows, at least; but for the last block of a body */
+#define BLOCK_CODEC    0x90
+#define BLOCK_CHECKSUM 16
+#define BLOCK_HEAD     9 /* the codec and both lengths */
+#define BLOCK_HEADERS  (BLOCK_CHECKSUM + BLOCK_HEAD)
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
@@ -88,8 +88,8 @@ static int pack_begin(struct clickhouse_pack *p)
 			       ? 0
 			       : -ENOMEM;
 	p->zstd = ZSTD_createCCtx();
-	if (!p->zstd || ZSTD_isError(ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel,
-							    ZSTD_LEVEL)) ||
+	if (!p->zstd ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)) ||
 	    ZSTD_isError(ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_checksumFlag, 1)))
 		return -ENOMEM;
 	return 0;

@@ -200,10 +200,12 @@ static void halves_are_the_whole(void **state)
 		assert_int_equal(clickhouse_body_add(&b, samples->p, samples->len), 0);
 		assert_int_equal(clickhouse_body_end(&b), 0);
 		fd = file_of(b.pack.bytes, b.pack.len);
-		assert_int_equal(clickhouse_body_cut(fd, b.pack.len, form, CLICKHOUSE_SAMPLES, halves), 0);
+		assert_int_equal(
+			clickhouse_body_cut(fd, b.pack.len, form, CLICKHOUSE_SAMPLES, halves), 0);
 		fd_close(fd);
 		assert_int_equal(unpack(halves[0].pack.bytes, halves[0].pack.len, form, &first), 0);
-		assert_int_equal(unpack(halves[1].pack.bytes, halves[1].pack.len, form, &second), 0);
+		assert_int_equal(unpack(halves[1].pack.bytes, halves[1].pack.len, form, &second),
+				 0);
 		assert_int_equal(halves[0].samples + halves[1].samples, rows.samples);
 		assert_in_range(halves[0].samples, 1, rows.samples - 1);
 		text_bytes(&first, second.p, second.len);

@@ -85,6 +85,43 @@ static void ids_mean_what_they_meant_when_the_sample_came(void **state)
 	closed(&u);
 }
 
+static uint64_t weight_of_thread(const struct profile *p, const char *name)
+{
+	uint64_t weight = 0;
+
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		if (strcmp(p->strings[p->threads[p->rows[i].thread].name], name) == 0)
+			weight += p->rows[i].weight;
+	return weight;
+}
+
+static void a_thread_that_is_renamed_is_two(void **state)
+{
+	struct stream_sample sample = { .tid = 9, .weight_ns = 1 };
+	static const struct {
+		uint32_t number;
+		const char *name;
+	} names[] = { { 5, "first" },  { 5, "first" }, { 6, "second" }, { 6, "second" },
+		      { 0, "second" }, { 0, "third" }, { 6, "second" }, { 0, "third" } };
+	struct setup u = opened();
+	struct profile *p;
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
+		sample.thread_number = names[i].number;
+		sample.thread = names[i].name;
+		live_add(u.source, u.stream, &sample, NULL, T0, 10);
+	}
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(live_query(u.live, 0, UINT64_MAX, NULL, p), 0);
+	assert_int_equal(weight_of_thread(p, "first"), 2);
+	assert_int_equal(weight_of_thread(p, "second"), 4);
+	assert_int_equal(weight_of_thread(p, "third"), 2);
+	assert_int_equal(p->n_threads, 3);
+	profile_free(p);
+	closed(&u);
+}
+
 static void a_stack_beyond_all_reason_is_cut_and_says_so(void **state)
 {
 	struct stream_sample sample = { .tid = 9, .thread = "main", .weight_ns = 10, .node = 6000 };
@@ -293,6 +330,7 @@ int main(void)
 		cmocka_unit_test(drops_are_counted_in_a_window_without_samples),
 		cmocka_unit_test(a_threshold_is_known_of_a_window_without_events),
 		cmocka_unit_test(ids_mean_what_they_meant_when_the_sample_came),
+		cmocka_unit_test(a_thread_that_is_renamed_is_two),
 		cmocka_unit_test(a_stack_beyond_all_reason_is_cut_and_says_so),
 		cmocka_unit_test(stacks_of_the_kernel_stand_above_the_leaf_and_share_the_weight),
 		cmocka_unit_test(a_source_s_stacks_find_room_beside_another_s),

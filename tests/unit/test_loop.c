@@ -138,6 +138,38 @@ static void every_accepted_job_runs_and_is_reported_once(void **state)
 	loop_free(loop);
 }
 
+static void on_tick_note_now(void *userdata)
+{
+	struct ticks *t = userdata;
+	const struct loop_now first = *loop_now(t->loop), *again;
+
+	while (clock_mono_ns() < first.mono_ns + NS_PER_MS)
+		;
+	again = loop_now(t->loop);
+	assert_int_equal(again->mono_ns, first.mono_ns);
+	assert_int_equal(again->real_ns, first.real_ns);
+	t->count++;
+}
+
+static void the_time_is_that_of_the_round(void **state)
+{
+	struct ticks t = { 0 };
+	uint64_t before;
+
+	(void)state;
+	assert_int_equal(loop_new(&t.loop), 0);
+	assert_int_equal(loop_timer_add(t.loop, 0, 0, on_tick_note_now, &t, &t.self), 0);
+	for (int i = 0; i < 2; i++) {
+		before = clock_mono_ns();
+		assert_int_equal(loop_round(t.loop, NS_PER_MS), 0);
+		assert_true(loop_now(t.loop)->mono_ns >= before);
+		loop_timer_set(t.self, 0, 0);
+	}
+	assert_int_equal(t.count, 2);
+	loop_timer_free(t.self);
+	loop_free(t.loop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +177,7 @@ int main(void)
 		cmocka_unit_test(a_timer_may_free_itself_and_others),
 		cmocka_unit_test(a_signal_is_a_call_from_the_loop),
 		cmocka_unit_test(every_accepted_job_runs_and_is_reported_once),
+		cmocka_unit_test(the_time_is_that_of_the_round),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

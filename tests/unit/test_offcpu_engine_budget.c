@@ -208,6 +208,41 @@ static void long_waits_for_work_have_records_without_signals_then(void **state)
 	offcpu_engines_free();
 }
 
+/* Signals are not short, but each costs more than its record. */
+static void waits_for_work_keep_their_records_while_there_are_many_signals(void **state)
+{
+	pid_t pid = offcpu_child(SLEEPING);
+	struct offcpu_counts before, c;
+
+	(void)state;
+	offcpu_engines_or_skip(20000);
+	offcpu_child_wait();
+	offcpu_measure(pid, shared->handler, NS_PER_MS / 10);
+	offcpu_engine_tick(seen.engine);
+	for (int i = 0; i < 100; i++) {
+		before = counts_after(pid, 100, true);
+		if (before.signalled > 20000 / 4)
+			break;
+	}
+	assert_true(before.signalled > 20000 / 4);
+	assert_int_equal(before.spared + before.unneeded, 0);
+	offcpu_engine_tick(seen.engine);
+	assert_int_equal(offcpu_engine_spares(seen.engine, pid), OFFCPU_SPARES_SIGNALS);
+	before = counts_after(pid, 40, true);
+	c = counts_after(pid, 500, true);
+	assert_true(c.spared > before.spared + 100);
+	assert_int_equal(c.spared - before.spared, c.unneeded - before.unneeded);
+	/* some are times in the run queue */
+	assert_true((c.signalled - before.signalled) * 10 < c.unneeded - before.unneeded);
+	/* a habit that is not confirmed ends within a second */
+	before = counts_after(pid, 1100, false);
+	c = counts_after(pid, 500, false);
+	assert_int_equal(c.spared, before.spared);
+	assert_true(c.signalled > before.signalled + 100);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +250,7 @@ int main(void)
 		cmocka_unit_test(signals_that_cost_much_become_fewer),
 		cmocka_unit_test(those_that_use_the_signals_up_leave_others_theirs),
 		cmocka_unit_test(short_times_do_not_use_up_the_signals_of_long_ones),
+		cmocka_unit_test(waits_for_work_keep_their_records_while_there_are_many_signals),
 		cmocka_unit_test(waits_for_work_have_no_events_while_signals_are_short),
 		cmocka_unit_test(long_waits_for_work_have_records_without_signals_then),
 	};

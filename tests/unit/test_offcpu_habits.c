@@ -1,5 +1,5 @@
-/* Reads of sockets and accept calls without a stack. Of waits in futexes test_offcpu_join asks, with the agent's
- * sums. */
+/* Reads of sockets and accept calls without a stack. Of waits in futexes test_offcpu_join asks,
+ * with the agent's sums. */
 #include "tests/unit/unit.h"
 #include "daemon/ground/clock.h"
 #include "daemon/host/offcpu_habits.h"

@@ -149,6 +149,49 @@ static void states_of_threads_are_told_with_names_and_stand_beside_the_accounts(
 	stream_free(s);
 }
 
+static uint32_t number_of_next(struct stream *s, const char *name)
+{
+	struct fault f = { 0 };
+
+	assert_int_equal(put_sample(s, 0, &f), 0);
+	assert_string_equal(last.thread, name);
+	return last.thread_number;
+}
+
+static void put_name(struct stream *s, const char *name)
+{
+	struct wire_thread thread = { 7, WIRE_THREAD_JAVA, 1, str(name) };
+	struct wire_writer w;
+	struct fault f = { 0 };
+
+	wire_begin(&w, buf, WIRE_THREAD);
+	assert_true(wire_put_thread(&w, &thread));
+	assert_int_equal(feed(s, &w, &f), 0);
+}
+
+static void a_name_of_a_thread_has_a_number(void **state)
+{
+	struct stream *s = greeted_stream();
+	uint32_t first, second;
+
+	(void)state;
+	assert_int_equal(number_of_next(s, ""), 0);
+	put_name(s, "main");
+	first = number_of_next(s, "main");
+	assert_true(first != 0);
+	assert_int_equal(number_of_next(s, "main"), first);
+	put_name(s, "worker");
+	second = number_of_next(s, "worker");
+	assert_true(second != 0 && second != first);
+	stream_free(s);
+	/* names of another stream have other numbers */
+	s = greeted_stream();
+	put_name(s, "other");
+	first = number_of_next(s, "other");
+	assert_true(first != 0 && first != second);
+	stream_free(s);
+}
+
 static void safepoints_are_told_with_what_they_were_for(void **state)
 {
 	struct wire_pause pause = { 5, 2, 9, 3, WIRE_PAUSE_GC, 1 };
@@ -200,6 +243,7 @@ int main(void)
 		cmocka_unit_test(a_later_hello_begins_anew_and_keeps_the_accounts),
 		cmocka_unit_test(
 			states_of_threads_are_told_with_names_and_stand_beside_the_accounts),
+		cmocka_unit_test(a_name_of_a_thread_has_a_number),
 		cmocka_unit_test(safepoints_are_told_with_what_they_were_for),
 		cmocka_unit_test(frames_of_unknown_types_are_skipped),
 	};
