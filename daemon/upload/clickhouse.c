@@ -32,10 +32,8 @@ struct clickhouse_sink {
 	const char *database;
 	bool creates; /* the next statement is @step */
 	unsigned step;
-	/* The form of the next body. Until the server has confirmed a body in zstd, each that it
-	 * refuses is tried in gzip. */
-	enum clickhouse_form form;
-	bool takes_form; /* it has confirmed one */
+	enum clickhouse_form form; /* in which the next body is made, and those in zstd are sent */
+	bool takes_form; /* the server has confirmed a body in this form */
 	struct clickhouse_body bodies[CLICKHOUSE_TABLES]; /* of the current interval */
 	uint64_t put; /* bodies put since the program began: makes their keys unique */
 	struct clickhouse_sent *sent; /* the stacks whose rows the server has */
@@ -298,10 +296,10 @@ static int clickhouse_send_statement(struct sink *s, struct sink_file *f)
 /* ---- inserts --------------------------------------------------------------------------------- */
 
 /*
- * An old server, a setting's constraint or a proxy that drops parameters answers a body in zstd
- * with one error or another. So each error of the server's may be because of the form, until a body
- * was confirmed; if the other form does not help either, it was not. Answers of which a proxy or
- * the server itself tells the cause say nothing about the form.
+ * If a proxy drops the parameters, or a constraint forbids the setting, a body in zstd gets one
+ * error or another. So until one is confirmed each error of the server's may be because of the
+ * form; if the other form does not help either, it was not. A proxy's own 401, 429 or 503 says
+ * nothing about the form.
  */
 static bool clickhouse_is_of_form(const struct http_answer *a)
 {

@@ -13,7 +13,7 @@
 #define ROWS_MAX    (1ul << 30) /* bytes of an unpacked body */
 
 #define ZSTD_LEVEL     1
-#define BLOCK_BYTES    (512u << 10) /* of rows, at least; but for the last block of a body */
+#define BLOCK_BYTES    (512u << 10) /* of rows; the last block of a body has fewer */
 #define BLOCK_CODEC    0x90
 #define BLOCK_CHECKSUM 16
 #define BLOCK_HEAD     9 /* the codec and both lengths */
@@ -21,15 +21,14 @@
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-/* Room for at least @more bytes. */
+/* Room for at least @more bytes, and a quarter of all: there is a pack for each table, and twice
+ * the size would leave half of it unused. */
 static int pack_reserve(struct clickhouse_pack *p, size_t more)
 {
-	size_t cap = p->cap ? p->cap : 16384;
+	size_t cap = p->len + more + (p->len + more) / 4 + 4096;
 	uint8_t *bytes;
 
-	while (cap - p->len < more)
-		cap *= 2;
-	if (cap == p->cap)
+	if (p->cap - p->len >= more)
 		return 0;
 	bytes = realloc(p->bytes, cap);
 	if (!bytes)
@@ -58,24 +57,24 @@ static int pack_deflate(struct clickhouse_pack *p, int flush)
 static int pack_block(struct clickhouse_pack *p)
 {
 	struct text_out head = { 0 };
-	size_t bound = ZSTD_compressBound(p->block.len), n;
+	size_t bound = ZSTD_compressBound(p->block_len), n;
 
 	if (pack_reserve(p, BLOCK_HEADERS + bound) < 0)
 		return -ENOMEM;
-	n = ZSTD_compress2(p->zstd, p->bytes + p->len + BLOCK_HEADERS, bound, p->block.p,
-			   p->block.len);
+	n = ZSTD_compress2(p->zstd, p->bytes + p->len + BLOCK_HEADERS, bound, p->block,
+			   p->block_len);
 	if (ZSTD_isError(n))
 		return -ENOMEM;
 	rowbinary_put_number(&head, BLOCK_CODEC, 1);
 	rowbinary_put_number(&head, BLOCK_HEAD + n, 4);
-	rowbinary_put_number(&head, p->block.len, 4);
+	rowbinary_put_number(&head, p->block_len, 4);
 	if (head.failed)
 		return -ENOMEM;
 	memset(p->bytes + p->len, 0, BLOCK_CHECKSUM);
 	memcpy(p->bytes + p->len + BLOCK_CHECKSUM, head.p, BLOCK_HEAD);
 	free(head.p);
 	p->len += BLOCK_HEADERS + n;
-	p->block.len = 0;
+	p->block_len = 0;
 	return 0;
 }
 
@@ -88,7 +87,8 @@ static int pack_begin(struct clickhouse_pack *p)
 			       ? 0
 			       : -ENOMEM;
 	p->zstd = ZSTD_createCCtx();
-	if (!p->zstd ||
+	p->block = malloc(BLOCK_BYTES);
+	if (!p->zstd || !p->block ||
 	    ZSTD_isError(ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)) ||
 	    ZSTD_isError(ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_checksumFlag, 1)))
 		return -ENOMEM;
@@ -104,10 +104,17 @@ int clickhouse_pack_add(struct clickhouse_pack *p, const void *rows, size_t len)
 		p->gzip.avail_in = (uInt)len;
 		return pack_deflate(p, Z_NO_FLUSH);
 	}
-	text_bytes(&p->block, rows, len);
-	if (p->block.failed)
-		return -ENOMEM;
-	return p->block.len >= BLOCK_BYTES ? pack_block(p) : 0;
+	while (len) {
+		size_t room = BLOCK_BYTES - p->block_len, n = len < room ? len : room;
+
+		memcpy(p->block + p->block_len, rows, n);
+		p->block_len += n;
+		rows = (const uint8_t *)rows + n;
+		len -= n;
+		if (p->block_len == BLOCK_BYTES && pack_block(p) < 0)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 int clickhouse_pack_end(struct clickhouse_pack *p)
@@ -115,7 +122,7 @@ int clickhouse_pack_end(struct clickhouse_pack *p)
 	if (!p->begun && pack_begin(p) < 0)
 		return -ENOMEM;
 	if (p->form == CLICKHOUSE_ZSTD)
-		return p->block.len ? pack_block(p) : 0;
+		return p->block_len ? pack_block(p) : 0;
 	p->gzip.avail_in = 0;
 	return pack_deflate(p, Z_FINISH);
 }
@@ -125,7 +132,7 @@ void clickhouse_pack_deinit(struct clickhouse_pack *p)
 	if (p->begun && p->form == CLICKHOUSE_GZIP)
 		deflateEnd(&p->gzip);
 	ZSTD_freeCCtx(p->zstd);
-	free(p->block.p);
+	free(p->block);
 	free(p->bytes);
 	memset(p, 0, sizeof(*p));
 }

@@ -28,7 +28,8 @@ struct clickhouse_pack {
 	bool begun;
 	z_stream gzip;
 	struct ZSTD_CCtx_s *zstd;
-	struct text_out block; /* rows that no block has yet */
+	uint8_t *block; /* owned; rows that have not been compressed yet */
+	size_t block_len;
 	uint8_t *bytes; /* owned */
 	size_t len, cap;
 };
