@@ -180,11 +180,13 @@ void offcpu_engine_bare_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_
 }
 
 void offcpu_engine_idle_habit(struct offcpu_engine *e, pid_t pid, uint32_t host_tid,
-			      enum offcpu_class class, uint64_t end_ns)
+			      enum offcpu_class class, bool always, uint64_t end_ns)
 {
 	struct offcpu_thread *t = offcpu_threads_find(&e->programs, pid, host_tid);
 
-	if (!t)
+	/* while signals are not short, a record of another wait, which has the habit's reason too,
+	 * is worse than a signal */
+	if (!t || (!always && e->entries[t->target].minimum.spares != OFFCPU_SPARES_RECORDS))
 		return;
 	t->idle_class = class;
 	__atomic_store_n(&t->idle_ns, end_ns, __ATOMIC_RELEASE);

@@ -139,10 +139,10 @@ void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid);
  * has such a wait too. @host_tid: its number in the first pid namespace. */
 void offcpu_engine_bare_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_tid);
 /* By its stack, a time off the CPU of this thread that ended at @end_ns was a wait for work, as its
- * last ones of this @class were. While the target has many signals, further ones are spared them
- * for a second: enum offcpu_spares. */
+ * last ones of this @class were, @always if dozens of them were. While the target has many signals,
+ * further ones are spared them for a second: enum offcpu_spares. */
 void offcpu_engine_idle_habit(struct offcpu_engine *e, pid_t pid, uint32_t host_tid,
-			      enum offcpu_class class, uint64_t end_ns);
+			      enum offcpu_class class, bool always, uint64_t end_ns);
 /* Readable when a quarter of the ring is full; call offcpu_engine_drain() then, and a few times a
  * second. */
 int offcpu_engine_fd(const struct offcpu_engine *e);

@@ -163,7 +163,8 @@ static void offcpu_spare(struct host *h, const struct target *t, const struct of
 		offcpu_engine_bare_stack(h->offcpu, t->jvm.pid, e->tid);
 	if (e->as_usual)
 		offcpu_engine_idle_habit(h->offcpu, t->jvm.pid, e->tid,
-					 (enum offcpu_class)e->kernel_class, e->end_ns);
+					 (enum offcpu_class)e->kernel_class, e->as_always,
+					 e->end_ns);
 }
 
 static const char *offcpu_waker(const struct target *t, const struct offcpu_event *e)

@@ -7,6 +7,7 @@
 #define PLACES_MIN 256u
 #define PLACES_MAX 8192u
 #define FRESH_S	   10u /* for so long a thread's next waits are taken for the same */
+#define LATELY	   0xffu /* the last eight waits */
 #define UNSURE	   0x80u /* as if wrong eight waits ago: the next one decides */
 
 /* A read with a timeout is a poll for the kernel. */
@@ -15,8 +16,8 @@ enum habit_kind { HABIT_FUTEX, HABIT_SOCKET, HABIT_ACCEPT, HABIT_NONE };
 struct offcpu_habit {
 	uint32_t key; /* habit_key(); 0 = the place is empty */
 	uint32_t at_s;
+	uint32_t wrong; /* a bit for each of the last waits with a stack: 1 = it was another one */
 	uint8_t reason;
-	uint8_t wrong; /* a bit for each of the last waits with a stack: 1 = it was another one */
 	bool idle;
 };
 
@@ -87,7 +88,7 @@ static void habit_set(struct offcpu_habits *h, uint32_t key, uint64_t at_ns,
 	if (!one)
 		return;
 	if (one->key != key)
-		*one = (struct offcpu_habit){ .key = key, .wrong = sure ? 0 : UNSURE };
+		*one = (struct offcpu_habit){ .key = key, .wrong = sure ? UNSURE << 1 : UNSURE };
 	one->at_s = now_s;
 	one->reason = (uint8_t)reason;
 	one->idle = idle;
@@ -108,20 +109,26 @@ static struct offcpu_habit *habit_of(const struct offcpu_habits *h, uint32_t key
 	return one && one->key == key && habit_is_fresh(one, habit_seconds(e->end_ns)) ? one : NULL;
 }
 
+static bool habit_is_relied_on(const struct offcpu_habit *one)
+{
+	return one && !(one->wrong & LATELY);
+}
+
 /* Compares the habit with a wait of which the reason is known, then learns from the wait; sets
- * as_usual of it. */
+ * as_usual and as_always of it. */
 static void habit_learn(struct offcpu_habits *h, uint32_t key, struct offcpu_event *e)
 {
 	struct offcpu_habit *one = habit_of(h, key, e);
 	bool right = one && one->reason == e->reason && one->idle == e->idle;
 
-	if (one && !one->wrong) {
+	if (habit_is_relied_on(one)) {
 		h->right += right;
 		h->wrong += !right;
 	}
 	if (one)
-		one->wrong = (uint8_t)(one->wrong << 1 | !right);
-	e->as_usual = right && e->idle && !one->wrong;
+		one->wrong = one->wrong << 1 | !right;
+	e->as_usual = right && e->idle && habit_is_relied_on(one);
+	e->as_always = e->as_usual && !one->wrong;
 	if (e->reason == OFFCPU_REASON_SLEEP || (e->idle && e->reason != OFFCPU_REASON_OTHER))
 		habit_set(h, key, e->end_ns, e->reason, e->idle, false);
 }
@@ -141,7 +148,7 @@ void offcpu_habits_apply(struct offcpu_habits *h, struct offcpu_event *e)
 		return;
 	}
 	one = habit_of(h, key, e);
-	if (!one || one->wrong || e->idle ||
+	if (!habit_is_relied_on(one) || e->idle ||
 	    (kind == HABIT_FUTEX && e->reason != OFFCPU_REASON_OTHER))
 		return;
 	e->reason = one->reason;

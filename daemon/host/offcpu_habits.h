@@ -26,8 +26,8 @@ struct offcpu_habits {
 /* A thread waited for work, as a lock event tells: @waits times, the last one until @at_ns. */
 void offcpu_habits_work(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,
 			enum offcpu_reason reason, uint32_t waits);
-/* Learns from a wait with a stack, and sets as_usual of it; sets reason, idle and by_habit of one
- * without. */
+/* Learns from a wait with a stack, and sets as_usual and as_always of it; sets reason, idle and
+ * by_habit of one without. */
 void offcpu_habits_apply(struct offcpu_habits *h, struct offcpu_event *e);
 size_t offcpu_habits_bytes(const struct offcpu_habits *h);
 void offcpu_habits_clear(struct offcpu_habits *h);

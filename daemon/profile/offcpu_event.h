@@ -60,6 +60,7 @@ struct offcpu_event {
 	 * looks when threads run again, has not reported yet */
 	bool unsettled;
 	bool as_usual; /* idle by its stack, as the thread's last ones: see offcpu_habits.h */
+	bool as_always; /* and as the last 32 with a stack, or all, if those are 26 to 31 */
 	bool by_habit; /* the reason is that of the thread's last wait, see offcpu_join.h */
 	bool has_stack; /* the agent reported it, too: node is valid */
 	int syscall_nr; /* -1 = none: a page fault, or it was preempted */

@@ -137,6 +137,8 @@ static void short_times_do_not_use_up_the_signals_of_long_ones(void **state)
 	offcpu_engines_free();
 }
 
+static bool always; /* the habit, in counts_after() */
+
 /* Counts of the only target, @ms milliseconds later, in which each 20 ms @habit was called. */
 static struct offcpu_counts counts_after(pid_t pid, unsigned ms, bool habit)
 {
@@ -146,7 +148,7 @@ static struct offcpu_counts counts_after(pid_t pid, unsigned ms, bool habit)
 	for (unsigned i = 0; i < ms; i += 20) {
 		if (habit)
 			offcpu_engine_idle_habit(seen.engine, pid, (uint32_t)pid, OFFCPU_SLEEP,
-						 clock_mono_ns());
+						 always, clock_mono_ns());
 		usleep(20000);
 		offcpu_engine_drain(seen.engine);
 	}
@@ -228,8 +230,13 @@ static void waits_for_work_keep_their_records_while_there_are_many_signals(void 
 	assert_int_equal(before.spared + before.unneeded, 0);
 	offcpu_engine_tick(seen.engine);
 	assert_int_equal(offcpu_engine_spares(seen.engine, pid), OFFCPU_SPARES_SIGNALS);
+	/* eight such waits are no habit yet */
+	c = counts_after(pid, 500, true);
+	assert_int_equal(c.spared + c.unneeded, 0);
+	always = true;
 	before = counts_after(pid, 40, true);
 	c = counts_after(pid, 500, true);
+	always = false;
 	assert_true(c.spared > before.spared + 100);
 	assert_int_equal(c.spared - before.spared, c.unneeded - before.unneeded);
 	/* some are times in the run queue */

@@ -42,6 +42,22 @@ static void what_is_idle_by_its_stack_as_usual_is_told(void **state)
 	offcpu_habits_clear(&habits);
 }
 
+static void it_takes_more_waits_until_one_is_as_always(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 25; i++)
+		assert_false(read_of(7, OFFCPU_SOCKET, true, true).as_always);
+	for (int i = 0; i < 3; i++)
+		assert_true(read_of(7, OFFCPU_SOCKET, true, true).as_always);
+	assert_false(read_of(7, OFFCPU_SOCKET, true, false).as_always);
+	for (int i = 0; i < 31; i++)
+		assert_false(read_of(7, OFFCPU_SOCKET, true, true).as_always);
+	/* one that differed in the meantime is not forgotten before */
+	assert_true(read_of(7, OFFCPU_SOCKET, true, true).as_usual);
+	assert_true(read_of(7, OFFCPU_SOCKET, true, true).as_always);
+	offcpu_habits_clear(&habits);
+}
+
 static void known(uint32_t tid, bool idle, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -124,6 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_idle_by_its_stack_as_usual_is_told),
+		cmocka_unit_test(it_takes_more_waits_until_one_is_as_always),
 		cmocka_unit_test(who_only_waits_for_requests_does_so_without_a_stack_too),
 		cmocka_unit_test(who_also_reads_answers_is_not_idle),
 		cmocka_unit_test(a_thread_has_a_habit_of_each_kind),
