@@ -1,6 +1,6 @@
 /*
  * See memory.h. Each room counts the bytes of its names, threads and waits for each target. They
- * are added up ten times a second, and while little is used three times less often; a session that
+ * are added up ten times a second, while there is plenty a fourth as often, and a session that
  * takes too much is ended, with a reason.
  */
 #include "daemon/host/memory.h"

@@ -9,6 +9,7 @@
 #define FRESH_S	   10u /* for so long a thread's next waits are taken for the same */
 #define LATELY	   0xffu /* the last eight waits */
 #define UNSURE	   0x80u /* as if wrong eight waits ago: the next one decides */
+#define SURE	   0x100u /* as if wrong nine waits ago: it is relied on, but was not always so */
 
 /* A read with a timeout is a poll for the kernel. */
 enum habit_kind { HABIT_FUTEX, HABIT_SOCKET, HABIT_ACCEPT, HABIT_NONE };
@@ -33,7 +34,7 @@ static enum habit_kind habit_kind_of(unsigned kernel_class)
 
 static uint32_t habit_key(uint32_t tid, enum habit_kind kind)
 {
-	return tid << 2 | kind;
+	return tid * HABIT_NONE + kind; /* as dense as numbers of threads are */
 }
 
 static uint32_t habit_seconds(uint64_t at_ns)
@@ -88,7 +89,7 @@ static void habit_set(struct offcpu_habits *h, uint32_t key, uint64_t at_ns,
 	if (!one)
 		return;
 	if (one->key != key)
-		*one = (struct offcpu_habit){ .key = key, .wrong = sure ? UNSURE << 1 : UNSURE };
+		*one = (struct offcpu_habit){ .key = key, .wrong = sure ? SURE : UNSURE };
 	one->at_s = now_s;
 	one->reason = (uint8_t)reason;
 	one->idle = idle;

@@ -210,16 +210,15 @@ static void long_waits_for_work_have_records_without_signals_then(void **state)
 	offcpu_engines_free();
 }
 
-/* Signals are not short, but each costs more than its record. */
-static void waits_for_work_keep_their_records_while_there_are_many_signals(void **state)
+/* Waits for work of some 0.25 ms: signals are not short, but each costs more than its record. */
+static pid_t begin_many_signals(uint64_t min_ns)
 {
 	pid_t pid = offcpu_child(SLEEPING);
-	struct offcpu_counts before, c;
+	struct offcpu_counts before;
 
-	(void)state;
 	offcpu_engines_or_skip(20000);
 	offcpu_child_wait();
-	offcpu_measure(pid, shared->handler, NS_PER_MS / 10);
+	offcpu_measure(pid, shared->handler, min_ns);
 	offcpu_engine_tick(seen.engine);
 	for (int i = 0; i < 100; i++) {
 		before = counts_after(pid, 100, true);
@@ -230,6 +229,15 @@ static void waits_for_work_keep_their_records_while_there_are_many_signals(void 
 	assert_int_equal(before.spared + before.unneeded, 0);
 	offcpu_engine_tick(seen.engine);
 	assert_int_equal(offcpu_engine_spares(seen.engine, pid), OFFCPU_SPARES_SIGNALS);
+	return pid;
+}
+
+static void waits_for_work_keep_their_records_while_there_are_many_signals(void **state)
+{
+	pid_t pid = begin_many_signals(NS_PER_MS / 10);
+	struct offcpu_counts before, c;
+
+	(void)state;
 	/* eight such waits are no habit yet */
 	c = counts_after(pid, 500, true);
 	assert_int_equal(c.spared + c.unneeded, 0);
@@ -250,6 +258,21 @@ static void waits_for_work_keep_their_records_while_there_are_many_signals(void 
 	offcpu_engines_free();
 }
 
+static void long_waits_for_work_have_their_signals_then(void **state)
+{
+	pid_t pid = begin_many_signals(OFFCPU_MIN_NS_LEAST);
+	struct offcpu_counts before = counts_after(pid, 0, true), c;
+
+	(void)state;
+	always = true;
+	c = counts_after(pid, 500, true);
+	always = false;
+	assert_true(c.signalled > before.signalled + 100);
+	assert_true((c.spared - before.spared) * 10 < c.signalled - before.signalled);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,6 +281,7 @@ int main(void)
 		cmocka_unit_test(those_that_use_the_signals_up_leave_others_theirs),
 		cmocka_unit_test(short_times_do_not_use_up_the_signals_of_long_ones),
 		cmocka_unit_test(waits_for_work_keep_their_records_while_there_are_many_signals),
+		cmocka_unit_test(long_waits_for_work_have_their_signals_then),
 		cmocka_unit_test(waits_for_work_have_no_events_while_signals_are_short),
 		cmocka_unit_test(long_waits_for_work_have_records_without_signals_then),
 	};
