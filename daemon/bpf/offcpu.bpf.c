@@ -20,6 +20,7 @@
 #include "offcpu.h"
 #include "signal.bpf.h"
 #include "offcpu_tables.bpf.h"
+#include "offcpu_clock.bpf.h"
 #include "offcpu_classes.bpf.h"
 #include "offcpu_signals.bpf.h"
 #include "offcpu_record.bpf.h"
@@ -88,6 +89,21 @@ static void account_run(struct offcpu_thread *t, struct task_struct *task, __u64
 	t->oncpu_ns += ran_ns;
 }
 
+/* The clock of the CPU that a thread left may be a microsecond ahead of that of the next. */
+static __always_inline __u64 not_before(const struct offcpu_thread *t, __u64 now)
+{
+	return now > t->since_ns ? now : t->since_ns;
+}
+
+/* Notes the kernel's counts of @task at the time when it leaves the CPU. */
+static __always_inline void note_left(struct offcpu_thread *t, struct task_struct *task)
+{
+	t->ran_ns = task->se.sum_exec_runtime;
+	if (has_queue_clock(task))
+		t->delayed_ns = task->sched_info.run_delay;
+	t->woken_ns = 0;
+}
+
 static __always_inline void switch_out(struct task_struct *task, int preempted, __u32 state,
 				       __u64 now)
 {
@@ -97,13 +113,11 @@ static __always_inline void switch_out(struct task_struct *task, int preempted, 
 		t = thread_new(task);
 	if (!t)
 		return;
+	now = not_before(t, now);
 	account_run(t, task, now);
-	t->ran_ns = task->se.sum_exec_runtime;
+	note_left(t, task);
 	t->since_ns = now;
 	t->now = OFFCPU_NOW_OFF;
-	t->woken_ns = 0;
-	if (!t->own_tid)
-		t->own_tid = own_tid(task);
 	set_off_class(t, task, preempted, state);
 }
 
@@ -178,7 +192,7 @@ static __noinline void set_class_late(struct task_struct *task, struct offcpu_th
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	int nr = syscall_in(regs);
 
-	t->own_tid = own_tid(task);
+	note_left(t, task);
 	t->syscall_nr = nr;
 	if (t->since_ns == task->start_time) {
 		t->state = 'R';
@@ -199,8 +213,7 @@ static __u64 account_missed_switch(struct offcpu_thread *t, struct task_struct *
 	if (ran_ns > passed_ns)
 		ran_ns = passed_ns;
 	t->oncpu_ns += ran_ns;
-	t->ran_ns = task->se.sum_exec_runtime;
-	t->woken_ns = 0;
+	note_left(t, task);
 	t->class = OFFCPU_OTHER;
 	t->state = 'S';
 	__sync_fetch_and_add(&missed, 1);
@@ -208,21 +221,21 @@ static __u64 account_missed_switch(struct offcpu_thread *t, struct task_struct *
 }
 
 /*
- * How long @task, which gets the CPU now, was in its run queue: since it was woken, or, if that was
- * not seen, by the kernel's own count, which the kernel resets only after this call. 0 = unknown.
+ * How long @task, which gets the CPU now, was in run queues since it left the CPU, by the kernel's
+ * own count: it is added to run_delay when the thread goes to another CPU's run queue, and, only
+ * after this call, when it gets the CPU. A kernel without that count leaves the time since the
+ * thread was woken.
  */
-static __u64 queued_ns(struct offcpu_thread *t, struct task_struct *task, __u64 now)
+static __always_inline __u64 queued_ns(struct offcpu_thread *t, struct task_struct *task, __u64 now)
 {
-	__u64 since, clock;
+	__u64 since, clock, before_ns;
 
-	if (t->woken_ns)
-		return t->woken_ns > t->since_ns && t->woken_ns < now ? now - t->woken_ns : 0;
-	if (!bpf_core_field_exists(task->se.cfs_rq) ||
-	    !bpf_core_field_exists(task->sched_info.last_queued))
-		return 0;
+	if (!has_queue_clock(task))
+		return t->woken_ns && t->woken_ns < now ? now - t->woken_ns : 0;
+	before_ns = task->sched_info.run_delay - t->delayed_ns;
 	since = task->sched_info.last_queued;
 	clock = task->se.cfs_rq->rq->clock;
-	return since && clock > since ? clock - since : 0;
+	return before_ns + (since && clock > since ? clock - since : 0);
 }
 
 /* Returns the time that a signal took. */
@@ -239,6 +252,7 @@ static __always_inline __u64 switch_in(struct task_struct *task, __u64 now, int 
 	/* a thread that slept already when its process became a target, too: its time off the CPU
 	 * counts since then */
 	met = t->now == OFFCPU_NOW_OFF;
+	now = not_before(t, now);
 	off_ns = now - t->since_ns;
 	if (!t->state)
 		set_class_late(task, t);
@@ -288,7 +302,7 @@ int on_asleep(struct bpf_iter__task *ctx)
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	nr = syscall_in(regs);
 	t->asleep_class = class_of(task, regs, nr) + 1;
-	t->asleep_syscall_nr = (__s16)nr;
+	t->asleep_syscall_nr = nr;
 	return 0;
 }
 
@@ -303,11 +317,14 @@ static void blame(struct task_struct *task, __u64 run_ns)
 		__sync_fetch_and_add(&g->timed_ns, run_ns);
 }
 
-/* @began: without the time for signals, which is counted apart. */
+/* @began: without the time for signals, which is counted apart. What two readings of the clock are
+ * apart is taken off, because other runs have none. */
 static __noinline void time_run(struct task_struct *prev, struct task_struct *next, __u64 began)
 {
-	__u64 run_ns = bpf_ktime_get_ns() - began;
+	__u64 ended = bpf_ktime_get_ns(), reading_ns = bpf_ktime_get_ns() - ended;
+	__u64 run_ns = ended - began;
 
+	run_ns = run_ns > reading_ns ? run_ns - reading_ns : 0;
 	if (run_ns > RUN_NS_MAX)
 		run_ns = RUN_NS_MAX;
 	__sync_fetch_and_add(&timed_ns, run_ns);
@@ -320,17 +337,19 @@ static __always_inline int on_switch(int preempted, struct task_struct *prev,
 				     struct task_struct *next, __u32 state, int by_task_work)
 {
 	int leaves = targets_bit(prev->tgid), arrives = targets_bit(next->tgid);
-	__u64 now, signal_ns = 0;
+	__u64 now, began = 0, signal_ns = 0;
 
 	if (!leaves && !arrives)
 		return 0;
-	now = bpf_ktime_get_ns();
+	now = switch_ns(prev);
+	if ((now >> 5) % OFFCPU_COST_EVERY == 0)
+		began = bpf_ktime_get_ns();
 	if (leaves)
 		switch_out(prev, preempted, state, now);
 	if (arrives)
 		signal_ns = switch_in(next, now, by_task_work);
-	if ((now >> 5) % OFFCPU_COST_EVERY == 0)
-		time_run(prev, next, now + signal_ns);
+	if (began)
+		time_run(prev, next, began + signal_ns);
 	return 0;
 }
 
@@ -371,34 +390,6 @@ int BPF_PROG(on_rseq, struct task_struct *task)
 	return 0;
 }
 
-/*
- * Does @waker, the current thread, wake @t itself, or has an interrupt that came meanwhile done it?
- * No kernel flag that exists in all builds shows that. So a waker counts only if it is within a
- * system call that wakes threads of this class. An interrupt during such a call is mistaken for the
- * waker; these calls are short.
- */
-static int waker_is_cause(struct task_struct *waker, struct offcpu_thread *t)
-{
-	int nr = syscall_of(waker);
-	__u8 known = nr >= 0 && nr < OFFCPU_CALLS ? class_of_call[nr] : 0;
-
-	switch (t->class) {
-	case OFFCPU_FUTEX:
-		return known == OFFCPU_FUTEX + 1 || waker->flags & PF_EXITING;
-	case OFFCPU_SOCKET:
-	case OFFCPU_ACCEPT:
-	case OFFCPU_CONNECT:
-	case OFFCPU_POLL:
-		return known == OFFCPU_CALL_FD || known == OFFCPU_SOCKET + 1 ||
-		       known == OFFCPU_CONNECT + 1;
-	case OFFCPU_PIPE:
-	case OFFCPU_OTHER: /* for example an eventfd */
-		return known == OFFCPU_CALL_FD;
-	default:
-		return 0;
-	}
-}
-
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
@@ -407,17 +398,13 @@ int BPF_PROG(on_waking, struct task_struct *task)
 
 	if (!t || t->now != OFFCPU_NOW_OFF || t->woken_ns)
 		return 0;
-	t->woken_ns = bpf_ktime_get_ns();
-	t->waker_tid = 0;
-	/* Only records have the waker. A time that is half as long as the shortest of those when it
-	 * ends hardly becomes one in the run queue. */
-	if (t->woken_ns - t->since_ns < floor_ns / 2)
-		return 0;
 	waker = bpf_get_current_task_btf();
-	if (!(waker->flags & PF_KTHREAD) && waker_is_cause(waker, t)) {
-		t->waker_pid = waker->tgid;
-		t->waker_tid = waker->pid;
-	}
+	t->woken_ns = waking_ns(waker, t->since_ns);
+	/* a record asks later whether it is the cause */
+	t->waker_tid = waker->flags & PF_KTHREAD ? 0 : waker->pid;
+	t->waker_pid = waker->tgid;
+	t->waker_syscall_nr = t->waker_tid ? syscall_in(registers_of(waker)) : -1;
+	t->waker_exits = !!(waker->flags & PF_EXITING);
 	return 0;
 }
 
@@ -439,6 +426,7 @@ static void thread_end(struct task_struct *task, struct offcpu_thread *t)
 
 	if (has_ring_room(t->tenant, used, sizeof(*e)))
 		e = bpf_ringbuf_reserve(&records, sizeof(*e), 0);
+	now = not_before(t, now);
 	account_run(t, task, now);
 	t->since_ns = now;
 	if (e) {

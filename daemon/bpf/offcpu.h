@@ -53,27 +53,35 @@ struct offcpu_thread {
 	/* What each switch reads or writes: the first cache line. */
 	__u32 tid; /* in the first pid namespace; 0 = free */
 	__u32 pid; /* of its process, in the first pid namespace */
-	__u32 own_tid; /* in its innermost namespace */
-	__u16 target; /* index of its process among the targets */
+	__s32 syscall_nr; /* -1 = none: a fault, or user mode */
 	__u8 now; /* enum offcpu_now */
 	__u8 class; /* enum offcpu_class of the present or last time off the CPU */
 	__u8 state; /* 'S', 'D', 'R' (preempted), 'T' (stopped and the like); 0 = not known */
-	/* What the thread slept in when its process became a target, for as long as `state` is not
-	 * known: enum offcpu_class + 1, 0 = not known either; and the system call. */
-	__u8 asleep_class;
-	__s16 asleep_syscall_nr;
-	__s32 syscall_nr; /* -1 = none: a fault, or user mode */
+	__u8 unused;
 	__u64 since_ns; /* CLOCK_MONOTONIC, when `now` began */
 	__u64 oncpu_ns;
 	__u64 runqueue_ns;
-	__u64 woken_ns; /* when it was woken, while it is off the CPU; 0 = not yet */
+	/* When it was woken, while it is off the CPU, or up to a tick before; 0 = not yet. Only for
+	 * times that have not ended: how long those that have were in the run queue the kernel
+	 * counts. */
+	__u64 woken_ns;
 	__u64 ran_ns; /* se.sum_exec_runtime when the thread last left the CPU */
+	__u64 delayed_ns; /* sched_info.run_delay then */
 
 	__u64 short_count; /* times off the CPU that were too short for a record */
+	/* the thread that was running when it was woken; waker_tid 0 = one of the kernel */
+	__u32 waker_tid;
+	__u32 waker_pid;
+	__s32 waker_syscall_nr; /* -1 = none */
+	__u32 own_tid; /* in its innermost namespace */
 	__u64 off_ns[OFFCPU_RUNQUEUE]; /* by class, run queue not included */
 	__u64 owed_ns; /* rseq: the time off the CPU that its next signal reports */
-	__u32 waker_tid; /* the thread that woke it at woken_ns; 0 = the kernel */
-	__u32 waker_pid;
+	__u16 target; /* index of its process among the targets */
+	__u8 waker_exits; /* the waker was ending */
+	/* What the thread slept in when its process became a target, for as long as `state` is not
+	 * known: enum offcpu_class + 1, 0 = not known either; and the system call. */
+	__u8 asleep_class;
+	__s32 asleep_syscall_nr;
 	__u64 first_ns;
 	__u64 stay_ns; /* see struct offcpu_record */
 	__u32 bare_stacks; /* counted by the daemon; see offcpu_engine_bare_stack() */
@@ -82,7 +90,7 @@ struct offcpu_thread {
 	 * ended at idle_ns was idle, as usual. */
 	__u64 idle_ns;
 	__u32 idle_class;
-	__u32 unused[7]; /* so that each slot of the table begins a cache line */
+	__u32 unused_rest[3]; /* so that each slot of the table begins a cache line */
 };
 
 /* A time off the CPU is long from this multiple of the minimum on. */

@@ -118,13 +118,44 @@ static __always_inline long kernel_stack(struct task_struct *task, struct offcpu
 	return bytes;
 }
 
+/*
+ * Did the thread that ran when @t was woken wake it, or an interrupt that came meanwhile? No kernel
+ * flag that exists in all builds shows that. So a waker counts only if it was within a system call
+ * that wakes threads of this class. An interrupt during such a call is mistaken for the waker;
+ * these calls are short.
+ */
+static int is_woken_by_waker(const struct offcpu_thread *t)
+{
+	__u64 nr = (__u32)t->waker_syscall_nr; /* -1 is beyond the table */
+	__u8 known = 0;
+
+	barrier_var(nr); /* keeps the checked value in one register for the verifier */
+	if (nr < OFFCPU_CALLS)
+		known = class_of_call[nr];
+	switch (t->class) {
+	case OFFCPU_FUTEX:
+		return known == OFFCPU_FUTEX + 1 || t->waker_exits;
+	case OFFCPU_SOCKET:
+	case OFFCPU_ACCEPT:
+	case OFFCPU_CONNECT:
+	case OFFCPU_POLL:
+		return known == OFFCPU_CALL_FD || known == OFFCPU_SOCKET + 1 ||
+		       known == OFFCPU_CONNECT + 1;
+	case OFFCPU_PIPE:
+	case OFFCPU_OTHER: /* for example an eventfd */
+		return known == OFFCPU_CALL_FD;
+	default:
+		return 0;
+	}
+}
+
 static void record(struct task_struct *task, struct offcpu_thread *t, struct offcpu_target *g,
 		   __u64 off_ns, __u64 queue_ns, __u64 now, __u8 flags)
 {
 	__u32 zero = 0;
 	struct offcpu_record *r = bpf_map_lookup_elem(&record_scratch, &zero);
 	__u64 used = bpf_ringbuf_query(&records, RB_AVAIL_DATA), size;
-	__u32 waker_tid = t->woken_ns ? t->waker_tid : 0;
+	__u32 waker_tid = t->woken_ns && is_woken_by_waker(t) ? t->waker_tid : 0;
 	long bytes;
 
 	if (!r)

@@ -162,6 +162,7 @@ static __noinline struct offcpu_thread *thread_new(struct task_struct *task)
 	t->tenant = g->tenant;
 	count_slot(n, 1);
 	t->target = *index;
+	t->own_tid = own_tid(task);
 	t->syscall_nr = -1;
 	t->first_ns = since;
 	t->since_ns = since;

@@ -234,7 +234,7 @@ void offcpu_threads_times(const struct offcpu_thread *t, uint64_t now_ns, struct
 		ret->class = (enum offcpu_class)(t->asleep_class - 1);
 		ret->syscall_nr = t->asleep_syscall_nr;
 	}
-	if (!ret->runs && t->woken_ns > t->since_ns && t->woken_ns < ret->to_ns) {
+	if (!ret->runs && t->woken_ns >= t->since_ns && t->woken_ns < ret->to_ns) {
 		/* woken already, and waiting for a CPU */
 		ret->off_ns[ret->class] += t->woken_ns - t->since_ns;
 		open_ns = ret->to_ns - t->woken_ns;

@@ -123,6 +123,7 @@ struct cfs_rq {
 };
 
 struct sched_info {
+	unsigned long long run_delay; /* ns in run queues, without the present time in one */
 	unsigned long long last_queued; /* by the run queue's clock; 0 = in no run queue */
 };
 

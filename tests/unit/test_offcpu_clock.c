@@ -1,0 +1,193 @@
+/* The clock of the off-CPU programs on CPUs that have always something to run: there it is that of
+ * the run queue, and so is how long a thread waits for its CPU. */
+#include "tests/unit/unit.h"
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "tests/unit/offcpu_engines.h"
+
+#define SIGNALS_PER_S 2000
+#define CPUS	      2
+#define SPINNERS      2 /* on each CPU */
+#define APART_NS      5000 /* of clocks of two CPUs, at the most */
+#define SLEPT_NS      (12 * NS_PER_MS) /* by each wait of the child */
+#define LATE_NS	      (3 * NS_PER_MS) /* a spinner's timer interrupt may come late */
+
+static pid_t spinners[CPUS * SPINNERS];
+
+static void pin(pid_t pid, int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	assert_int_equal(sched_setaffinity(pid, sizeof(set), &set), 0);
+}
+
+static void unpin(void)
+{
+	cpu_set_t set;
+
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		CPU_SET(cpu, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+static void spinners_begin(int cpus)
+{
+	for (int i = 0; i < cpus * SPINNERS; i++) {
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			pin(0, i / SPINNERS);
+			for (;;)
+				;
+		}
+		spinners[i] = pid;
+	}
+}
+
+static void spinners_end(int cpus)
+{
+	for (int i = 0; i < cpus * SPINNERS; i++) {
+		kill(spinners[i], SIGKILL);
+		waitpid(spinners[i], NULL, 0);
+	}
+}
+
+static bool is_within(const struct offcpu_interval *v, const struct wait *w)
+{
+	return v->end_ns - v->duration_ns + APART_NS >= w->begin_ns &&
+	       v->end_ns <= w->end_ns + APART_NS;
+}
+
+/* The longest record within that wait of this thread; NULL = none. */
+static const struct offcpu_interval *record_of(uint32_t tid, const struct wait *w)
+{
+	const struct offcpu_interval *longest = NULL;
+
+	for (unsigned i = 0; i < seen.n; i++) {
+		const struct offcpu_interval *v = &seen.intervals[i];
+
+		if (v->tid == tid && is_within(v, w) &&
+		    (!longest || v->duration_ns > longest->duration_ns))
+			longest = v;
+	}
+	return longest;
+}
+
+/* A child that waits in every way, on CPU 0 among threads that spin. @nice: its own. @moves: all
+ * its threads are moved to the other CPU, and back, all the time. */
+static pid_t wait_among_spinners(int nice, bool moves)
+{
+	int cpu = 0;
+	pid_t pid;
+
+	pin(0, 0);
+	pid = offcpu_child(WAITING);
+	unpin();
+	offcpu_engines_or_skip(SIGNALS_PER_S);
+	offcpu_child_wait();
+	while (!__atomic_load_n(&shared->tids[KINDS - 1], __ATOMIC_ACQUIRE))
+		usleep(1000);
+	for (int kind = 0; kind < KINDS; kind++)
+		assert_int_equal(setpriority(PRIO_PROCESS, shared->tids[kind], nice), 0);
+	spinners_begin(moves ? CPUS : 1);
+	offcpu_measure(pid, shared->handler, NS_PER_MS);
+	__atomic_store_n(&shared->go, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < 30000 && __atomic_load_n(&shared->done, __ATOMIC_ACQUIRE) < KINDS;
+	     i++) {
+		usleep(moves ? 1000 : 20000);
+		for (int kind = 0; moves && kind < KINDS; kind++)
+			pin((pid_t)shared->tids[kind], cpu);
+		cpu = !cpu;
+		offcpu_engine_drain(seen.engine);
+	}
+	spinners_end(moves ? CPUS : 1);
+	assert_int_equal(shared->done, KINDS);
+	offcpu_engine_drain(seen.engine);
+	return pid;
+}
+
+static void waits_on_a_busy_cpu_are_where_their_threads_say(void **state)
+{
+	pid_t pid = wait_among_spinners(0, false);
+
+	(void)state;
+	for (int kind = 0; kind < KINDS; kind++) {
+		unsigned found = 0;
+
+		for (int i = 0; i < WAITS; i++) {
+			const struct wait *w = &shared->waits[kind][i];
+
+			found += w->end_ns - w->begin_ns < 2 * NS_PER_MS ||
+				 record_of(shared->tids[kind], w);
+		}
+		assert_in_range(found, WAITS - 2, WAITS);
+	}
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
+/* What is left of each sleep without its time in run queues is as long as was asked for. */
+static void check_sleeps(void)
+{
+	uint64_t queued_ns = 0;
+	unsigned right = 0;
+
+	for (int i = 0; i < WAITS; i++) {
+		const struct offcpu_interval *v =
+			record_of(shared->tids[SLEEPS], &shared->waits[SLEEPS][i]);
+
+		if (!v || v->class != OFFCPU_SLEEP)
+			continue;
+		queued_ns += v->runqueue_ns;
+		right += v->duration_ns - v->runqueue_ns >= SLEPT_NS - APART_NS &&
+			 v->duration_ns - v->runqueue_ns <= SLEPT_NS + LATE_NS;
+	}
+	print_message("%u of %d sleeps as long as asked for, and %llu ms in run queues\n", right,
+		      WAITS, (unsigned long long)(queued_ns / NS_PER_MS));
+	assert_true(right >= WAITS - 3);
+	assert_true(queued_ns > WAITS * NS_PER_MS);
+}
+
+static void a_wait_for_the_cpu_is_no_sleep(void **state)
+{
+	pid_t pid = wait_among_spinners(19, false);
+
+	(void)state;
+	check_sleeps();
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
+static void a_wait_for_several_cpus_is_no_sleep(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	if (sysconf(_SC_NPROCESSORS_ONLN) < CPUS) {
+		print_message("needs %d CPUs\n", CPUS);
+		skip();
+	}
+	pid = wait_among_spinners(19, true);
+	check_sleeps();
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(waits_on_a_busy_cpu_are_where_their_threads_say),
+		cmocka_unit_test(a_wait_for_the_cpu_is_no_sleep),
+		cmocka_unit_test(a_wait_for_several_cpus_is_no_sleep),
+	};
+
+	return offcpu_engines_run(tests);
+}
