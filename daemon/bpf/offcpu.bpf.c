@@ -192,7 +192,8 @@ static __noinline void set_class_late(struct task_struct *task, struct offcpu_th
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	int nr = syscall_in(regs);
 
-	note_left(t, task);
+	if (has_queue_clock(task))
+		t->delayed_ns = task->sched_info.run_delay; /* before is unknown */
 	t->syscall_nr = nr;
 	if (t->since_ns == task->start_time) {
 		t->state = 'R';

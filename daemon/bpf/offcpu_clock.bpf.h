@@ -68,8 +68,8 @@ static __always_inline __u64 switch_ns(struct task_struct *prev)
 	return now;
 }
 
-/* The time, outside a switch, not before @after_ns: as late as the last time that the scheduler
- * read the clock of this CPU, at which @task runs; a tick ago at the most. */
+/* The time at which @task, which runs on this CPU, wakes another thread, or up to a tick before:
+ * when the scheduler last read this CPU's clock. Never before @after_ns. */
 static __always_inline __u64 waking_ns(struct task_struct *task, __u64 after_ns)
 {
 	__u32 zero = 0;
