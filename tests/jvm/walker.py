@@ -199,8 +199,9 @@ def check_depth(run, label):
         if n:
             depths[n] += 1
     n = sum(depths.values())
-    # an instruction between two safepoints has the scope of the next one, which may be inlined one level deeper
-    check(n > enough // 60 and max(depths) <= 202 and depths[202] <= 1 + n // 100, "%s: recursion in %d samples, deepest %d of 201" % (
+    # an instruction between two safepoints has the scope of the next one, which may be inlined one level deeper; three
+    # may be chance
+    check(n > enough // 60 and max(depths) <= 202 and depths[202] <= max(3, n // 100), "%s: recursion in %d samples, deepest %d of 201" % (
         label, n, max(depths, default=0)))
 
 
