@@ -61,9 +61,9 @@ struct offcpu_thread {
 	__u64 since_ns; /* CLOCK_MONOTONIC, when `now` began */
 	__u64 oncpu_ns;
 	__u64 runqueue_ns;
-	/* When it was woken, while it is off the CPU, or up to a tick before; 0 = not yet. Only for
-	 * times that have not ended: how long those that have were in the run queue the kernel
-	 * counts. */
+	/* When it was woken, while it is off the CPU, or up to a tick before; 0 = not yet. It tells
+	 * how long it is in the run queue now; for a time that ended the kernel's own count does.
+	 */
 	__u64 woken_ns;
 	__u64 ran_ns; /* se.sum_exec_runtime when the thread last left the CPU */
 	__u64 delayed_ns; /* sched_info.run_delay then */

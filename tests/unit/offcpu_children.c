@@ -17,7 +17,6 @@
 #include <unistd.h>
 #include "tests/unit/unit.h"
 
-#define WAIT_NS	      (12 * NS_PER_MS)
 #define STORM_PAIRS   4 /* on each CPU */
 
 struct words *shared;

@@ -9,6 +9,7 @@
 #include "daemon/ground/clock.h"
 
 #define WAITS	    20
+#define WAIT_NS	     (12 * NS_PER_MS) /* asked for by each wait of WAITING */
 #define LONG_NS	    (40 * NS_PER_MS)
 #define COOKIES_MAX 8192
 #define MANY_THREADS 100

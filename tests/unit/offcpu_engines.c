@@ -105,6 +105,26 @@ struct offcpu_times offcpu_times_of(pid_t pid, uint32_t tid)
 	return l.times;
 }
 
+static bool is_within(const struct offcpu_interval *v, const struct wait *w)
+{
+	return v->end_ns - v->duration_ns + CLOCKS_APART_NS >= w->begin_ns &&
+	       v->end_ns <= w->end_ns + CLOCKS_APART_NS;
+}
+
+const struct offcpu_interval *offcpu_interval_in(uint32_t tid, const struct wait *w)
+{
+	const struct offcpu_interval *longest = NULL;
+
+	for (unsigned i = 0; i < seen.n; i++) {
+		const struct offcpu_interval *v = &seen.intervals[i];
+
+		if (v->tid == tid && is_within(v, w) &&
+		    (!longest || v->duration_ns > longest->duration_ns))
+			longest = v;
+	}
+	return longest;
+}
+
 unsigned offcpu_threads_of(pid_t pid)
 {
 	return offcpu_engine_threads(seen.engine, pid, offcpu_look_up,

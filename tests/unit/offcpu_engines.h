@@ -10,6 +10,7 @@
 #include "tests/unit/offcpu_children.h"
 
 #define RECORDS_MAX 8192
+#define CLOCKS_APART_NS 5000 /* the programs' clock and that of threads, at the most */
 
 /* What the engines reported since they were made. */
 struct offcpu_seen {
@@ -39,6 +40,8 @@ void offcpu_measure(pid_t pid, uint64_t handler, uint64_t min_ns);
 /* For offcpu_engine_threads(): finds one thread's times and checks the sums of all. */
 void offcpu_look_up(void *userdata, const struct offcpu_times *t);
 struct offcpu_times offcpu_times_of(pid_t pid, uint32_t tid);
+/* The longest time off the CPU that was reported within that wait of this thread; NULL = none. */
+const struct offcpu_interval *offcpu_interval_in(uint32_t tid, const struct wait *w);
 /* The number of threads in the table. */
 unsigned offcpu_threads_of(pid_t pid);
 

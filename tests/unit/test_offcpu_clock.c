@@ -12,8 +12,6 @@
 #define SIGNALS_PER_S 2000
 #define CPUS	      2
 #define SPINNERS      2 /* on each CPU */
-#define APART_NS      5000 /* of clocks of two CPUs, at the most */
-#define SLEPT_NS      (12 * NS_PER_MS) /* by each wait of the child */
 #define LATE_NS	      (3 * NS_PER_MS) /* a spinner's timer interrupt may come late */
 
 static pid_t spinners[CPUS * SPINNERS];
@@ -58,27 +56,6 @@ static void spinners_end(int cpus)
 		kill(spinners[i], SIGKILL);
 		waitpid(spinners[i], NULL, 0);
 	}
-}
-
-static bool is_within(const struct offcpu_interval *v, const struct wait *w)
-{
-	return v->end_ns - v->duration_ns + APART_NS >= w->begin_ns &&
-	       v->end_ns <= w->end_ns + APART_NS;
-}
-
-/* The longest record within that wait of this thread; NULL = none. */
-static const struct offcpu_interval *record_of(uint32_t tid, const struct wait *w)
-{
-	const struct offcpu_interval *longest = NULL;
-
-	for (unsigned i = 0; i < seen.n; i++) {
-		const struct offcpu_interval *v = &seen.intervals[i];
-
-		if (v->tid == tid && is_within(v, w) &&
-		    (!longest || v->duration_ns > longest->duration_ns))
-			longest = v;
-	}
-	return longest;
 }
 
 /* A child that waits in every way, on CPU 0 among threads that spin. @nice: its own. @moves: all
@@ -126,7 +103,7 @@ static void waits_on_a_busy_cpu_are_where_their_threads_say(void **state)
 			const struct wait *w = &shared->waits[kind][i];
 
 			found += w->end_ns - w->begin_ns < 2 * NS_PER_MS ||
-				 record_of(shared->tids[kind], w);
+				 offcpu_interval_in(shared->tids[kind], w);
 		}
 		assert_in_range(found, WAITS - 2, WAITS);
 	}
@@ -142,13 +119,13 @@ static void check_sleeps(void)
 
 	for (int i = 0; i < WAITS; i++) {
 		const struct offcpu_interval *v =
-			record_of(shared->tids[SLEEPS], &shared->waits[SLEEPS][i]);
+			offcpu_interval_in(shared->tids[SLEEPS], &shared->waits[SLEEPS][i]);
 
 		if (!v || v->class != OFFCPU_SLEEP)
 			continue;
 		queued_ns += v->runqueue_ns;
-		right += v->duration_ns - v->runqueue_ns >= SLEPT_NS - APART_NS &&
-			 v->duration_ns - v->runqueue_ns <= SLEPT_NS + LATE_NS;
+		right += v->duration_ns - v->runqueue_ns >= WAIT_NS - CLOCKS_APART_NS &&
+			 v->duration_ns - v->runqueue_ns <= WAIT_NS + LATE_NS;
 	}
 	print_message("%u of %d sleeps as long as asked for, and %llu ms in run queues\n", right,
 		      WAITS, (unsigned long long)(queued_ns / NS_PER_MS));

@@ -21,21 +21,6 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static const struct offcpu_interval *interval_in(uint32_t tid, const struct wait *w)
-{
-	const struct offcpu_interval *longest = NULL;
-
-	for (unsigned i = 0; i < seen.n; i++) {
-		const struct offcpu_interval *v = &seen.intervals[i];
-
-		if (v->tid == tid && v->end_ns <= w->end_ns &&
-		    v->end_ns - v->duration_ns >= w->begin_ns &&
-		    (!longest || v->duration_ns > longest->duration_ns))
-			longest = v;
-	}
-	return longest;
-}
-
 /* Compares the records of one thread with its own clock: every wait, apart from the few that the
  * kernel did not report, has a record that lies inside of it and is as long. */
 static void check_waits(int kind)
@@ -44,7 +29,7 @@ static void check_waits(int kind)
 
 	for (int i = 0; i < WAITS; i++) {
 		const struct wait *w = &shared->waits[kind][i];
-		const struct offcpu_interval *v = interval_in(shared->tids[kind], w);
+		const struct offcpu_interval *v = offcpu_interval_in(shared->tids[kind], w);
 
 		if (w->end_ns - w->begin_ns < 2 * NS_PER_MS) { /* the feeder was ahead */
 			found++;
@@ -68,7 +53,7 @@ static uint64_t typical_difference(int kind)
 
 	for (int i = 0; i < WAITS; i++) {
 		const struct wait *w = &shared->waits[kind][i];
-		const struct offcpu_interval *v = interval_in(shared->tids[kind], w);
+		const struct offcpu_interval *v = offcpu_interval_in(shared->tids[kind], w);
 
 		if (v)
 			ns[n++] = w->end_ns - w->begin_ns - v->duration_ns;
