@@ -111,7 +111,8 @@ static void waits_on_a_busy_cpu_are_where_their_threads_say(void **state)
 	offcpu_engines_free();
 }
 
-/* What is left of each sleep without its time in run queues is as long as was asked for. */
+/* What is left of each sleep without its time in run queues is as long as was asked for; and the
+ * thread that spins when the timer ends it is not the one that wakes. */
 static void check_sleeps(void)
 {
 	uint64_t queued_ns = 0;
@@ -123,6 +124,7 @@ static void check_sleeps(void)
 
 		if (!v || v->class != OFFCPU_SLEEP)
 			continue;
+		assert_int_equal(v->waker_tid, 0);
 		queued_ns += v->runqueue_ns;
 		right += v->duration_ns - v->runqueue_ns >= WAIT_NS - CLOCKS_APART_NS &&
 			 v->duration_ns - v->runqueue_ns <= WAIT_NS + LATE_NS;
@@ -158,12 +160,56 @@ static void a_wait_for_several_cpus_is_no_sleep(void **state)
 	offcpu_engines_free();
 }
 
+/* The first time off the CPU of a thread that slept already when it became a target. */
+static const struct offcpu_interval *first_of(pid_t pid)
+{
+	seen.n = 0;
+	offcpu_measure(pid, shared->handler, NS_PER_MS);
+	for (int i = 0; i < 100 && !seen.n; i++) {
+		usleep(10000);
+		offcpu_engine_drain(seen.engine);
+	}
+	offcpu_engine_remove(seen.engine, pid);
+	assert_true(seen.n > 0);
+	return &seen.intervals[0];
+}
+
+static void what_a_thread_waited_for_its_cpu_before_is_not_counted(void **state)
+{
+	uint64_t slept_ns = 0, queued_ns = 0;
+	pid_t pid;
+
+	(void)state;
+	pin(0, 0);
+	pid = offcpu_child(SELDOM);
+	unpin();
+	offcpu_engines_or_skip(SIGNALS_PER_S);
+	offcpu_child_wait();
+	assert_int_equal(setpriority(PRIO_PROCESS, (id_t)pid, 19), 0);
+	spinners_begin(1);
+	usleep(2000000);
+	spinners_end(1);
+	for (int i = 0; i < 10; i++) {
+		const struct offcpu_interval *v = first_of(pid);
+
+		slept_ns += v->duration_ns;
+		queued_ns += v->runqueue_ns;
+	}
+	print_message("%llu of %llu ms in run queues\n",
+		      (unsigned long long)(queued_ns / NS_PER_MS),
+		      (unsigned long long)(slept_ns / NS_PER_MS));
+	assert_true(queued_ns < slept_ns / 2);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_on_a_busy_cpu_are_where_their_threads_say),
 		cmocka_unit_test(a_wait_for_the_cpu_is_no_sleep),
 		cmocka_unit_test(a_wait_for_several_cpus_is_no_sleep),
+		cmocka_unit_test(what_a_thread_waited_for_its_cpu_before_is_not_counted),
 	};
 
 	return offcpu_engines_run(tests);
