@@ -76,18 +76,36 @@ static void offcpu_by_frames(const struct target *t, struct offcpu_event *e, con
 		e->reason = native;
 }
 
+/* The safepoint that held the thread. One that it holds stopped within it, so a thread whose leaf
+ * waits, and which was off the CPU before the safepoint began, waited for its own reason, however
+ * much of that time the safepoint lasted. @by_leaf: the event by its leaf alone. */
+static enum pauses_answer offcpu_held_by(const struct host_entry *entry,
+					 const struct offcpu_event *by_leaf)
+{
+	uint64_t began_ns = offcpu_began_ns(by_leaf);
+
+	if (!entry)
+		return PAUSES_UNKNOWN;
+	if (by_leaf->reason != OFFCPU_REASON_OTHER && entry->pauses.known &&
+	    began_ns >= entry->pauses.since_ns &&
+	    pauses_around(&entry->pauses, began_ns, began_ns) == PAUSES_NONE &&
+	    !pauses_unseen(&entry->pauses, began_ns, began_ns))
+		return PAUSES_NONE;
+	return pauses_during(&entry->pauses, began_ns, offcpu_woken_ns(by_leaf));
+}
+
 /* Decides for a thread that was "blocked in the VM", which may be a safepoint, or a lock or an
  * operation inside the JVM. The times of the safepoints, if they can be read, show which. While a
  * collector moves objects the status of a thread that waits cannot be read, so the frames decide if
- * there was no safepoint. */
+ * no safepoint held it. */
 static void offcpu_by_pauses(const struct target *t, struct offcpu_event *e, const char *thread)
 {
-	const struct host_entry *entry = t->userdata;
+	struct offcpu_event by_leaf = *e;
 
-	switch (entry ? pauses_during(&entry->pauses, offcpu_began_ns(e), offcpu_woken_ns(e))
-		      : PAUSES_UNKNOWN) {
+	offcpu_event_by_leaf(&by_leaf, t->stream, thread);
+	switch (offcpu_held_by(t->userdata, &by_leaf)) {
 	case PAUSES_NONE:
-		e->reason = offcpu_event_by_leaf(e, t->stream);
+		*e = by_leaf;
 		e->idle |= e->reason == OFFCPU_REASON_OTHER && idle_vm_thread(thread);
 		/* the JVM lets its threads go before it writes down when the safepoint ended */
 		e->unsettled = true;

@@ -116,7 +116,9 @@ static enum offcpu_reason offcpu_look(const struct stream *stream, uint32_t node
 
 /* ---- reasons -------------------------------------------------------------------------------- */
 
-enum offcpu_reason offcpu_event_by_leaf(const struct offcpu_event *e, const struct stream *stream)
+/* PARK, WAIT, SLEEP, or OTHER = the leaf's Java frame does not tell. */
+static enum offcpu_reason offcpu_leaf_reason(const struct offcpu_event *e,
+					     const struct stream *stream)
 {
 	unsigned n_java;
 
@@ -194,8 +196,8 @@ enum offcpu_reason offcpu_event_by_native(const struct offcpu_event *e, const st
  * Object.wait() was notified is that of an entry when it runs again. */
 static enum offcpu_reason offcpu_by_entry(const struct offcpu_event *e, const struct stream *stream)
 {
-	return offcpu_event_by_leaf(e, stream) == OFFCPU_REASON_WAIT ? OFFCPU_REASON_WAIT
-								     : OFFCPU_REASON_LOCK;
+	return offcpu_leaf_reason(e, stream) == OFFCPU_REASON_WAIT ? OFFCPU_REASON_WAIT
+								   : OFFCPU_REASON_LOCK;
 }
 
 /* A virtual thread parks also to sleep and to wait for a socket. */
@@ -356,11 +358,16 @@ static void offcpu_set_reason(struct offcpu_event *e, enum offcpu_reason reason,
 	e->idle = offcpu_is_idle(e, stream, thread);
 }
 
+void offcpu_event_by_leaf(struct offcpu_event *e, const struct stream *stream, const char *thread)
+{
+	offcpu_set_reason(e, offcpu_leaf_reason(e, stream), stream, thread);
+}
+
 void offcpu_event_by_wait(struct offcpu_event *e, const struct stream *stream, const char *thread)
 {
 	struct offcpu_event wait = *e;
 
-	offcpu_set_reason(&wait, offcpu_event_by_leaf(e, stream), stream, thread);
+	offcpu_event_by_leaf(&wait, stream, thread);
 	if (wait.reason == OFFCPU_REASON_OTHER ? wait.idle : e->status == WIRE_OFFCPU_GC)
 		*e = wait;
 }

@@ -76,9 +76,9 @@ struct offcpu_event {
 
 /* Sets reason and idle from class, status and stack. @thread: its name, "" = unknown. */
 void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, const char *thread);
-/* The reason by the leaf's Java frame alone, for a thread whose status could not be read: PARK,
- * WAIT, SLEEP, or OTHER = it does not tell. */
-enum offcpu_reason offcpu_event_by_leaf(const struct offcpu_event *e, const struct stream *stream);
+/* Sets reason and idle by the leaf's Java frame alone, for a thread whose status could not be read:
+ * PARK, WAIT, SLEEP, or OTHER = it does not tell. @thread: its name, "" = unknown. */
+void offcpu_event_by_leaf(struct offcpu_event *e, const struct stream *stream, const char *thread);
 /*
  * For a thread whose status names a collection of which the times are not known, as in a JVM
  * without the variables that have them: if its leaf waits, e->reason and e->idle are those of the

@@ -1,0 +1,61 @@
+"""Waits for work that end while a collection stops the JVM: work_in_collections.py MAJOR. Needs root. The JVM then does not
+tell what a thread waited for: the stack does. Such waits of a pool and of timers are idle, as all their others are, and
+those of a thread that waits for a reply are not; what the collection itself took from a thread has the reason gc, which a
+wait that began before it is not, even if it lasted for the greater part of that time."""
+import collections
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness")]
+from kindling import BUILD, Daemon, Jvm, skip, wait_for  # noqa: E402
+from walker import check, failures  # noqa: E402
+
+SECONDS = 12
+SETTINGS = "events: {cpu: {}, lock: {}, offcpu: {}}\n"
+OPTIONS = ("-Xmx400m", "-Xmn60m", "-XX:+UseParallelGC")
+COLLECTED_MIN = 20  # times off the CPU of workers and timers that a collection took
+SHARE_MIN = 0.99  # a thread that is late for its CPU may lose it once more in a place of its own
+WAITS = ("park", "wait", "other")  # not: the JVM or the machine took the time
+
+
+def tail(daemon, pid):
+    command = [BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--event", "offcpu", "--idle", "--json", str(pid)]
+    with tempfile.TemporaryFile("w+") as out:
+        with subprocess.Popen(command, stdout=out) as p:
+            time.sleep(SECONDS)
+            p.terminate()
+        out.seek(0)
+        return [json.loads(line) for line in out if line.endswith("}\n")]
+
+
+def main():
+    with Daemon(SETTINGS) as daemon, Jvm(sys.argv[1], "WorkInCollections", options=OPTIONS) as jvm:
+        daemon.wait_state(jvm.pid, "streaming")
+        why = daemon.status()["offcpu"].get("why")
+        if why:
+            skip("no times off the CPU: %s" % why)
+        wait_for("times off the CPU", lambda: daemon.target(jvm.pid).get("offcpu", {}).get("delivered", 0) > 500)
+        events = tail(daemon, jvm.pid)
+    counts = collections.Counter((e["thread"], e["reason"], e["idle"]) for e in events)
+    for (thread, reason, idle), n in sorted(counts.items()):
+        if thread in ("worker", "timer", "clerk"):
+            print("%6d %s: %s%s" % (n, thread, reason, ", idle" if idle else ""))
+    for thread, wait in (("worker", "park"), ("timer", "wait"), ("clerk", "park")):
+        idle = thread != "clerk"
+        waits = sum(n for (t, reason, _), n in counts.items() if t == thread and reason in WAITS)
+        right = counts[thread, wait, idle]
+        check(waits > 200 and right >= SHARE_MIN * waits, "%s: %d of %d waits are %s, and idle: %s" % (thread, right, waits, wait, idle))
+    own = [e["duration_ns"] for e in events if e["thread"] == "clerk" and e["reason"] == "gc" and "pthread_cond_timedwait" in e["stack"]]
+    check(not own, "%d waits of the clerk are taken for collections: %s" % (len(own), own[:5]))
+    collected = counts["worker", "gc", False] + counts["timer", "gc", False]
+    check(collected >= COLLECTED_MIN, "collections took %d times" % collected)
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
