@@ -258,6 +258,13 @@ long libjvm_offset(const char *type, const char *field)
 	return libjvm_field(type, field, &f) ? f.offset : -1;
 }
 
+int32_t libjvm_thread_offset(const char *field)
+{
+	long at = libjvm_offset("JavaThread", field);
+
+	return (int32_t)(at >= 0 ? at : libjvm_offset("Thread", field));
+}
+
 void *libjvm_static(const char *type, const char *field)
 {
 	struct libjvm_field f;

@@ -38,6 +38,8 @@ struct libjvm_field {
 bool libjvm_field(const char *type, const char *field, struct libjvm_field *ret);
 /* The offset of a field, or -1. */
 long libjvm_offset(const char *type, const char *field);
+/* The same of a field that JavaThread has, or, in earlier versions, its base Thread. */
+int32_t libjvm_thread_offset(const char *field);
 /* The address of a static field, or NULL. */
 void *libjvm_static(const char *type, const char *field);
 size_t libjvm_type_size(const char *type); /* 0 = unknown */

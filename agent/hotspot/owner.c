@@ -403,42 +403,38 @@ void owner_each_thread(void (*on_thread)(uint64_t java_thread))
 
 /* ---- finding the fields ---- */
 
-static int32_t owner_offset(const char *type, const char *type2, const char *name)
+static int32_t owner_offset(const char *type, const char *name)
 {
-	long at = libjvm_offset(type, name);
-
-	if (at < 0 && type2)
-		at = libjvm_offset(type2, name);
-	return (int32_t)at;
+	return (int32_t)libjvm_offset(type, name);
 }
 
 static bool find_list(void)
 {
 	vm.next = -1;
 	vm.list = libjvm_static("ThreadsSMRSupport", "_java_thread_list");
-	vm.list_length = owner_offset("ThreadsList", NULL, "_length");
-	vm.list_threads = owner_offset("ThreadsList", NULL, "_threads");
+	vm.list_length = owner_offset("ThreadsList", "_length");
+	vm.list_threads = owner_offset("ThreadsList", "_threads");
 	if (vm.list)
 		return vm.list_length >= 0 && vm.list_threads >= 0;
 	vm.list = libjvm_static("Threads", "_thread_list");
-	vm.next = owner_offset("JavaThread", NULL, "_next");
+	vm.next = owner_offset("JavaThread", "_next");
 	return vm.list && vm.next >= 0;
 }
 
 bool owner_init(void)
 {
-	vm.pending = owner_offset("JavaThread", "Thread", "_current_pending_monitor");
-	vm.waiting = owner_offset("JavaThread", "Thread", "_current_waiting_monitor");
-	vm.osthread = owner_offset("JavaThread", "Thread", "_osthread");
-	vm.lock_stack = owner_offset("JavaThread", NULL, "_lock_stack");
-	vm.lock_top = owner_offset("LockStack", NULL, "_top");
-	vm.lock_base = owner_offset("LockStack", NULL, "_base[0]");
-	vm.owner = owner_offset("ObjectMonitor", NULL, "_owner");
-	vm.object = owner_offset("ObjectMonitor", NULL, "_object");
+	vm.pending = libjvm_thread_offset("_current_pending_monitor");
+	vm.waiting = libjvm_thread_offset("_current_waiting_monitor");
+	vm.osthread = libjvm_thread_offset("_osthread");
+	vm.lock_stack = owner_offset("JavaThread", "_lock_stack");
+	vm.lock_top = owner_offset("LockStack", "_top");
+	vm.lock_base = owner_offset("LockStack", "_base[0]");
+	vm.owner = owner_offset("ObjectMonitor", "_owner");
+	vm.object = owner_offset("ObjectMonitor", "_object");
 	vm.object_is_handle = vm_sig.version >= WEAK_OBJECT_SINCE;
 	object_header_init();
 	virtual_entry_init();
-	vm.thread_number = owner_offset("OSThread", NULL, "_thread_id");
+	vm.thread_number = owner_offset("OSThread", "_thread_id");
 	if (vm.lock_top < 0 || vm.lock_base < 0)
 		vm.lock_stack = -1;
 	vm.usable = vm_known_sig && find_list() && vm.pending >= 0 && vm.waiting >= 0 &&

@@ -18,7 +18,7 @@
 #define STATE_IN_JAVA	8u
 #define STATE_LAST	11u
 
-struct thread_status_layout thread_status_layout_sig = { -1, -1, -1, false };
+struct thread_status_layout thread_status_layout_sig = { -1, -1, -1, false, -1, -1 };
 
 /* The last known number of collections, and when it was first seen. */
 static struct {
@@ -67,6 +67,19 @@ static uint32_t status_word_sig(uint64_t java_thread)
 	return before && oop_epoch_sig() == before ? status : 0;
 }
 
+static bool has_monitor_sig(uint64_t java_thread, int32_t field)
+{
+	return field >= 0 && load64_sig(java_thread + (uint32_t)field);
+}
+
+static uint8_t status_by_monitor_sig(uint64_t java_thread)
+{
+	if (has_monitor_sig(java_thread, thread_status_layout_sig.pending))
+		return WIRE_OFFCPU_LOCK;
+	return has_monitor_sig(java_thread, thread_status_layout_sig.waiting) ? WIRE_OFFCPU_WAIT
+									      : WIRE_OFFCPU_NONE;
+}
+
 uint8_t thread_status_of_sig(uint32_t status)
 {
 	if (status & STATUS_ENTERING)
@@ -90,9 +103,11 @@ uint8_t thread_status_sig(uint64_t begin_ns, uint64_t now_ns)
 	if (!vm_known_sig || thread_status_layout_sig.status < 0 || vm_sig.thread_object < 0)
 		return WIRE_OFFCPU_NONE;
 	java_thread = java_thread_address_sig();
-	word = java_thread ? status_word_sig(java_thread) : 0;
-	status = word ? thread_status_of_sig(word) : WIRE_OFFCPU_NONE;
-	if (!java_thread || status > WIRE_OFFCPU_RUNNABLE)
+	if (!java_thread)
+		return WIRE_OFFCPU_NONE;
+	word = status_word_sig(java_thread);
+	status = word ? thread_status_of_sig(word) : status_by_monitor_sig(java_thread);
+	if (status > WIRE_OFFCPU_RUNNABLE)
 		return status;
 	state = load32_sig(java_thread + (uint32_t)vm_sig.thread_state);
 	if (state <= STATE_IN_NATIVE || state == STATE_IN_JAVA || state > STATE_LAST)

@@ -9,38 +9,61 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Prints READY; then a pool and some timers have nothing to do for most of the time, the thread "clerk" waits for a reply,
- * and the thread "allocator" allocates so much that a collection stops them all every few hundredths of a second. It ends when
- * its input does.
+ * the thread "customer" for a monitor that the thread "seller" holds, and the thread "allocator" allocates so much that a
+ * collection stops them all every few hundredths of a second. It ends when its input does.
  */
 public class WorkInCollections {
     static final int LIVE_MAX = 400_000; // arrays of 400 bytes
     static volatile Object sink;
 
-    static void clerk() {
+    static class Shop { }
+    static final Shop shop = new Shop();
+
+    interface Work {
+        void run() throws InterruptedException;
+    }
+
+    static void clerk() throws InterruptedException {
         LinkedBlockingQueue<String> replies = new LinkedBlockingQueue<>();
-        try {
-            while (replies.poll(19, TimeUnit.MILLISECONDS) == null) { }
-        } catch (InterruptedException e) {
-            throw new IllegalStateException(e);
-        }
+        while (replies.poll(19, TimeUnit.MILLISECONDS) == null) { }
     }
 
-    static void allocate() {
-        List<Object> live = new ArrayList<>();
-        try {
-            for (;;) {
-                if (live.size() >= LIVE_MAX) live.clear();
-                live.add(new byte[400]);
-                sink = new HashMap<>(16);
-                if (live.size() % 2000 == 0) Thread.sleep(1);
+    static void seller() throws InterruptedException {
+        for (;;) {
+            synchronized (shop) {
+                Thread.sleep(15);
             }
-        } catch (InterruptedException e) {
-            throw new IllegalStateException(e);
+            Thread.sleep(4);
         }
     }
 
-    static void start(String name, Runnable work) {
-        Thread thread = new Thread(work, name);
+    static void customer() throws InterruptedException {
+        for (;;) {
+            synchronized (shop) {
+                sink = shop;
+            }
+            Thread.sleep(3);
+        }
+    }
+
+    static void allocate() throws InterruptedException {
+        List<Object> live = new ArrayList<>();
+        for (;;) {
+            if (live.size() >= LIVE_MAX) live.clear();
+            live.add(new byte[400]);
+            sink = new HashMap<>(16);
+            if (live.size() % 2000 == 0) Thread.sleep(1);
+        }
+    }
+
+    static void start(String name, Work work) {
+        Thread thread = new Thread(() -> {
+            try {
+                work.run();
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+        }, name);
         thread.setDaemon(true);
         thread.start();
     }
@@ -58,6 +81,8 @@ public class WorkInCollections {
             }, 0, 21 + i);
         }
         start("clerk", WorkInCollections::clerk);
+        start("seller", WorkInCollections::seller);
+        start("customer", WorkInCollections::customer);
         start("allocator", WorkInCollections::allocate);
         System.out.println("READY");
         while (System.in.read() >= 0) { }
