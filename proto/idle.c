@@ -18,6 +18,8 @@ static const struct {
 	{ "java.util.concurrent.ForkJoinPool", "awaitWork" },
 	{ "java.util.concurrent.ForkJoinPool", "deactivate" }, /* JDK 24 and later */
 	{ "java.util.concurrent.DelayScheduler", "loop" }, /* JDK 25 */
+	{ "forkjoin.ForkJoinPool", "idleAwaitWork" }, /* Scala's until 2.11, Akka's until 2.5 */
+	{ "forkjoin.ForkJoinPool", "scan" },
 	{ "java.util.TimerThread", "mainLoop" },
 	{ "java.lang.ref.ReferenceQueue", "remove" },
 	{ "java.lang.ref.ReferenceQueue", "remove0" },

@@ -4,35 +4,21 @@ all their others are, and those for a reply are not; those for a monitor have it
 from a thread has the reason gc, which a wait that began before it has not, even if the collection was the greater part of
 that time."""
 import collections
-import json
 import os
-import subprocess
 import sys
-import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness")]
-from kindling import BUILD, Daemon, Jvm, skip, wait_for  # noqa: E402
+from kindling import Daemon, Jvm, skip, wait_for  # noqa: E402
+from spared import tail  # noqa: E402
 from walker import check, failures  # noqa: E402
 
-SECONDS = 12
 SETTINGS = "events: {cpu: {}, lock: {monitors: always}, offcpu: {}}\n"
 OPTIONS = ("-Xmx400m", "-Xmn60m", "-XX:+UseParallelGC")
 WAITS_MIN = 50  # with so many signals for others, threads that wait for work again and again are spared most of theirs
 COLLECTED_MIN = 20  # times off the CPU of workers and timers that a collection took
-SHARE_MIN = 0.99  # a thread that is late for its CPU may lose it once more in a place of its own
+SHARE_MIN = 0.99  # on a busy machine a thread may lose its CPU between two waits, in a futex of the JVM
 WAITS = ("park", "wait", "lock", "other")  # not: the JVM or the machine took the time
-
-
-def tail(daemon, pid):
-    command = [BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--event", "offcpu", "--idle", "--json", str(pid)]
-    with tempfile.TemporaryFile("w+") as out:
-        with subprocess.Popen(command, stdout=out) as p:
-            time.sleep(SECONDS)
-            p.terminate()
-        out.seek(0)
-        return [json.loads(line) for line in out if line.endswith("}\n")]
 
 
 def main():
