@@ -45,7 +45,6 @@ void thread_status_init(JNIEnv *env)
 	if (layout.eetop < 0)
 		layout.status = -1;
 	layout.pending = libjvm_thread_offset("_current_pending_monitor");
-	layout.waiting = libjvm_thread_offset("_current_waiting_monitor");
 	if (holder)
 		(*env)->DeleteLocalRef(env, holder);
 	if (thread)

@@ -3,7 +3,7 @@
  * wait: Thread.threadStatus, from which Thread.getState() is derived, and the state of the
  * JavaThread. The JVM sets both before it blocks and resets them after it has resumed, so in the
  * handler they still describe the wait. While a collector moves the Thread its status cannot be
- * read; the JavaThread, which no collector moves, still has the monitor of an entry or a wait.
+ * read; the JavaThread, which no collector moves, still has the monitor that it enters.
  * Sources: javaThreadStatus.hpp, globalDefinitions.hpp (JavaThreadState), objectMonitor.cpp.
  */
 #pragma once
@@ -18,9 +18,7 @@ struct thread_status_layout {
 	int32_t holder;
 	/* a JavaThread refers to the Thread directly rather than by a handle */
 	bool slot_is_object;
-	/* in a JavaThread: the monitor that it enters, and the one that it waits for; -1 = unknown
-	 */
-	int32_t pending, waiting;
+	int32_t pending; /* in a JavaThread: the monitor that it enters; -1 = unknown */
 };
 extern struct thread_status_layout thread_status_layout_sig;
 

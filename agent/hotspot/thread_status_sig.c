@@ -18,7 +18,7 @@
 #define STATE_IN_JAVA	8u
 #define STATE_LAST	11u
 
-struct thread_status_layout thread_status_layout_sig = { -1, -1, -1, false, -1, -1 };
+struct thread_status_layout thread_status_layout_sig = { -1, -1, -1, false, -1 };
 
 /* The last known number of collections, and when it was first seen. */
 static struct {
@@ -67,17 +67,13 @@ static uint32_t status_word_sig(uint64_t java_thread)
 	return before && oop_epoch_sig() == before ? status : 0;
 }
 
-static bool has_monitor_sig(uint64_t java_thread, int32_t field)
-{
-	return field >= 0 && load64_sig(java_thread + (uint32_t)field);
-}
-
+/* For a thread whose status cannot be read; of waits and parks its stack tells. */
 static uint8_t status_by_monitor_sig(uint64_t java_thread)
 {
-	if (has_monitor_sig(java_thread, thread_status_layout_sig.pending))
-		return WIRE_OFFCPU_LOCK;
-	return has_monitor_sig(java_thread, thread_status_layout_sig.waiting) ? WIRE_OFFCPU_WAIT
-									      : WIRE_OFFCPU_NONE;
+	int32_t pending = thread_status_layout_sig.pending;
+
+	return pending >= 0 && load64_sig(java_thread + (uint32_t)pending) ? WIRE_OFFCPU_LOCK
+									   : WIRE_OFFCPU_NONE;
 }
 
 uint8_t thread_status_of_sig(uint32_t status)
