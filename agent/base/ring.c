@@ -52,4 +52,5 @@ void ring_deinit(struct ring *r)
 		munmap(r->mem, r->size);
 	r->mem = NULL;
 	r->size = 0;
+	r->head = r->tail = 0;
 }

@@ -74,7 +74,7 @@ static const struct field fields[] = {
 	{ &vm_sig.klass_source_file, OPTIONAL, "InstanceKlass", "_source_file_name_index", NULL,
 	  NULL },
 	{ &vm_sig.klass_name, NEEDED, "Klass", "_name", NULL, NULL },
-	{ &vm_sig.symbol_length, NEEDED, "Symbol", "_length", NULL, NULL },
+	{ &vm_sig.symbol_length, OPTIONAL, "Symbol", "_length", NULL, NULL },
 	{ &vm_sig.symbol_body, NEEDED, "Symbol", "_body", "Symbol", "_body[0]" },
 	{ &vm_sig.thread_anchor, NEEDED, "JavaThread", "_anchor", NULL, NULL },
 	{ &vm_sig.thread_stack_base, NEEDED, "JavaThread", "_stack_base", "Thread", "_stack_base" },
@@ -139,6 +139,13 @@ static int check_pairs(const char **why)
 	if (vm_sig.nm_metadata_offset < 0 &&
 	    (vm_sig.blob_mutable_data < 0 || vm_sig.blob_relocation_size < 0))
 		return layout_lacks("nmethod", "_metadata_offset", why);
+	if (vm_sig.symbol_length < 0) { /* JDK 13 and 14: the upper half of a word */
+		long word = libjvm_offset("Symbol", "_length_and_refcount");
+
+		if (word < 0 || word >= OFFSET_MAX - 2)
+			return layout_lacks("Symbol", "_length", why);
+		vm_sig.symbol_length = (int32_t)word + 2;
+	}
 	return 0;
 }
 

@@ -313,7 +313,8 @@ void writer_discard(void)
 
 	if (writer.begun)
 		writer_drop_pending(WIRE_DROP_NO_READER);
-	while ((s = ring_peek(&agent.ring, UINT64_MAX))) {
+	/* the end is 0 if the session has failed before it had a ring */
+	while ((s = ring_peek(&agent.ring, ring_head_sig(&agent.ring)))) {
 		if (s->event != RING_NAME)
 			ledger_drop(s->event, WIRE_DROP_NO_READER, 1, s->weight);
 		ring_pop(&agent.ring);

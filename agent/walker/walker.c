@@ -54,8 +54,13 @@ static int walker_choose(JavaVM *vm, JNIEnv *env, const char **why)
 		return 0;
 	}
 	r = asgct_init(vm, env, why);
-	if (r < 0)
+	if (r < 0) {
+		static char both[sizeof(note)];
+
+		snprintf(both, sizeof(both), "%s, and %s", reason, *why);
+		*why = both;
 		return r;
+	}
 	snprintf(note, sizeof(note), "stacks by AsyncGetCallTrace, because %s%s", reason,
 		 walker_price(env));
 	walk_with_sig = asgct_walk_sig;

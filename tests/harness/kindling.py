@@ -49,10 +49,7 @@ def skip(why):
 
 
 def java_home(major):
-    if major == "17-musl":
-        home = jdks.musl()
-    else:
-        home = jdks.find().get(major) or (jdks.fetch_debian(major) if major in jdks.DEBIAN else None)
+    home = jdks.home_of(major)
     if not home:
         skip("there is no JDK %s" % major + ("" if "musl" in major else "; tests/run fetches it"))
     return home

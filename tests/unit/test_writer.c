@@ -679,6 +679,15 @@ static void samples_without_a_reader_are_the_next_session_s(void **state)
 	assert_int_equal(in.samples, 5);
 }
 
+/* A session that fails at its first step has no ring. */
+static void a_session_without_a_ring_ends(void **state)
+{
+	(void)state;
+	take(1, 5, NULL);
+	ring_deinit(&agent.ring);
+	writer_discard();
+}
+
 static void samples_that_the_fallback_walked_are_counted(void **state)
 {
 	(void)state;
@@ -756,6 +765,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(samples_without_a_reader_are_the_next_session_s,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_session_without_a_ring_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(samples_that_the_fallback_walked_are_counted, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(reader_s_end_is_told, setup, teardown),
