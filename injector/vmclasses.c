@@ -41,10 +41,11 @@ static int vmclasses_find_virtual(struct vmmemory *m)
 
 	memcpy(f, wanted, sizeof(f));
 	vmtables_fields(m, f, FIELD_COUNT);
-	for (size_t i = 0; i < FIELD_COUNT; i++)
+	if (!f[FIRST].found)
+		return 0; /* JDK 16 and older have another array, and no virtual threads */
+	for (size_t i = 0; i < FIRST; i++)
 		if (!f[i].found)
-			return i == FIRST ? 0 : -EPROTO; /* JDK 8 and 11 have another array, and no
-							  * virtual threads */
+			return -EPROTO;
 	if (!vmtables_constant(m, "InstanceKlass::fully_initialized", &initialised))
 		return -EPROTO;
 	for (uint64_t i = 0; i < CLASSES_MAX; i++) {
