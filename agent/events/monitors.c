@@ -49,7 +49,7 @@ static uint64_t monitors_word_at(uint64_t address)
 
 static uint64_t monitors_key_of(uint64_t java_thread)
 {
-	int32_t entry = vm_sig.thread_cont_entry;
+	int32_t entry = continuation_sig.entry_in_thread;
 
 	if (vm_sig.thread_monitor_owner < 0 ||
 	    (entry >= 0 && !monitors_word_at(java_thread + (uint32_t)entry)))
