@@ -49,6 +49,7 @@ static uint64_t monitors_word_at(uint64_t address)
 
 static uint64_t monitors_key_of(uint64_t java_thread)
 {
+	/* not vm_sig's: JDK 24 does not export it */
 	int32_t entry = continuation_sig.entry_in_thread;
 
 	if (vm_sig.thread_monitor_owner < 0 ||

