@@ -1,9 +1,14 @@
 /*
  * See park_priv.h. A park that finds its permit returns at once and should cost nothing here. The
  * JVM keeps the permit in Parker::_counter, which VMStructs does not describe: inside the
- * JavaThread from JDK 17 on, behind a pointer of it before. The agent's own thread finds the place:
- * the only word of the thread that becomes 1 with every unpark and 0 with every park. Only a thread
- * itself takes its permit, so if it sees one there, its next park returns at once.
+ * JavaThread from JDK 17 on, behind JavaThread::_parker before. The agent's own thread finds the
+ * place: the only word of the thread that becomes 1 with every unpark and 0 with every park. Only a
+ * thread itself takes its permit, so if it sees one there, its next park returns at once.
+ *
+ * Several pointers of a JavaThread may lead to that word, because the objects of a thread are often
+ * neighbours in malloc's heap. In other threads they are not, and the wrong pointer would lead to
+ * somebody else's word there, or be NULL. The Parker contains the word, and its neighbours begin
+ * before it: the pointer with the shortest way to the word is the Parker's.
  */
 #include <stddef.h>
 #include <string.h>
@@ -17,6 +22,8 @@
 #define PARKER_MAX     512 /* bytes that are searched behind a pointer in it */
 #define CANDIDATES_MAX 4096
 #define NOT_POINTER    0xffffu
+/* From Parker::_counter to Parker::AssociatedWith, its JavaThread; HotSpot 8 to 16, park.hpp. */
+#define OWNER_BEHIND   16
 
 struct permit_location {
 	uint16_t in_thread; /* the word's offset, or the pointer's */
@@ -37,7 +44,8 @@ static uint64_t park_permit_address_of(uint64_t java_thread, struct permit_locat
 
 bool park_has_permit(uint64_t java_thread)
 {
-	return permit.known && *(const volatile int32_t *)(uintptr_t)park_permit_address_of(
+	return __atomic_load_n(&permit.known, __ATOMIC_ACQUIRE) &&
+	       *(const volatile int32_t *)(uintptr_t)park_permit_address_of(
 				       java_thread, permit.at) == 1;
 }
 
@@ -87,16 +95,33 @@ static uint32_t park_permit_keep(uint64_t java_thread, uint32_t value,
 	return kept;
 }
 
-/* Do all candidates lead to one word, perhaps by two pointers? If they lead to different words, it
- * is unknown which is the permit. */
-static bool park_permit_is_one(uint64_t java_thread, const struct permit_location *candidates,
-			       uint32_t n)
+static bool park_permit_is_in_parker(uint64_t java_thread, struct permit_location p)
 {
-	for (uint32_t i = 1; i < n; i++)
-		if (park_permit_address_of(java_thread, candidates[i]) !=
+	uint64_t pointer = load64_sig(java_thread + p.in_thread);
+
+	return load64_sig(pointer + p.behind + OWNER_BEHIND) == java_thread;
+}
+
+/* Returns the candidate whose pointer is the Parker's; NULL if there is none, or if candidates lead
+ * to different words, as it is unknown then which is the permit. */
+static const struct permit_location *
+park_permit_choose(uint64_t java_thread, const struct permit_location *candidates, uint32_t n)
+{
+	const struct permit_location *best = NULL;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct permit_location *c = &candidates[i];
+
+		if (park_permit_address_of(java_thread, *c) !=
 		    park_permit_address_of(java_thread, candidates[0]))
-			return false;
-	return n > 0;
+			return NULL;
+		if (c->behind == NOT_POINTER)
+			best = c;
+		else if ((!best || (best->behind != NOT_POINTER && c->behind < best->behind)) &&
+			 park_permit_is_in_parker(java_thread, *c))
+			best = c;
+	}
+	return best;
 }
 
 void park_permit_learn(JNIEnv *env, void (*unpark)(JNIEnv *env), void (*park)(JNIEnv *env))
@@ -105,6 +130,7 @@ void park_permit_learn(JNIEnv *env, void (*unpark)(JNIEnv *env), void (*park)(JN
 	static const sigset_t nothing_blocked;
 	uint64_t thread = java_thread_of_sig(env);
 	size_t size = libjvm_type_size("JavaThread");
+	const struct permit_location *chosen;
 	uint32_t n = 0;
 
 	if (permit.known || !size)
@@ -118,8 +144,9 @@ void park_permit_learn(JNIEnv *env, void (*unpark)(JNIEnv *env), void (*park)(JN
 		park(env);
 		n = park_permit_keep(thread, 0, candidates, n);
 	}
-	if (n < CANDIDATES_MAX && park_permit_is_one(thread, candidates, n)) {
-		permit.at = candidates[0];
+	chosen = n < CANDIDATES_MAX ? park_permit_choose(thread, candidates, n) : NULL;
+	if (chosen) {
+		permit.at = *chosen;
 		__atomic_store_n(&permit.known, true, __ATOMIC_RELEASE);
 	}
 }
