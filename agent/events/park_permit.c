@@ -23,7 +23,7 @@
 #define CANDIDATES_MAX 4096
 #define NOT_POINTER    0xffffu
 /* From Parker::_counter to Parker::AssociatedWith, its JavaThread; HotSpot 8 to 16, park.hpp. */
-#define OWNER_BEHIND   16
+#define OWNER_BEHIND 16
 
 struct permit_location {
 	uint16_t in_thread; /* the word's offset, or the pointer's */
@@ -45,8 +45,8 @@ static uint64_t park_permit_address_of(uint64_t java_thread, struct permit_locat
 bool park_has_permit(uint64_t java_thread)
 {
 	return __atomic_load_n(&permit.known, __ATOMIC_ACQUIRE) &&
-	       *(const volatile int32_t *)(uintptr_t)park_permit_address_of(
-				       java_thread, permit.at) == 1;
+	       *(const volatile int32_t *)(uintptr_t)park_permit_address_of(java_thread,
+									    permit.at) == 1;
 }
 
 /* ---- the agent's thread ---------------------------------------------------------------------- */
