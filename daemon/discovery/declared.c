@@ -11,20 +11,56 @@
 #define WORD_SIZE	1024 /* the rest of a longer option is ignored */
 #define ATTRIBUTES_SIZE 4096
 
-/* Where the service's name may be declared, the first preferred. */
+/* Where names may be declared; of those for the same name the first is preferred. */
 enum declared_source {
-	SOURCE_OTEL_OPTION,
-	SOURCE_OTEL_VARIABLE,
-	SOURCE_ATTRIBUTE,
-	SOURCE_SKYWALKING_AGENT,
-	SOURCE_SKYWALKING_OPTION,
-	SOURCE_SKYWALKING_VARIABLE,
-	SOURCE_COUNT
+	SERVICE_OTEL,
+	SERVICE_ATTRIBUTE, /* of OpenTelemetry's resource */
+	SERVICE_SKYWALKING_AGENT, /* an option of skywalking-agent.jar */
+	SERVICE_SKYWALKING,
+	SERVICE_DATADOG,
+	SERVICE_ELASTIC,
+	SERVICE_NEW_RELIC,
+	SERVICE_END,
+
+	APPLICATION_SPRING_ARGUMENT = SERVICE_END,
+	APPLICATION_SPRING,
+	APPLICATION_QUARKUS,
+	APPLICATION_MICRONAUT,
+	APPLICATION_END,
+
+	VERSION_DATADOG = APPLICATION_END,
+	VERSION_ELASTIC,
+	VERSION_END,
+
+	ENVIRONMENT_DATADOG = VERSION_END,
+	ENVIRONMENT_ELASTIC,
+	ENVIRONMENT_END,
+
+	SOURCE_COUNT = ENVIRONMENT_END
+};
+
+/* An option of the JVM, and the variable that counts where the option is not given. */
+static const struct {
+	const char *option, *variable;
+} sources[SOURCE_COUNT] = {
+	[SERVICE_OTEL] = { "-Dotel.service.name=", "OTEL_SERVICE_NAME=" },
+	[SERVICE_SKYWALKING] = { "-Dskywalking.agent.service_name=", "SW_AGENT_NAME=" },
+	[SERVICE_DATADOG] = { "-Ddd.service=", "DD_SERVICE=" },
+	[SERVICE_ELASTIC] = { "-Delastic.apm.service_name=", "ELASTIC_APM_SERVICE_NAME=" },
+	[SERVICE_NEW_RELIC] = { "-Dnewrelic.config.app_name=", "NEW_RELIC_APP_NAME=" },
+	[APPLICATION_SPRING] = { "-Dspring.application.name=", "SPRING_APPLICATION_NAME=" },
+	[APPLICATION_QUARKUS] = { "-Dquarkus.application.name=", "QUARKUS_APPLICATION_NAME=" },
+	[APPLICATION_MICRONAUT] = { "-Dmicronaut.application.name=",
+				    "MICRONAUT_APPLICATION_NAME=" },
+	[VERSION_DATADOG] = { "-Ddd.version=", "DD_VERSION=" },
+	[VERSION_ELASTIC] = { "-Delastic.apm.service_version=", "ELASTIC_APM_SERVICE_VERSION=" },
+	[ENVIRONMENT_DATADOG] = { "-Ddd.env=", "DD_ENV=" },
+	[ENVIRONMENT_ELASTIC] = { "-Delastic.apm.environment=", "ELASTIC_APM_ENVIRONMENT=" },
 };
 
 struct declaring {
 	const char *cmdline;
-	char service[SOURCE_COUNT][sizeof(((struct declared *)0)->service)];
+	char values[SOURCE_COUNT][sizeof(((struct declared *)0)->service)];
 	char attributes[ATTRIBUTES_SIZE]; /* the resource attributes of the option */
 };
 
@@ -96,8 +132,8 @@ static void declared_attribute(const char *text, size_t len, const char *key, ch
 static void declared_attributes(const char *text, size_t len, struct declaring *t,
 				struct declared *ret)
 {
-	declared_attribute(text, len, "service.name", t->service[SOURCE_ATTRIBUTE],
-			   sizeof(t->service[0]));
+	declared_attribute(text, len, "service.name", t->values[SERVICE_ATTRIBUTE],
+			   sizeof(t->values[0]));
 	declared_attribute(text, len, "service.namespace", ret->namespace, sizeof(ret->namespace));
 	declared_attribute(text, len, "service.version", ret->version, sizeof(ret->version));
 	declared_attribute(text, len, "deployment.environment", ret->environment,
@@ -162,22 +198,24 @@ static void declared_skywalking(const char *agent, struct declaring *t)
 		const char *value = declared_behind(p, key);
 
 		if (value)
-			declared_copy(t->service[SOURCE_SKYWALKING_AGENT], sizeof(t->service[0]),
+			declared_copy(t->values[SERVICE_SKYWALKING_AGENT], sizeof(t->values[0]),
 				      value, strcspn(value, ","));
 	}
+}
+
+static void declared_set(struct declaring *t, enum declared_source source, const char *value)
+{
+	declared_copy(t->values[source], sizeof(t->values[0]), value, strlen(value));
 }
 
 static void declared_option(const char *word, struct declaring *t)
 {
 	const char *value;
 
-	if ((value = declared_behind(word, "-Dotel.service.name=")))
-		declared_copy(t->service[SOURCE_OTEL_OPTION], sizeof(t->service[0]), value,
-			      strlen(value));
-	else if ((value = declared_behind(word, "-Dskywalking.agent.service_name=")))
-		declared_copy(t->service[SOURCE_SKYWALKING_OPTION], sizeof(t->service[0]), value,
-			      strlen(value));
-	else if ((value = declared_behind(word, "-Dotel.resource.attributes=")))
+	for (int i = 0; i < SOURCE_COUNT; i++)
+		if (sources[i].option && (value = declared_behind(word, sources[i].option)))
+			declared_set(t, i, value);
+	if ((value = declared_behind(word, "-Dotel.resource.attributes=")))
 		memcpy(t->attributes, value, strlen(value) + 1); /* words are shorter than that */
 	else if ((value = declared_behind(word, "-javaagent:")))
 		declared_skywalking(value, t);
@@ -196,10 +234,11 @@ static void declared_options(void *userdata, const char *list, size_t len)
 
 /* ---- the environment -------------------------------------------------------------------- */
 
-/* The value of the first entry that begins with @prefix, "NAME=", like getenv(3); NULL = none. */
-static const char *declared_variable(const char *environ, size_t len, const char *prefix)
+/* The value of the first of the NUL-separated @entries that begins with @prefix, "NAME=", like
+ * getenv(3); NULL = none. */
+static const char *declared_variable(const char *entries, size_t len, const char *prefix)
 {
-	for (const char *p = environ; p < environ + len; p += strlen(p) + 1) {
+	for (const char *p = entries; p < entries + len; p += strlen(p) + 1) {
 		const char *value = declared_behind(p, prefix);
 
 		if (value)
@@ -208,31 +247,44 @@ static const char *declared_variable(const char *environ, size_t len, const char
 	return NULL;
 }
 
-static void declared_service(const char *environ, size_t len, const char *prefix,
-			     enum declared_source source, struct declaring *t)
+static void declared_variables(const char *environ, size_t len, struct declaring *t)
 {
-	const char *value = declared_variable(environ, len, prefix);
+	const char *value;
 
-	if (value)
-		declared_copy(t->service[source], sizeof(t->service[0]), value, strlen(value));
+	for (int i = 0; i < SOURCE_COUNT; i++)
+		if (sources[i].variable && !t->values[i][0] &&
+		    (value = declared_variable(environ, len, sources[i].variable)))
+			declared_set(t, i, value);
+}
+
+/* Copies the first value that is given by one of the sources from @first to before @end. */
+static void declared_pick(const struct declaring *t, int first, int end, char *ret, size_t size)
+{
+	for (int i = first; i < end && !ret[0]; i++)
+		utf8_copy(ret, size, t->values[i], strlen(t->values[i]));
 }
 
 void declared_read(const char *cmdline, size_t cmdline_len, const char *environ, size_t environ_len,
 		   struct declared *ret)
 {
 	struct declaring t = { .cmdline = cmdline };
-	const char *attributes;
+	const char *attributes, *argument;
 
 	*ret = (struct declared){ 0 };
 	java_options_each(cmdline, cmdline_len, environ, environ_len, declared_options, &t);
+	declared_variables(environ, environ_len, &t);
+	argument = declared_variable(cmdline, cmdline_len, "--spring.application.name=");
+	if (argument)
+		declared_set(&t, APPLICATION_SPRING_ARGUMENT, argument);
 	attributes = declared_variable(environ, environ_len, "OTEL_RESOURCE_ATTRIBUTES=");
 	if (t.attributes[0]) /* the option wins over the variable */
 		attributes = t.attributes;
 	if (attributes)
 		declared_attributes(attributes, strnlen(attributes, ATTRIBUTES_SIZE), &t, ret);
-	declared_service(environ, environ_len, "OTEL_SERVICE_NAME=", SOURCE_OTEL_VARIABLE, &t);
-	declared_service(environ, environ_len, "SW_AGENT_NAME=", SOURCE_SKYWALKING_VARIABLE, &t);
-	for (int i = SOURCE_COUNT; i-- > 0;)
-		if (t.service[i][0])
-			memcpy(ret->service, t.service[i], sizeof(ret->service));
+	declared_pick(&t, SERVICE_OTEL, SERVICE_END, ret->service, sizeof(ret->service));
+	declared_pick(&t, APPLICATION_SPRING_ARGUMENT, APPLICATION_END, ret->application,
+		      sizeof(ret->application));
+	declared_pick(&t, VERSION_DATADOG, VERSION_END, ret->version, sizeof(ret->version));
+	declared_pick(&t, ENVIRONMENT_DATADOG, ENVIRONMENT_END, ret->environment,
+		      sizeof(ret->environment));
 }

@@ -51,8 +51,8 @@ static void labelling_trusted(const struct jvm *jvm, const struct config *config
 static void labelling_service(const struct jvm *jvm, const struct declared *declared,
 			      struct labels *ret)
 {
-	const char *services[] = { declared->service, jvm->noted_service, jvm->container,
-				   jvm->name };
+	const char *services[] = { declared->service, jvm->noted_service, declared->application,
+				   jvm->container, jvm->name };
 	const char *versions[3] = { declared->version, jvm->noted_version };
 	char tag[LABEL_VALUE_SIZE];
 

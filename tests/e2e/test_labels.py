@@ -77,6 +77,8 @@ class Labels(unittest.TestCase):
                 ("by-agent", dict(options=[agent + "by-agent", "-Dskywalking.agent.service_name=x"])),
                 ("by-property", dict(options=["-Dskywalking.agent.service_name=by-property"], SW_AGENT_NAME="x")),
                 ("by-sw", dict(SW_AGENT_NAME="by-sw")),
+                ("by-tracer", dict(DD_SERVICE="by-tracer", SPRING_APPLICATION_NAME="x")),
+                ("by-framework", dict(options=["-Dquarkus.application.name=by-framework"])),
                 ("Idle", {}),
                 ("Idle", dict(OTEL_SERVICE_NAME="\x1b[2Jevil")),
                 ("x" * 127, dict(OTEL_SERVICE_NAME="x" * 100000)),

@@ -32,6 +32,50 @@ static void the_best_source_of_the_service_counts(void **state)
 	assert_string_equal(declared.service, "");
 }
 
+static void other_tracers_count_after_skywalking(void **state)
+{
+	(void)state;
+	READ("java\0-Dnewrelic.config.app_name=relic\0Main\0",
+	     "ELASTIC_APM_SERVICE_NAME=elastic\0DD_SERVICE=dog\0SW_AGENT_NAME=s\0");
+	assert_string_equal(declared.service, "s");
+	READ("java\0-Ddd.service=dog\0-Dnewrelic.config.app_name=relic\0Main\0",
+	     "ELASTIC_APM_SERVICE_NAME=elastic\0DD_SERVICE=variable\0");
+	assert_string_equal(declared.service, "dog");
+	READ("java\0-Delastic.apm.service_name=elastic\0-Dnewrelic.config.app_name=relic\0Main\0",
+	     "");
+	assert_string_equal(declared.service, "elastic");
+	READ("java\0", "NEW_RELIC_APP_NAME=relic\0");
+	assert_string_equal(declared.service, "relic");
+	READ("java\0-Ddd.version=1\0-Delastic.apm.environment=stage\0",
+	     "DD_VERSION=2\0DD_ENV=prod\0ELASTIC_APM_SERVICE_VERSION=3\0");
+	assert_string_equal(declared.version, "1");
+	assert_string_equal(declared.environment, "prod");
+	READ("java\0", "DD_VERSION=2\0DD_ENV=prod\0"
+		       "OTEL_RESOURCE_ATTRIBUTES=service.version=4,deployment.environment=old\0");
+	assert_string_equal(declared.version, "4");
+	assert_string_equal(declared.environment, "old");
+}
+
+static void a_framework_names_its_application(void **state)
+{
+	(void)state;
+	READ("java\0-Dspring.application.name=option\0-jar\0shop.jar\0"
+	     "--spring.application.name=argument\0",
+	     "SPRING_APPLICATION_NAME=variable\0");
+	assert_string_equal(declared.application, "argument");
+	assert_string_equal(declared.service, "");
+	READ("java\0-Dspring.application.name=option\0-jar\0shop.jar\0",
+	     "SPRING_APPLICATION_NAME=variable\0");
+	assert_string_equal(declared.application, "option");
+	READ("java\0-jar\0shop.jar\0", "QUARKUS_APPLICATION_NAME=q\0SPRING_APPLICATION_NAME=v\0");
+	assert_string_equal(declared.application, "v");
+	READ("java\0-Dquarkus.application.name=q\0-jar\0quarkus-run.jar\0",
+	     "MICRONAUT_APPLICATION_NAME=m\0");
+	assert_string_equal(declared.application, "q");
+	READ("java\0-jar\0shop.jar\0", "MICRONAUT_APPLICATION_NAME=m\0");
+	assert_string_equal(declared.application, "m");
+}
+
 static void attributes_are_read_as_opentelemetry_writes_them(void **state)
 {
 	(void)state;
@@ -86,6 +130,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_best_source_of_the_service_counts),
+		cmocka_unit_test(other_tracers_count_after_skywalking),
+		cmocka_unit_test(a_framework_names_its_application),
 		cmocka_unit_test(attributes_are_read_as_opentelemetry_writes_them),
 		cmocka_unit_test(options_in_variables_are_read_too),
 		cmocka_unit_test(a_hostile_value_is_cut_or_none),

@@ -41,6 +41,8 @@ static void the_service_is_the_first_that_is_known(void **state)
 	assert_string_equal(label("service"), "org.shop.Main");
 	strcpy(jvm.container, "cart");
 	assert_string_equal(label("service"), "cart");
+	strcpy(told.application, "framework");
+	assert_string_equal(label("service"), "framework");
 	strcpy(jvm.noted_service, "noted");
 	assert_string_equal(label("service"), "noted");
 	strcpy(told.service, "told");
