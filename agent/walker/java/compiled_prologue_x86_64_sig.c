@@ -10,7 +10,7 @@
 #define WRAPPER_END_MAX 48 /* bytes from `leave` */
 #define BANG_BYTES	7
 #define CALL_BYTES	5
-#define JB_BYTES	6
+#define JB_BYTES	2 /* the short one */
 #define LEA_BYTES	7 /* lea r10, [rip + x] */
 #define MOV_BYTES	10 /* mov r10, N */
 #define STORE_BYTES	7 /* mov [r15 + x], r10 */
@@ -224,11 +224,27 @@ static bool is_poll_test(const struct instruction *i)
 	return instruction_has_rip(i) || i->base == GPR_RCX || i->base == GPR_R10;
 }
 
-/* Is it a part of the poll between `pop rbp` and `ret`: cmp rsp, [r15 + x], or a load from the
- * polling page, as emitted by C1 and C2 of JDK 8 to 28? @last: the byte before @here. */
-static bool is_return_poll(const struct instruction *here, uint64_t pc, uint8_t last)
+/* Is the frame gone, by the instruction that ends at @pc? The code of C1 and C2 ends with `pop rbp`;
+ * that of GraalVM's compiler loads rbp from its slot and then adds the frame's size to rsp. */
+static bool is_removed_before(const struct blob *b, uint64_t pc)
 {
-	bool popped = last == (OP_POP | GPR_RBP) || last == OP_LEAVE;
+	struct instruction i;
+
+	if (byte_at(pc - 1) == (OP_POP | GPR_RBP))
+		return true;
+	for (uint8_t length = 4; length <= 7; length += 3) /* immediates of 8 and 32 bits */
+		if (instruction_before_sig(pc, length, &i) &&
+		    instruction_computes(&i, ARITHMETIC_ADD, GPR_RSP))
+			return i.immediate == 8 * ((int64_t)b->frame_words - 1);
+	return false;
+}
+
+/* Is it a part of the poll between the frame's removal and `ret`: cmp rsp, [r15 + x], or a load from
+ * the polling page, as emitted by C1 and C2 of JDK 8 to 28? @removed: the frame was removed by the
+ * instruction before @here. */
+static bool is_return_poll(const struct instruction *here, uint64_t pc, bool removed)
+{
+	bool popped = removed || byte_at(pc - 1) == OP_LEAVE;
 
 	if (popped && (compares_sp(here) || loads_from_thread(here, GPR_R10) ||
 		       loads_from_thread(here, GPR_RCX) ||
@@ -236,10 +252,16 @@ static bool is_return_poll(const struct instruction *here, uint64_t pc, uint8_t 
 		       (instruction_is(here, OP_MOV_FROM) && here->wide && here->reg >= GPR_R8 &&
 			here->rm < GPR_R8)))
 		return true;
-	if (last == (OP_POP | GPR_RBP) && is_vzeroupper(here))
+	if (removed && is_vzeroupper(here))
 		return true;
 	return (is_poll_test(here) || instruction_is_0f(here, OP_0F_JA)) &&
 	       byte_at(pc + here->length) == OP_RET;
+}
+
+/* The register that holds a poll's pc; GraalVM's compiler takes rcx. */
+static bool is_poll_register(uint8_t reg)
+{
+	return reg == GPR_R10 || reg == GPR_RCX;
 }
 
 /* mov [r15 + x], r10 */
@@ -248,13 +270,13 @@ static bool stores_poll_pc(uint64_t pc)
 	struct instruction i;
 
 	return instruction_at_sig(pc, &i) && instruction_is(&i, OP_MOV_TO) && i.wide &&
-	       i.mod == 2 && i.reg == GPR_R10 && i.base == GPR_THREAD;
+	       i.mod == 2 && is_poll_register(i.reg) && i.base == GPR_THREAD;
 }
 
 /* lea r10, [rip + x] or mov r10, N */
 static bool loads_poll_pc(const struct instruction *i)
 {
-	return (instruction_is(i, OP_LEA) && i->wide && i->reg == GPR_R10 &&
+	return (instruction_is(i, OP_LEA) && i->wide && is_poll_register(i->reg) &&
 		instruction_has_rip(i)) ||
 	       (instruction_has_reg(i, OP_MOV_IMMEDIATE, GPR_R10) && i->wide);
 }
@@ -321,45 +343,51 @@ static bool is_past_leave(uint64_t pc)
 	return false;
 }
 
+static bool is_jb(const struct instruction *i)
+{
+	return instruction_is_0f(i, OP_0F_JB) || instruction_is(i, OP_JB_SHORT);
+}
+
 /*
  * Methods that a stack overflow must not interrupt (@ReservedStackAccess, such as the locks of
- * java.util.concurrent), and methods into which they are inlined, check after `pop rbp` whether
- * they have used the stack's reserved zone: cmp rsp, [r15 + x]; jb over a call. Returns the target
- * of such a jb at @pc; 0 = another instruction.
+ * java.util.concurrent), and methods into which they are inlined, check after the frame's removal
+ * whether they have used the stack's reserved zone: cmp rsp, [r15 + x]; jb over a call. Returns the
+ * target of such a jb at @pc; 0 = another instruction.
  */
-static uint64_t reserve_check_end(uint64_t pc)
+static uint64_t reserve_check_end(const struct blob *b, uint64_t pc)
 {
 	struct instruction jb, compare;
 
-	if (!instruction_at_sig(pc, &jb) || !instruction_is_0f(&jb, OP_0F_JB))
+	if (!instruction_at_sig(pc, &jb) || !is_jb(&jb))
 		return 0;
 	for (uint8_t length = 4; length <= 7; length += 3) /* displacements of 8 and 32 bits */
 		if (instruction_before_sig(pc, length, &compare) && compares_sp(&compare) &&
-		    byte_at(pc - length - 1) == (OP_POP | GPR_RBP))
+		    is_removed_before(b, pc - length))
 			return pc + jb.length + (uint64_t)jb.immediate;
 	return 0;
 }
 
 /* Is @pc at that jb or at its target, which is the poll or the jump to the stub that rethrows? */
-static bool is_past_reserve_check(const struct instruction *here, uint64_t pc)
+static bool is_past_reserve_check(const struct blob *b, const struct instruction *here, uint64_t pc)
 {
-	if (instruction_is_0f(here, OP_0F_JB))
-		return reserve_check_end(pc) != 0;
+	if (is_jb(here))
+		return reserve_check_end(b, pc) != 0;
 	if (!compares_sp(here) && !loads_from_thread(here, GPR_R10) &&
 	    !instruction_is(here, OP_JMP))
 		return false;
 	for (uint64_t from = pc - JB_BYTES; from > pc - RESERVE_MAX; from--)
-		if (byte_at(from) == OP_TWO_BYTES && reserve_check_end(from) == pc)
+		if ((byte_at(from) == OP_TWO_BYTES || byte_at(from) == OP_JB_SHORT) &&
+		    reserve_check_end(b, from) == pc)
 			return true;
 	return false;
 }
 
 /* Has the native wrapper executed its `leave`? */
-static bool is_wrapper_left(const struct instruction *here, uint64_t pc, uint8_t last)
+static bool is_wrapper_left(const struct instruction *here, uint64_t pc)
 {
 	bool is_jne = instruction_is(here, OP_JNE_SHORT) || instruction_is_0f(here, OP_0F_JNE);
 
-	return last == OP_LEAVE || (is_jne && byte_at(pc + here->length) == OP_RET) ||
+	return byte_at(pc - 1) == OP_LEAVE || (is_jne && byte_at(pc + here->length) == OP_RET) ||
 	       is_past_leave(pc);
 }
 
@@ -367,7 +395,7 @@ static bool unwind_from_epilogue(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, pc = h->at.pc;
 	uint64_t first = hot_word(h, sp), second = hot_word(h, sp + 8);
-	uint8_t last = byte_at(pc - 1);
+	bool removed = is_removed_before(b, pc);
 	struct instruction here;
 
 	(void)instruction_at_sig(pc, &here);
@@ -376,10 +404,10 @@ static bool unwind_from_epilogue(struct hot *h, const struct blob *b)
 	if (!return_known_sig(h, first))
 		return false;
 	if (instruction_is(&here, OP_RET) || instruction_is(&here, OP_RET_N) ||
-	    is_return_poll(&here, pc, last) || is_poll_stub(&here, pc) ||
-	    (instruction_is(&here, OP_JMP) && last == (OP_POP | GPR_RBP)) || /* a rethrow */
-	    is_past_reserve_check(&here, pc) ||
-	    (b->kind == BLOB_NATIVE_NMETHOD && is_wrapper_left(&here, pc, last)))
+	    is_return_poll(&here, pc, removed) || is_poll_stub(&here, pc) ||
+	    (instruction_is(&here, OP_JMP) && removed) || /* a rethrow */
+	    is_past_reserve_check(b, &here, pc) ||
+	    (b->kind == BLOB_NATIVE_NMETHOD && is_wrapper_left(&here, pc)))
 		return hot_move(h, first, sp + 8, h->at.fp);
 	return false;
 }

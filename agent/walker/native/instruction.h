@@ -49,6 +49,7 @@ enum opcode {
 	OP_PUSH_8 = 0x6a,
 	OP_IMUL_8 = 0x6b,
 	OP_JCC_SHORT = 0x70, /* + condition */
+	OP_JB_SHORT = 0x72,
 	OP_JNE_SHORT = 0x75,
 	OP_JCC_SHORT_LAST = 0x7f,
 	OP_ARITHMETIC_32 = 0x81, /* operation in the ModRM byte */
