@@ -153,6 +153,50 @@ static void the_frame_of_a_method_that_locks_is_gone_behind_its_pop(void **state
 	assert_false(is_gone(locking, AFTER));
 }
 
+/* The same as GraalVM's compiler for JDK 25 writes it. */
+enum { G_LOAD = 0, G_ADD = 5, G_CHECK = 9, G_JB = 16, G_POLL = 53, G_JA = 57, G_ZERO = 63, G_RET = 66,
+       G_STUB = 68, G_STORE = 75, G_JMP = 82 };
+
+static const uint8_t graal[] = {
+	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
+	0x48, 0x8b, 0x6c, 0x24, 0x10, /* mov rbp, [rsp + 16] */
+	0x48, 0x83, 0xc4, 0x28, /* add rsp, 40 */
+	0x49, 0x3b, 0xa7, 0xb8, 0x05, 0x00, 0x00, /* cmp rsp, [r15 + 0x5b8] */
+	0x72, 0x23, /* jb to the poll */
+	0x48, 0x83, 0xec, 0x08, /* sub rsp, 8 */
+	0x49, 0x8b, 0xff, /* mov rdi, r15 */
+	0x48, 0xb9, 1, 2, 3, 4, 5, 6, 7, 8, /* mov rcx, N */
+	0xff, 0xd1, /* call rcx */
+	0x48, 0x83, 0xc4, 0x08, /* add rsp, 8 */
+	0x48, 0xb9, 1, 2, 3, 4, 5, 6, 7, 8, /* mov rcx, N */
+	0xff, 0xe1, /* jmp rcx */
+	0x49, 0x3b, 0x67, 0x28, /* cmp rsp, [r15 + 0x28] */
+	0x0f, 0x87, 0x05, 0x00, 0x00, 0x00, /* ja to the stub */
+	0xc5, 0xf8, 0x77, /* vzeroupper */
+	0xc3, 0xf4, /* ret; hlt */
+	0x48, 0x8d, 0x0d, 0xe1, 0xff, 0xff, 0xff, /* lea rcx, [rip - 31] */
+	0x49, 0x89, 0x8f, 0x38, 0x05, 0x00, 0x00, /* mov [r15 + 0x538], rcx */
+	0xe9, 0x00, 0x00, 0x00, 0x00, /* jmp */
+	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
+};
+
+static void graals_frame_is_gone_behind_the_addition_of_its_size(void **state)
+{
+	static const uint8_t gone[] = { G_CHECK, G_JB, G_POLL, G_JA, G_ZERO, G_RET, G_STUB, G_STORE, G_JMP };
+	uint8_t other[sizeof(graal)];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(gone); i++)
+		assert_true(is_gone(graal, gone[i]));
+	assert_false(is_gone(graal, G_LOAD));
+	assert_false(is_gone(graal, G_ADD));
+	memcpy(other, graal, sizeof(graal));
+	other[8 + G_ADD + 3] = 0x20; /* not the frame's size */
+	assert_false(is_gone(other, G_CHECK));
+	assert_false(is_gone(other, G_JB));
+	assert_false(is_gone(other, G_POLL));
+}
+
 static void a_question_of_another_register_is_none(void **state)
 {
 	uint8_t other[sizeof(locking)];
@@ -244,6 +288,14 @@ static const struct spelling spellings[] = {
 	{ KEPT, NOP, BYTES(0x0f, 0x87, 1, 0, 0, 0, 0x90), 0, BLOB_NMETHOD, "ja; nop" },
 	{ KEPT, NOP, BYTES(0x0f, 0x86, 1, 0, 0, 0, 0xc3), 0, BLOB_NMETHOD, "jbe; ret" },
 	{ GONE, POP, BYTES(0xc5, 0xf8, 0x77), 3, BLOB_NMETHOD, "vzeroupper" },
+	{ GONE, NOP, BYTES(0xc5, 0xf8, 0x77, 0xc3), 4, BLOB_NMETHOD, "vzeroupper; ret" },
+	{ KEPT, NOP, BYTES(0xc5, 0xf8, 0x77, 0x90), 0, BLOB_NMETHOD, "vzeroupper; nop" },
+	{ GONE, NOP, BYTES(0x0f, 0x87, 1, 0, 0, 0, 0xc5, 0xf8, 0x77, 0xc3), 10, BLOB_NMETHOD,
+	  "ja; vzeroupper; ret" },
+	{ GONE, BYTES(0x48, 0x81, 0xc4, 40, 0, 0, 0), BYTES(0x49, 0x3b, 0x67, 0x28), 3, BLOB_NMETHOD,
+	  "cmp rsp, [r15 + 40] behind add rsp, the frame's size with 32 bits" },
+	{ KEPT, BYTES(0x48, 0x83, 0xec, 40), BYTES(0x49, 0x3b, 0x67, 0x28), 0, BLOB_NMETHOD,
+	  "cmp rsp, [r15 + 40] behind sub rsp" },
 	{ KEPT, LEAVE, BYTES(0xc5, 0xf8, 0x77), 0, BLOB_NMETHOD, "vzeroupper behind leave" },
 	{ GONE, POP, BYTES(0xe9, 0, 0, 0, 0), 1, BLOB_NMETHOD, "jmp behind pop" },
 	{ KEPT, NOP, BYTES(0xe9, 0, 0, 0, 0), 0, BLOB_NMETHOD, "jmp" },
@@ -345,6 +397,7 @@ int main(void)
 		cmocka_unit_test(a_word_in_a_new_frame_is_no_return_address),
 		cmocka_unit_test(a_method_that_must_not_be_entered_any_more_has_the_same_frame),
 		cmocka_unit_test(the_frame_of_a_method_that_locks_is_gone_behind_its_pop),
+		cmocka_unit_test(graals_frame_is_gone_behind_the_addition_of_its_size),
 		cmocka_unit_test(a_question_of_another_register_is_none),
 		cmocka_unit_test(a_jump_to_the_stub_that_rethrows_may_stand_there_for_the_poll),
 	};

@@ -239,6 +239,16 @@ static bool is_removed_before(const struct blob *b, uint64_t pc)
 	return false;
 }
 
+/* Is there a `ret` at @pc, perhaps behind the vzeroupper of GraalVM's compiler? */
+static bool is_return(uint64_t pc)
+{
+	struct instruction i;
+
+	if (instruction_at_sig(pc, &i) && is_vzeroupper(&i))
+		pc += i.length;
+	return byte_at(pc) == OP_RET;
+}
+
 /* Is it a part of the poll between the frame's removal and `ret`: cmp rsp, [r15 + x], or a load from
  * the polling page, as emitted by C1 and C2 of JDK 8 to 28? @removed: the frame was removed by the
  * instruction before @here. */
@@ -252,10 +262,10 @@ static bool is_return_poll(const struct instruction *here, uint64_t pc, bool rem
 		       (instruction_is(here, OP_MOV_FROM) && here->wide && here->reg >= GPR_R8 &&
 			here->rm < GPR_R8)))
 		return true;
-	if (removed && is_vzeroupper(here))
+	if (is_vzeroupper(here) && (removed || is_return(pc)))
 		return true;
 	return (is_poll_test(here) || instruction_is_0f(here, OP_0F_JA)) &&
-	       byte_at(pc + here->length) == OP_RET;
+	       is_return(pc + here->length);
 }
 
 /* The register that holds a poll's pc; GraalVM's compiler takes rcx. */
