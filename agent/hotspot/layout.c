@@ -113,6 +113,10 @@ static int read_fields(const char **why)
 
 		if (offset < 0 && f->type2)
 			offset = libjvm_offset(f->type2, f->name2);
+		if (offset < 0 && f->to == &vm_sig.anchor_fp) {
+			*why = "the frames of the Zero VM are of another kind; most stacks have none of Java";
+			return -ENOTSUP;
+		}
 		if (offset >= OFFSET_MAX || (offset < 0 && f->need == NEEDED))
 			return layout_lacks(f->type, f->name, why);
 		*f->to = (int32_t)offset;

@@ -10,13 +10,9 @@ import tempfile
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import jdks  # noqa: E402
+import maven  # noqa: E402
 
 VERSION = "10.1.0"
-POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>kindling.tests</groupId>
-<artifactId>oap</artifactId><version>1</version><packaging>pom</packaging><dependencies><dependency>
-<groupId>org.apache.skywalking</groupId><artifactId>server-starter</artifactId><version>%s</version></dependency></dependencies>
-</project>""" % VERSION
 SETTINGS = """
 cluster: {selector: standalone, standalone: {}}
 core:
@@ -55,20 +51,7 @@ FILES = {"endpoint-name-grouping.yml": "grouping: []", "alarm-settings.yml": "ru
 
 def fetch():
     """The directory of its jars; None if they cannot be fetched."""
-    target = os.path.join(jdks.cache_dir(), "oap-" + VERSION)
-    if os.path.exists(target + "/complete"):
-        return target + "/jars"
-    os.makedirs(target, exist_ok=True)
-    with open(target + "/pom.xml", "w") as f:
-        f.write(POM)
-    done = subprocess.run(["mvn", "-q", "-B", "-f", target + "/pom.xml",
-                           "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
-                           "-DoutputDirectory=" + target + "/jars"], capture_output=True, text=True)
-    if done.returncode != 0:
-        print("the OAP could not be fetched: %s" % done.stdout.strip()[-300:], file=sys.stderr)
-        return None
-    open(target + "/complete", "w").close()
-    return target + "/jars"
+    return maven.fetch("oap", "org.apache.skywalking", "server-starter", VERSION)
 
 
 class Oap:

@@ -13,6 +13,7 @@ events spoiled in every way that a judge is for: one that does not notice is a f
 LockChurn, for minutes, beside the same program without an agent: the memory of both every 30 s.
 """
 import argparse
+import atexit
 import contextlib
 import os
 import re
@@ -88,6 +89,7 @@ class Reader:
         with open(self.path, "w") as out:
             self.process = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", "86400", *options, str(jvm.pid)],
                                             stdout=out, stderr=subprocess.STDOUT)
+        atexit.register(self.process.kill)  # also if the test fails while it reads
         # wait for a LEDGER that reports lock events as on: bits 1 << enum wire_event
         wait_for("lock events", lambda: " events 2 " in self.text() or self.process.poll() is not None)
         if self.process.poll() is not None:

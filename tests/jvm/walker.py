@@ -1,9 +1,9 @@
-"""The walker on programs whose stacks are known: walker.py MAJOR [--seconds N] [--all] [--aarch64]. agent_reader
+"""The walker on programs whose stacks are known: walker.py MAJOR [--seconds N] [--all] [--aarch64 | --graal]. agent_reader
 loads the agent and prints every sample. Checks: the share of stacks that do not reach their thread's root,
 impossible calls (CallGraph: by the class files of the program and of the JDK no instruction on the caller's line
 can lead to the callee), a stack known line by line, recursion of known depth, virtual threads, and that the JVM's
 own signals keep working. --all: every collector and compiler mode. --aarch64: the cross-built agent in an arm64
-JVM under qemu-user."""
+JVM under qemu-user. --graal: GraalVM's compiler in place of C2."""
 import argparse
 import collections
 import os
@@ -16,6 +16,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import callers  # noqa: E402
+import graal  # noqa: E402
 import jdks  # noqa: E402
 from kindling import BUILD, classes, java_home, skip, until_cpu, wait_for  # noqa: E402
 
@@ -29,6 +30,7 @@ TICK_US = 4000  # for an emulated JVM, which gets its signals from timers
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 emulated = False
+compiler = []  # options that choose it
 enough = 200  # samples of a kind that a verdict needs; an emulated JVM gives fewer
 
 failures = []
@@ -74,8 +76,8 @@ class Run:
 
     def __init__(self, home, directory, flags, program, seconds, interval_us=1000, arguments=(), wait=False):
         self.out, self.err = (open(os.path.join(directory, "out"), "w+"), open(os.path.join(directory, "err"), "w+"))
-        jvm = subprocess.Popen([*jdks.command(home, os.path.dirname(library(home))), *flags, "-Xmx300m", "-cp", directory, program,
-                                *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.PIPE, cwd=directory)
+        jvm = subprocess.Popen([*jdks.command(home, os.path.dirname(library(home))), *compiler, *flags, "-Xmx300m", "-cp", directory,
+                                program, *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.PIPE, cwd=directory)
         # the host's signals need handlers in native code, and qemu's are not
         rate = ["-i", str(max(interval_us, TICK_US))] if emulated else ["-H", "-i", str(interval_us)]
         try:
@@ -144,10 +146,11 @@ class Run:
                 self.samples.append((m.group(1), int(m.group(2)), callers.plain(self.stacks[-1])))
 
     def unrooted(self):
-        """Causes of stacks without their root; stacks deeper than the limit are counted separately."""
+        """Causes of stacks without their root; stacks deeper than the limit are counted separately. Those of a
+        compiler in Java, which the JVM's compiler threads call anywhere, are not judged."""
         causes = collections.Counter()
         for _, _, frames in self.samples:
-            if "too_deep" in frames[-1]:
+            if "too_deep" in frames[-1] or frames[-1].startswith("jdk/vm/ci/"):
                 continue
             if not ROOTS.match(frames[-1]):
                 causes[frames[-1] + " above " + frames[-2] if len(frames) > 1 else frames[-1]] += 1
@@ -239,7 +242,7 @@ def check_yields(run, label):
     for tid, _, frames in run.samples:
         m = re.match(r"virtual-(\d+)-\d+$", run.names.get(tid, ""))
         virtual += m is not None
-        unread += "[unknown]" in frames
+        unread += m is not None and "[unknown]" in frames
         here = any(f.startswith("WalkYield.yielding:") for f in frames)
         if m and "[unknown]" not in frames and (here or any(".doYield:" in f for f in frames)):
             seen += 1
@@ -276,6 +279,8 @@ def version(major):
 
 def modes(major, everything):
     some = [["-XX:+UseParallelGC" if "musl" in major else "-XX:+UseG1GC"], ["-Xint"]]
+    if compiler:
+        return [["-XX:+UseG1GC"], ["-XX:+UseParallelGC"]]
     if not everything:
         return some
     more = [["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"], ["-XX:+UseParallelGC"], ["-XX:+UseSerialGC"]]
@@ -327,14 +332,17 @@ def main():
     parser.add_argument("--soak", type=float, metavar="MINUTES",
                         help="only torture.py, every 200 us, for so long")
     parser.add_argument("--aarch64", action="store_true", help="an arm64 JVM under qemu-user")
+    parser.add_argument("--graal", action="store_true", help="GraalVM's compiler in place of C2")
     parser.add_argument("--all", action="store_true", help="every collector and compiler mode")
     args = parser.parse_args()
-    global emulated, enough
+    global emulated, enough, compiler
     if args.aarch64:
         emulated, enough = True, 30
     if args.soak:
         import torture
         return torture.torture(args.major, args.soak)
+    if args.graal:
+        compiler = graal.options(args.major) or skip("there is no GraalVM compiler; it comes from Maven Central")
     home = aarch64_home(args.major) if args.aarch64 else java_home(args.major)
     if args.aarch64:
         check_symbols()
@@ -357,10 +365,10 @@ def main():
                 check_depth(run, label)
                 run = Run(home, directory, flags, "WalkKnown", 2)
                 check_known(run, "known " + " ".join(flags))
-        for flags in ([], ["-Xint"], ["-Xcheck:jni"]):
+        for flags in ([],) if compiler else ([], ["-Xint"], ["-Xcheck:jni"]):
             check_hazard(home, directory, flags, args.seconds)
         check_brief(Run(home, directory, ["-XX:+UseSerialGC"], "WalkBrief", args.seconds, 100), "brief")
-        for flags in [["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"]]:
+        for flags in [["-XX:+UseG1GC"]] if compiler else [["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"]]:
             alone = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,WalkLocks::*"]
             run = Run(home, directory, flags + alone, "WalkLocks", args.seconds)
             check_locks(run, "locks " + " ".join(flags))
@@ -368,10 +376,10 @@ def main():
         if version(args.major) >= 21:
             for flags in [["-XX:+UseG1GC"], ["-XX:+UseZGC"]] + ([["-Xint"], ["-XX:+UseParallelGC"]] if args.all else []):
                 check_virtual(Run(home, directory, flags, "WalkVirtual", args.seconds), "virtual " + " ".join(flags))
-            for flags in [["-XX:+UseG1GC"], ["-Xint"]] + ([["-XX:+UseZGC"], ["-XX:TieredStopAtLevel=1"]] if args.all else []):
+            for flags in [["-XX:+UseG1GC"]] + ([] if compiler else [["-Xint"]]) + ([["-XX:+UseZGC"], ["-XX:TieredStopAtLevel=1"]] if args.all else []):
                 check_yields(Run(home, directory, flags, "WalkYield", args.seconds, 200), "yields " + " ".join(flags))
             generations = ["-XX:+ZGenerational"] if version(args.major) < 23 else []
-            busy = [["-XX:+UseZGC", *generations], ["-XX:+UseShenandoahGC"]]
+            busy = [["-XX:+UseZGC", *generations]] + ([] if compiler else [["-XX:+UseShenandoahGC"]])
             busy += [["-XX:+UseZGC"]] if generations else []  # the older one
             busy += [["-XX:+UseG1GC"], ["-XX:+UseParallelGC"], ["-XX:+UseSerialGC"]] if args.all else []
             for flags in busy:

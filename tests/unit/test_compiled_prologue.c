@@ -122,6 +122,35 @@ static void a_method_that_must_not_be_entered_any_more_has_the_same_frame(void *
 	assert_true(is_left(code, BLOB_NMETHOD, BARRIER - BANG, 9));
 }
 
+/* GraalVM's compiler builds no frame for a method that needs none. */
+static void a_frame_that_is_never_complete_was_not_built(void **state)
+{
+	static const uint8_t adds[] = {
+		0xb8, 1, 0, 0, 0, 0x41, 0x03, 0xc2
+	}; /* mov eax, 1; add eax, r10d */
+	struct hot h = {
+		.at = { (uint64_t)(uintptr_t)adds + 5, (uint64_t)(uintptr_t)&stack[FRAME_END],
+			0x1234 },
+		.low = (uint64_t)(uintptr_t)stack,
+		.high = (uint64_t)(uintptr_t)(stack + 64),
+		.leaf = true,
+	};
+	struct blob b = { .code = (uint64_t)(uintptr_t)adds,
+			  .frame_words = 2,
+			  .kind = BLOB_NMETHOD };
+	struct hot framed = h;
+
+	(void)state;
+	vm_sig.nm_osr_entry = -1;
+	stack[FRAME_END] = CALLER;
+	stack[FRAME_END + 1] = STALE;
+	assert_false(compiled_prologue_sig(&framed, &b));
+	b.frame_complete = -1;
+	assert_true(compiled_prologue_sig(&h, &b));
+	assert_true(h.at.pc == CALLER && h.at.fp == 0x1234);
+	assert_ptr_equal(h.at.sp, &stack[FRAME_END + 1]);
+}
+
 /* A thread is interrupted there with the return address on top of the stack: is its frame known
  * to be gone? */
 static bool is_gone(const uint8_t *code, size_t at)
@@ -154,21 +183,32 @@ static void the_frame_of_a_method_that_locks_is_gone_behind_its_pop(void **state
 }
 
 /* The same as GraalVM's compiler for JDK 25 writes it. */
-enum { G_LOAD = 0, G_ADD = 5, G_CHECK = 9, G_JB = 16, G_POLL = 53, G_JA = 57, G_ZERO = 63, G_RET = 66,
-       G_STUB = 68, G_STORE = 75, G_JMP = 82 };
+enum {
+	G_LOAD = 0,
+	G_ADD = 5,
+	G_CHECK = 9,
+	G_JB = 16,
+	G_POLL = 53,
+	G_JA = 57,
+	G_ZERO = 63,
+	G_RET = 66,
+	G_STUB = 68,
+	G_STORE = 75,
+	G_JMP = 82
+};
 
 static const uint8_t graal[] = {
-	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
-	0x48, 0x8b, 0x6c, 0x24, 0x10, /* mov rbp, [rsp + 16] */
+	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x48, 0x8b,
+	0x6c, 0x24, 0x10, /* mov rbp, [rsp + 16] */
 	0x48, 0x83, 0xc4, 0x28, /* add rsp, 40 */
 	0x49, 0x3b, 0xa7, 0xb8, 0x05, 0x00, 0x00, /* cmp rsp, [r15 + 0x5b8] */
 	0x72, 0x23, /* jb to the poll */
 	0x48, 0x83, 0xec, 0x08, /* sub rsp, 8 */
 	0x49, 0x8b, 0xff, /* mov rdi, r15 */
-	0x48, 0xb9, 1, 2, 3, 4, 5, 6, 7, 8, /* mov rcx, N */
+	0x48, 0xb9, 1,	  2,	3,    4,    5,	  6,	7,    8, /* mov rcx, N */
 	0xff, 0xd1, /* call rcx */
 	0x48, 0x83, 0xc4, 0x08, /* add rsp, 8 */
-	0x48, 0xb9, 1, 2, 3, 4, 5, 6, 7, 8, /* mov rcx, N */
+	0x48, 0xb9, 1,	  2,	3,    4,    5,	  6,	7,    8, /* mov rcx, N */
 	0xff, 0xe1, /* jmp rcx */
 	0x49, 0x3b, 0x67, 0x28, /* cmp rsp, [r15 + 0x28] */
 	0x0f, 0x87, 0x05, 0x00, 0x00, 0x00, /* ja to the stub */
@@ -182,7 +222,8 @@ static const uint8_t graal[] = {
 
 static void graals_frame_is_gone_behind_the_addition_of_its_size(void **state)
 {
-	static const uint8_t gone[] = { G_CHECK, G_JB, G_POLL, G_JA, G_ZERO, G_RET, G_STUB, G_STORE, G_JMP };
+	static const uint8_t gone[] = { G_CHECK, G_JB,	 G_POLL,  G_JA, G_ZERO,
+					G_RET,	 G_STUB, G_STORE, G_JMP };
 	uint8_t other[sizeof(graal)];
 
 	(void)state;
@@ -292,8 +333,8 @@ static const struct spelling spellings[] = {
 	{ KEPT, NOP, BYTES(0xc5, 0xf8, 0x77, 0x90), 0, BLOB_NMETHOD, "vzeroupper; nop" },
 	{ GONE, NOP, BYTES(0x0f, 0x87, 1, 0, 0, 0, 0xc5, 0xf8, 0x77, 0xc3), 10, BLOB_NMETHOD,
 	  "ja; vzeroupper; ret" },
-	{ GONE, BYTES(0x48, 0x81, 0xc4, 40, 0, 0, 0), BYTES(0x49, 0x3b, 0x67, 0x28), 3, BLOB_NMETHOD,
-	  "cmp rsp, [r15 + 40] behind add rsp, the frame's size with 32 bits" },
+	{ GONE, BYTES(0x48, 0x81, 0xc4, 40, 0, 0, 0), BYTES(0x49, 0x3b, 0x67, 0x28), 3,
+	  BLOB_NMETHOD, "cmp rsp, [r15 + 40] behind add rsp, the frame's size with 32 bits" },
 	{ KEPT, BYTES(0x48, 0x83, 0xec, 40), BYTES(0x49, 0x3b, 0x67, 0x28), 0, BLOB_NMETHOD,
 	  "cmp rsp, [r15 + 40] behind sub rsp" },
 	{ KEPT, LEAVE, BYTES(0xc5, 0xf8, 0x77), 0, BLOB_NMETHOD, "vzeroupper behind leave" },
@@ -396,6 +437,7 @@ int main(void)
 		cmocka_unit_test(instructions_tell_that_the_frame_is_gone_also_where_memory_ends),
 		cmocka_unit_test(a_word_in_a_new_frame_is_no_return_address),
 		cmocka_unit_test(a_method_that_must_not_be_entered_any_more_has_the_same_frame),
+		cmocka_unit_test(a_frame_that_is_never_complete_was_not_built),
 		cmocka_unit_test(the_frame_of_a_method_that_locks_is_gone_behind_its_pop),
 		cmocka_unit_test(graals_frame_is_gone_behind_the_addition_of_its_size),
 		cmocka_unit_test(a_question_of_another_register_is_none),

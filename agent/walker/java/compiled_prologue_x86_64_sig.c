@@ -224,8 +224,9 @@ static bool is_poll_test(const struct instruction *i)
 	return instruction_has_rip(i) || i->base == GPR_RCX || i->base == GPR_R10;
 }
 
-/* Is the frame gone, by the instruction that ends at @pc? The code of C1 and C2 ends with `pop rbp`;
- * that of GraalVM's compiler loads rbp from its slot and then adds the frame's size to rsp. */
+/* Is the frame gone, by the instruction that ends at @pc? The code of C1 and C2 ends with `pop
+ * rbp`; that of GraalVM's compiler loads rbp from its slot and then adds the frame's size to rsp.
+ */
 static bool is_removed_before(const struct blob *b, uint64_t pc)
 {
 	struct instruction i;
@@ -249,9 +250,9 @@ static bool is_return(uint64_t pc)
 	return byte_at(pc) == OP_RET;
 }
 
-/* Is it a part of the poll between the frame's removal and `ret`: cmp rsp, [r15 + x], or a load from
- * the polling page, as emitted by C1 and C2 of JDK 8 to 28? @removed: the frame was removed by the
- * instruction before @here. */
+/* Is it a part of the poll between the frame's removal and `ret`: cmp rsp, [r15 + x], or a load
+ * from the polling page, as emitted by C1 and C2 of JDK 8 to 28? @removed: the frame was removed by
+ * the instruction before @here. */
 static bool is_return_poll(const struct instruction *here, uint64_t pc, bool removed)
 {
 	bool popped = removed || byte_at(pc - 1) == OP_LEAVE;
@@ -422,8 +423,21 @@ static bool unwind_from_epilogue(struct hot *h, const struct blob *b)
 	return false;
 }
 
+/* ---- no frame -------------------------------------------------------------------------------- */
+
+/* GraalVM's compiler builds no frame where a method needs none. It still reports a size of two
+ * words, but no point at which the frame is complete: -1, as in CodeOffsets::frame_never_safe. */
+static bool is_frame_omitted(const struct blob *b)
+{
+	return b->kind == BLOB_NMETHOD && b->frame_complete < 0;
+}
+
 bool compiled_prologue_sig(struct hot *h, const struct blob *b)
 {
+	uint64_t first = hot_word(h, h->at.sp);
+
+	if (is_frame_omitted(b))
+		return return_known_sig(h, first) && hot_move(h, first, h->at.sp + 8, h->at.fp);
 	if ((int64_t)(h->at.pc - b->code) < b->frame_complete || b->frame_words <= 1)
 		return unwind_from_prologue(h, b);
 	return unwind_from_loop_entry(h, b) || unwind_from_epilogue(h, b);
