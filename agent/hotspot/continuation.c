@@ -15,6 +15,7 @@
 /* smallest and largest plausible size of a StackChunk's header and fields, in bytes */
 #define STACK_MIN  32
 #define STACK_MAX  128
+#define ALIGNED_UNTIL 23 /* the first JDK whose arrays have no padding before small elements */
 #define THREAD_MAX 8192 /* bytes of a JavaThread */
 
 int32_t field_id_offset(jfieldID id)
@@ -99,18 +100,26 @@ static int32_t chunk_stack_offset(jclass chunk)
 	return -1;
 }
 
-/* The header of an array is mark word, class, length; compact headers combine the first two. */
+/* The header of an array is mark word, class, length; compact headers combine the first two.
+ * Classes are not compressed with -XX:-UseCompressedClassPointers, and up to JDK 14 where
+ * references are not: with heaps above 32 GB. Up to JDK 22 elements begin at a multiple of 8
+ * (JDK-8139457). */
 static void read_arrays(void)
 {
 	struct continuation_layout *c = &continuation_sig;
+	uint32_t end;
 
-	if (layout_flag("UseCompactObjectHeaders", false)) {
+	c->array_length = 16;
+	if (layout_flag("UseCompactObjectHeaders", false))
 		c->array_length = 8;
-		c->array_data = 12;
-	} else if (layout_flag("UseCompressedClassPointers", vm_sig.version >= 25)) {
+	else if (layout_flag("UseCompressedClassPointers", vm_sig.version >= 25))
 		c->array_length = 12;
-		c->array_data = 16;
-	}
+	end = (uint32_t)c->array_length + 4;
+	if (vm_sig.version < ALIGNED_UNTIL)
+		end = (end + 7) & ~7u;
+	c->array_data = (int32_t)end;
+	c->reference_bytes = c->narrow ? 4 : 8;
+	c->array_references = (end + c->reference_bytes - 1) & ~(c->reference_bytes - 1);
 }
 
 static void read_thread(JNIEnv *env)

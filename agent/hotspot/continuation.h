@@ -18,6 +18,7 @@ struct continuation_layout {
 	int32_t thread_id, thread_name; /* java.lang.Thread */
 	int32_t string_value, string_coder; /* java.lang.String; the second is -1 in JDK 8 */
 	int32_t array_length, array_data; /* of a byte[] or char[] */
+	uint32_t array_references, reference_bytes; /* an Object[]: its first element; each */
 	int32_t entry_in_thread; /* JavaThread::_cont_entry; JDK 21 to 24 do not export it, and it
 				  * is found in the code or by a walk */
 	bool narrow; /* compressed oops: value << shift + base */

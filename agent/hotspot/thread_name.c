@@ -274,8 +274,8 @@ static bool can_read(void)
 	vm.object = (int32_t)thread_object.offset;
 	vm.slot_is_object = strcmp(thread_object.type, "OopHandle") != 0;
 	object_header_init();
-	return c->thread_id >= 0 && c->thread_name >= 0 && c->string_value >= 0 &&
-	       c->array_length >= 0 && vm.eetop >= 0 && vm.string &&
+	return c->thread_id >= 0 && c->thread_name >= 0 && c->string_value >= 0 && vm.eetop >= 0 &&
+	       vm.string &&
 	       /* needed by oop_epoch_sig(): without it the name may be another thread's, read
 		* while the collector moved both */
 	       oop_sig.active && oop_sig.count;

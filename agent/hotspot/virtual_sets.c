@@ -30,8 +30,6 @@ static struct {
 	int32_t map; /* offset in CollectionView, the view of a map as a set */
 	int32_t table, hash, key, next; /* offsets in a map, and in a node */
 	int32_t referent; /* in a weak reference */
-	uint32_t elements; /* offset of the first element in an array of references */
-	uint32_t element_bytes;
 	uint64_t virtual_thread; /* Klass */
 	const uint64_t *next_id; /* address of the id of the next new thread; NULL = unknown */
 	uint32_t n_kinds;
@@ -73,7 +71,7 @@ static uint32_t table_of(uint64_t map, uint64_t *ret_slots)
 	uint64_t table = map ? oop_load_sig(map + (uint32_t)jdk.table) : 0;
 	uint32_t length = table ? load32_sig(table + (uint32_t)continuation_sig.array_length) : 0;
 
-	*ret_slots = table + jdk.elements;
+	*ret_slots = table + continuation_sig.array_references;
 	return length & (length - 1) ? 0 : length;
 }
 
@@ -85,7 +83,7 @@ static void walk_map(struct set_walk *w, uint64_t map)
 	if (n > w->slots_max)
 		return;
 	for (uint32_t i = 0; i < n && w->left && !w->enough; i++)
-		walk_list(w, oop_load_sig(slots + (uint64_t)i * jdk.element_bytes));
+		walk_list(w, oop_load_sig(slots + (uint64_t)i * continuation_sig.reference_bytes));
 }
 
 static uint64_t virtual_sets_slot_of(uint64_t slots, uint32_t n, uint64_t id)
@@ -93,7 +91,7 @@ static uint64_t virtual_sets_slot_of(uint64_t slots, uint32_t n, uint64_t id)
 	uint32_t hash = (uint32_t)id;
 
 	hash = (hash ^ hash >> 16) & INT32_MAX;
-	return slots + (uint64_t)(hash & (n - 1)) * jdk.element_bytes;
+	return slots + (uint64_t)(hash & (n - 1)) * continuation_sig.reference_bytes;
 }
 
 static void walk_slot(struct set_walk *w, uint64_t map, uint64_t id)
@@ -282,12 +280,8 @@ static jobject static_map(JNIEnv *env, jclass of, const char *name)
 static bool virtual_sets_find_fields(JNIEnv *env)
 {
 	static const char node[] = "java/util/concurrent/ConcurrentHashMap$Node";
-	const struct continuation_layout *c = &continuation_sig;
 
-	jdk.element_bytes = c->narrow ? 4 : 8;
-	jdk.elements =
-		((uint32_t)c->array_length + 4 + jdk.element_bytes - 1) & ~(jdk.element_bytes - 1);
-	return c->array_length >= 0 && c->thread_id >= 0 &&
+	return continuation_sig.thread_id >= 0 &&
 	       find_offset(env, "java/util/concurrent/ConcurrentHashMap$CollectionView", "map",
 			   "Ljava/util/concurrent/ConcurrentHashMap;", &jdk.map) &&
 	       find_offset(env, "java/util/concurrent/ConcurrentHashMap", "table",

@@ -109,7 +109,7 @@ void virtual_identity_sig(uint64_t java_thread, struct walk *w)
 		return;
 	thread = thread_object(java_thread);
 	w->virtual_id = virtual_id_sig(java_thread);
-	if (!thread || c->thread_name < 0 || c->string_value < 0 || c->array_length < 0)
+	if (!thread || c->thread_name < 0 || c->string_value < 0)
 		return;
 	name = oop_load_sig(thread + (uint32_t)c->thread_name);
 	if (name)

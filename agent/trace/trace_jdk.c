@@ -205,12 +205,9 @@ bool trace_jdk_find(JNIEnv *env, const char **missing)
 	object_header_init();
 	t->thread_object = (int32_t)libjvm_offset("JavaThread", "_threadObj");
 	t->slot_is_object = vm_sig.version < HANDLES_SINCE;
-	t->element_bytes = c->narrow ? 4 : 8;
-	t->elements =
-		((uint32_t)c->array_length + 4 + t->element_bytes - 1) & ~(t->element_bytes - 1);
 	*missing = "a field of the JVM that it needs";
-	if (t->thread_object < 0 || c->array_length < 0 || c->array_data < 0 ||
-	    c->string_value < 0 || vm_sig.klass_name < 0 || vm_sig.symbol_body < 0)
+	if (t->thread_object < 0 || c->string_value < 0 || vm_sig.klass_name < 0 ||
+	    vm_sig.symbol_body < 0)
 		return false;
 	if ((*env)->PushLocalFrame(env, 32) < 0) {
 		trace_jdk_clear(env);

@@ -76,8 +76,6 @@ struct trace_layout {
 	/* a Continuation's task, and its virtual thread; klass 0 = this JDK has none */
 	int32_t task, task_thread;
 	uint64_t task_klass;
-	/* an array of references: offset of the first element, size of each */
-	uint32_t elements, element_bytes;
 };
 extern struct trace_layout trace_sig;
 

@@ -28,7 +28,8 @@ uint64_t trace_ref_sig(uint64_t at, bool *unreadable)
 
 uint64_t trace_element_sig(uint64_t array, uint32_t i, bool *unreadable)
 {
-	return trace_ref_sig(array + trace_sig.elements + (uint64_t)i * trace_sig.element_bytes,
+	return trace_ref_sig(array + continuation_sig.array_references +
+				     (uint64_t)i * continuation_sig.reference_bytes,
 			     unreadable);
 }
 

@@ -30,15 +30,16 @@ JARS = ["io.opentelemetry:opentelemetry-%s:%s" % (part, VERSION) for part in ("a
 JARS += ["io.opentelemetry:opentelemetry-api-incubator:%s-alpha" % VERSION, "io.zipkin.brave:brave:6.0.3",
          "co.elastic.otel:jvmti-access:0.3.1", "ch.qos.logback:logback-classic:1.5.12", "ch.qos.logback:logback-core:1.5.12", "org.slf4j:slf4j-api:2.0.16"]
 SKYWALKING = "org.apache.skywalking:apm-agent:9.3.0"
-MODES = {"17": [("G1", "otel"), ("Shenandoah", "otel"), ("Parallel", "mdc"), ("Parallel", "published"), ("G1", "elastic")],
+MODES = {"17": [("G1", "otel"), ("Uncompressed", "otel"), ("Shenandoah", "otel"), ("Parallel", "mdc"), ("Parallel", "published"), ("G1", "elastic")],
          "25": [("G1", "otel"), ("Z", "otel"), ("Z", "brave"), ("G1", "published")]}
 PUBLISHES = os.path.join(BUILD, "tests", "libpublishes_%s.so")
 # how the variable is accessed in the library that stays, and in those that are unloaded
 WAYS = {"17": ("descriptor", "gnu"), "25": ("gnu", "descriptor")}
 DROPPED = 3  # libraries that were unloaded while a thread had a context in them
-ALL = ["G1", "Parallel", "Serial", "Shenandoah", "Z"]
+ALL = ["G1", "Uncompressed", "Parallel", "Serial", "Shenandoah", "Z"]
 ONLY = {"21": ["ZGenerational"]}  # the only ZGC since 24, which no flag chooses
-FLAGS = {"Z": ["-XX:+UseZGC"], "ZGenerational": ["-XX:+UseZGC", "-XX:+ZGenerational"]}
+FLAGS = {"Uncompressed": ["-XX:+UseG1GC", "-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"],  # the heap may exceed 32 GB
+         "Z": ["-XX:+UseZGC"], "ZGenerational": ["-XX:+UseZGC", "-XX:+ZGenerational"]}
 APART = ["-XX:CompileCommand=quiet"] + ["-XX:CompileCommand=dontinline,TraceKnown." + m for m in ("work_*", "change", "outside", "some")]
 NUMBER = re.compile(r"^[0-9a-f]{32}\.\d+\.\d+-")  # ids of SkyWalking's span: its segment's id, and its number in that
 RIGHT_MIN, WRONG_MAX = 0.999, 1e-5
