@@ -13,10 +13,10 @@
 #define ID_SHIFT    2 /* the low bits of a field id are tags */
 #define ID_SHIFT_28 3
 /* smallest and largest plausible size of a StackChunk's header and fields, in bytes */
-#define STACK_MIN  32
-#define STACK_MAX  128
-#define ALIGNED_UNTIL 23 /* the first JDK whose arrays have no padding before small elements */
-#define THREAD_MAX 8192 /* bytes of a JavaThread */
+#define STACK_MIN      32
+#define STACK_MAX      128
+#define UNPADDED_SINCE 23 /* the first JDK whose arrays have no padding before small elements */
+#define THREAD_MAX     8192 /* bytes of a JavaThread */
 
 int32_t field_id_offset(jfieldID id)
 {
@@ -115,7 +115,7 @@ static void read_arrays(void)
 	else if (layout_flag("UseCompressedClassPointers", vm_sig.version >= 25))
 		c->array_length = 12;
 	end = (uint32_t)c->array_length + 4;
-	if (vm_sig.version < ALIGNED_UNTIL)
+	if (vm_sig.version < UNPADDED_SINCE)
 		end = (end + 7) & ~7u;
 	c->array_data = (int32_t)end;
 	c->reference_bytes = c->narrow ? 4 : 8;
