@@ -302,4 +302,6 @@ void trace_tls_begin(bool wanted)
 		trace_tls_publish(&none);
 	/* musl's tables are different */
 	tls.usable = wanted && dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
+	if (tls.usable)
+		trace_tls_generation_init();
 }

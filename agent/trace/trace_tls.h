@@ -57,6 +57,9 @@ uint64_t trace_tls_tick(uint64_t now_ns);
 
 /* ---- trace_tls_generation.c: the agent's thread ---- */
 
+/* Finds the linker's tables. Not for a callback of dl_iterate_phdr(): dlsym() waits there for a
+ * thread in dlopen(), which waits for the end of dl_iterate_phdr(). */
+void trace_tls_generation_init(void);
 /* Where the linker has the generation at which the library with the number @module was loaded, or
  * TRACE_TLS_UNKNOWN. The place stays as long as the process. Loads must be guarded. */
 uint64_t trace_tls_generation_at(uint64_t module);

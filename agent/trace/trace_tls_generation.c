@@ -11,6 +11,14 @@
 
 #define LISTS_MAX 1024u
 
+static struct {
+	bool known;
+	uint64_t linker; /* _rtld_global */
+	uint32_t lists; /* in that: the first list */
+	uint32_t next, len, entries; /* in a list */
+	uint32_t entry_bytes, generation; /* of an entry; in an entry */
+} tables;
+
 /* The offset in a descriptor; *missing = true: there is none. */
 static uint32_t trace_tls_field(const char *descriptor, bool *missing)
 {
@@ -20,26 +28,35 @@ static uint32_t trace_tls_field(const char *descriptor, bool *missing)
 	return d ? d[2] : 0;
 }
 
-uint64_t trace_tls_generation_at(uint64_t module)
+void trace_tls_generation_init(void)
 {
-	bool missing = false;
 	const void *linker = dlsym(RTLD_DEFAULT, "_rtld_global");
 	const uint32_t *entry_bytes = dlsym(RTLD_DEFAULT, "_thread_db_sizeof_dtv_slotinfo");
-	uint32_t lists =
+	bool missing = !linker || !entry_bytes;
+
+	tables.lists =
 		trace_tls_field("_thread_db_rtld_global__dl_tls_dtv_slotinfo_list", &missing);
-	uint32_t next = trace_tls_field("_thread_db_dtv_slotinfo_list_next", &missing);
-	uint32_t len = trace_tls_field("_thread_db_dtv_slotinfo_list_len", &missing);
-	uint32_t entries = trace_tls_field("_thread_db_dtv_slotinfo_list_slotinfo", &missing);
-	uint32_t generation = trace_tls_field("_thread_db_dtv_slotinfo_gen", &missing);
+	tables.next = trace_tls_field("_thread_db_dtv_slotinfo_list_next", &missing);
+	tables.len = trace_tls_field("_thread_db_dtv_slotinfo_list_len", &missing);
+	tables.entries = trace_tls_field("_thread_db_dtv_slotinfo_list_slotinfo", &missing);
+	tables.generation = trace_tls_field("_thread_db_dtv_slotinfo_gen", &missing);
+	tables.linker = (uint64_t)(uintptr_t)linker;
+	tables.entry_bytes = entry_bytes ? *entry_bytes : 0;
+	tables.known = !missing;
+}
+
+uint64_t trace_tls_generation_at(uint64_t module)
+{
 	uint64_t list, n;
 
-	if (missing || !linker || !entry_bytes)
+	if (!tables.known)
 		return TRACE_TLS_UNKNOWN;
-	list = load64_sig((uint64_t)(uintptr_t)linker + lists);
-	for (uint32_t i = 0; list && i < LISTS_MAX; i++, list = load64_sig(list + next)) {
-		n = load64_sig(list + len);
+	list = load64_sig(tables.linker + tables.lists);
+	for (uint32_t i = 0; list && i < LISTS_MAX; i++, list = load64_sig(list + tables.next)) {
+		n = load64_sig(list + tables.len);
 		if (module < n)
-			return list + entries + module * *entry_bytes + generation;
+			return list + tables.entries + module * tables.entry_bytes +
+			       tables.generation;
 		module -= n;
 	}
 	return TRACE_TLS_UNKNOWN;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "agent/base/guard.h"
 #include "agent/trace/trace_priv.h"
 #include "agent/trace/trace_tls.h"
@@ -12,6 +13,8 @@
 
 #define PAGE 4096u
 #define NOW  1000000000ull
+#define LOADS	    2000
+#define LOADS_S_MAX 100
 
 static const char *const libraries[] = { PUBLISHES "gnu.so", PUBLISHES "descriptor.so",
 					 PUBLISHES "static.so" };
@@ -391,6 +394,36 @@ static void not_wanted_is_not_read(void **state)
 	dismiss(&w);
 }
 
+static void *load_and_unload(void *loaded)
+{
+	for (int i = 0; i < LOADS; i++) {
+		void *handle = dlopen(libraries[0], RTLD_NOW);
+
+		if (handle)
+			dlclose(handle);
+	}
+	__atomic_store_n((bool *)loaded, true, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* A look must not wait for the linker's lock while it keeps another thread from loading. */
+static void libraries_are_loaded_while_the_agent_looks(void **state)
+{
+	publish_fn *publish;
+	void *handle = load(libraries[1], &publish);
+	bool loaded = false;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, load_and_unload, &loaded), 0);
+	(void)alarm(LOADS_S_MAX);
+	while (!__atomic_load_n(&loaded, __ATOMIC_RELAXED))
+		look();
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	(void)alarm(0);
+	dlclose(handle);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,6 +436,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(reloaded_library_has_no_old_ids, begin, end),
 		cmocka_unit_test_setup_teardown(several_libraries_publish, begin, end),
 		cmocka_unit_test_setup_teardown(not_wanted_is_not_read, begin, end),
+		cmocka_unit_test_setup_teardown(libraries_are_loaded_while_the_agent_looks, begin,
+						end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
