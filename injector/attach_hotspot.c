@@ -288,7 +288,10 @@ static void signal_again(struct inject *in)
 	struct fault f = { 0 }, *kept = in->fault;
 
 	in->fault = &f;
-	if (jdk_lost_its_socket(in) && jdk_makes_sockets_again(in))
+	/* a thread that has got no CPU time since the first signal would handle both, and answer
+	 * the second with a thread dump */
+	if (jdk_lost_its_socket(in) && jdk_makes_sockets_again(in) &&
+	    starting_signals_are_handled(in))
 		(void)attach_send_signal(in);
 	in->fault = kept;
 }

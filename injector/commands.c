@@ -151,7 +151,10 @@ int commands_run(struct inject *in, char **argv)
 		return 2;
 	r = inject_prepare(in);
 	if (r == 0)
+		r = cover_begin(in);
+	if (r >= 0)
 		r = attach_command(in, words, reply, sizeof(reply));
+	cover_end(in);
 	if (r == 0 && strcmp(argv[0], "load") == 0)
 		r = reply_check_load(reply, &f);
 	if (r < 0) {

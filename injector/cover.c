@@ -4,10 +4,12 @@
  * everything that an attach needs: library, FIFOs, .attach_pid, and the JVM's socket. When it is
  * unmounted, the JVM keeps the files that it has mapped and open.
  *
- * Only one attempt runs at a time: it holds locks on the covered /tmp and on the root of the tmpfs.
- * If nobody holds the lock of a tmpfs, a killed attempt left it; the attempt that finds it uses it
- * and unmounts it at the end. The tmpfs stays as long as a JVM may still look for an .attach_pid
- * file in it.
+ * Only one attempt uses a tmpfs at a time: it holds exclusive locks on the covered /tmp and on the
+ * root of the tmpfs. If nobody holds the lock of a tmpfs, a killed attempt left it; the attempt
+ * that finds it uses it and unmounts it at the end. The tmpfs stays as long as a JVM may still look
+ * for an .attach_pid file in it. An attempt that needs no tmpfs shares the lock of /tmp, because
+ * its JVM would not find the .attach_pid file in a /tmp that is covered meanwhile, and would print
+ * a thread dump.
  */
 #include "injector/inject.h"
 
@@ -18,12 +20,15 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
+#include "daemon/ground/clock.h"
 #include "daemon/ground/proc.h"
 
 #define BYTES	       (16u << 20) /* limit; it may hold several attempts' libraries */
 #define FILES	       64
 #define MOUNTINFO_SIZE (1u << 20)
 #define PAUSE_MS       5
+/* longer than an attempt holds the lock of /tmp before it has mounted its tmpfs */
+#define LOCK_NS (500 * NS_PER_MS)
 
 /* ---- finding one -------------------------------------------------------------------------- */
 
@@ -70,14 +75,14 @@ static int cover_busy(struct inject *in)
 }
 
 /* Opens and locks /tmp itself. -EAGAIN = another attempt holds the lock, or /tmp was covered or
- * uncovered meanwhile. */
-static int lock_tmp(const struct inject *in, int tmp_dfd)
+ * uncovered meanwhile. @how: LOCK_EX or LOCK_SH */
+static int lock_tmp(const struct inject *in, int tmp_dfd, int how)
 {
 	CLEANUP(fd_closep) int fd = files_open(tmp_dfd, ".", O_RDONLY | O_DIRECTORY, 0);
 
 	if (fd < 0)
 		return fd;
-	return flock(fd, LOCK_EX | LOCK_NB) == 0 && is_tmp(in, fd) ? TAKE_FD(fd) : -EAGAIN;
+	return flock(fd, how | LOCK_NB) == 0 && is_tmp(in, fd) ? TAKE_FD(fd) : -EAGAIN;
 }
 
 int cover_find(struct inject *in)
@@ -87,15 +92,13 @@ int cover_find(struct inject *in)
 
 		if (tmp < 0 || !cover_is_ours(in, tmp))
 			return 0;
-		in->cover_fd = lock_tmp(in, tmp);
+		in->cover_fd = lock_tmp(in, tmp, LOCK_EX);
 		if (in->cover_fd >= 0)
 			return 1;
 		if (inject_remaining_ms(in) == 0)
 			return cover_busy(in);
 	}
 }
-
-/* ---- mounting it ----------------------------------------------------------------------------- */
 
 /* Is the target in our mount namespace or the host's? Then it shares its /tmp with other
  * processes. */
@@ -114,6 +117,30 @@ static bool is_namespace_of_host(const struct inject *in)
 			return true;
 	return false;
 }
+
+int cover_begin(struct inject *in)
+{
+	uint64_t end = clock_mono_ns() + LOCK_NS;
+
+	for (;; inject_pause_ms(PAUSE_MS)) {
+		CLEANUP(fd_closep) int tmp = -1, lock = -1;
+		int r = cover_find(in);
+
+		if (r != 0 || is_namespace_of_host(in))
+			return r;
+		tmp = files_open_tmp(in);
+		lock = tmp < 0 ? tmp : lock_tmp(in, tmp, LOCK_SH);
+		if (lock >= 0 && cover_is_ours(in, lock))
+			continue;
+		/* somebody who holds the lock for long does not obstruct the attach */
+		if (lock == -EAGAIN && clock_mono_ns() < end)
+			continue;
+		in->covered_fd = lock < 0 ? -1 : TAKE_FD(lock);
+		return 0;
+	}
+}
+
+/* ---- mounting it ----------------------------------------------------------------------------- */
 
 static int cover_mount_at(struct inject *in, int tmp_dfd)
 {
@@ -141,13 +168,15 @@ int cover_mount(struct inject *in)
 		return fault_set(
 			in->fault, EPERM, FAULT_PLACEMENT,
 			"the JVM has no writable /tmp, and kindling never covers the host's /tmp with a tmpfs");
+	in->covered_fd = fd_close(in->covered_fd); /* two that share the lock would wait for each
+						    * other */
 	for (;; inject_pause_ms(PAUSE_MS)) {
 		CLEANUP(fd_closep) int tmp = files_open_tmp(in);
 
 		r = cover_find(in);
 		if (r != 0)
 			return r < 0 ? r : 0;
-		in->covered_fd = tmp < 0 ? tmp : lock_tmp(in, tmp);
+		in->covered_fd = tmp < 0 ? tmp : lock_tmp(in, tmp, LOCK_EX);
 		r = in->covered_fd < 0 ? in->covered_fd : cover_mount_at(in, tmp);
 		if (r == 0)
 			return 0;
@@ -163,15 +192,15 @@ int cover_mount(struct inject *in)
 
 /* ---- removing it --------------------------------------------------------------------- */
 
-void cover_remove(struct inject *in)
+void cover_end(struct inject *in)
 {
-	if (in->cover_fd < 0)
-		return;
-	attach_end_listener(in, in->cover_fd);
-	if (attach_file_is_awaited(in, in->cover_fd))
-		in->left = true;
-	else
-		(void)mount_detach(in, in->cover_fd);
+	if (in->cover_fd >= 0) {
+		attach_end_listener(in, in->cover_fd);
+		if (attach_file_is_awaited(in, in->cover_fd))
+			in->left = true;
+		else
+			(void)mount_detach(in, in->cover_fd);
+	}
 	in->cover_fd = fd_close(in->cover_fd);
 	in->covered_fd = fd_close(in->covered_fd);
 }

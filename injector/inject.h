@@ -56,7 +56,8 @@ struct inject {
 	int attach_fd; /* .attach_pidN itself, locked */
 	bool may_cover; /* a tmpfs may be laid over its /tmp */
 	int cover_fd; /* root of the existing one, locked; -1 = none */
-	int covered_fd; /* the directory that the tmpfs covers, locked */
+	int covered_fd; /* the directory that the tmpfs covers, or that no tmpfs may cover; locked
+			 */
 	/* a file could not be removed, because the target is stopped or frozen; a later cleanup
 	 * must remove it */
 	bool left;
@@ -220,8 +221,10 @@ bool mount_is_ours(int dfd);
 /* Waits until the tmpfs of another running attempt is gone. If a killed attempt left a tmpfs, @in
  * takes it over. 1 = taken over, 0 = there is none, or -errno + fault. */
 int cover_find(struct inject *in);
+/* The same, and no other attempt covers /tmp before cover_end(). */
+int cover_begin(struct inject *in);
 int cover_mount(struct inject *in); /* 0, or -errno + fault */
-void cover_remove(struct inject *in); /* does nothing if @in has none */
+void cover_end(struct inject *in); /* removes the tmpfs, if @in has one */
 
 /* place.c: the library and the FIFOs in /tmp/kindling/<version>/, or in
  * /tmp/<private directory>/kindling/<version>/. */
@@ -301,6 +304,8 @@ int attach_send_signal(struct inject *in);
 /* starting.c: waits up to a second for the thread that handles SIGQUIT. 0, or -errno + fault:
  * -EAGAIN = the JVM is still starting. */
 int starting_wait(struct inject *in);
+/* Has the thread that handles SIGQUIT nothing to do? Also true if it cannot be told. */
+bool starting_signals_are_handled(const struct inject *in);
 
 /* attach_command.c: commands over the attach socket. */
 #define ATTACH_REQUEST_MAX 65536

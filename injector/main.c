@@ -189,9 +189,9 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	/* the names are removed even after a success: the agent has both FIFOs open, and the JVM
 	 * has mapped the library */
 	place_remove(in, &p);
-	cover_remove(in);
 	if (r == 0)
 		attach_restore_socket(in);
+	cover_end(in);
 	result.left = in->left;
 	if (r == 0 && args->pipes_fd >= 0) {
 		r = receive_send_pipes(args->pipes_fd, p.events_fd, p.control_fd);
@@ -220,7 +220,7 @@ static int injector_cleanup(struct inject *in)
 			private_dir_cleanup(in);
 		}
 		attach_file_cleanup(in);
-		cover_remove(in);
+		cover_end(in);
 	}
 	return in->left ? INJECT_STATUS_LEFT : 0;
 }

@@ -154,7 +154,7 @@ int place_plan(struct inject *in, enum inject_strategy *ret, const char **ret_wh
 int place_begin(struct inject *in, struct placement *p)
 {
 	enum inject_strategy strategy;
-	int r = cover_find(in);
+	int r = cover_begin(in);
 
 	if (r >= 0)
 		r = place_plan(in, &strategy, &p->against_copy);

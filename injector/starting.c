@@ -29,24 +29,50 @@
 #define STARTING_S_MAX	600
 #define NAMED_SINCE_JDK 9
 #define THREADS_MAX	65536
+#define STATE_NONE	'-'
+#define STATE_UNKNOWN	'\0'
 
-static bool starting_has_dispatcher(const struct inject *in)
+static bool is_dispatcher(int task_dfd, const char *tid, char *ret_state)
+{
+	char path[300], text[1024];
+
+	snprintf(path, sizeof(path), "%s/comm", tid);
+	if (proc_read(task_dfd, path, text, sizeof(text)) <= 0 ||
+	    strncmp(text, DISPATCHER, strlen(DISPATCHER)) != 0)
+		return false;
+	snprintf(path, sizeof(path), "%s/stat", tid);
+	*ret_state = proc_read(task_dfd, path, text, sizeof(text)) > 0 ? proc_state(text) : '\0';
+	return true;
+}
+
+/* Finds the thread that handles signals. Returns its state as in proc(5), STATE_NONE or
+ * STATE_UNKNOWN. */
+static char dispatcher_state(const struct inject *in)
 {
 	CLEANUP(fd_closep)
 	int dfd = openat(in->proc_dfd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = dfd >= 0 ? fdopendir(fcntl(dfd, F_DUPFD_CLOEXEC, 3)) : NULL;
-	char path[300], comm[32];
-	bool found = !dir; /* unknown */
+	char state = dir ? STATE_NONE : STATE_UNKNOWN;
 	struct dirent *e;
 
-	for (int i = 0; dir && !found && i < THREADS_MAX && (e = readdir(dir)); i++) {
-		snprintf(path, sizeof(path), "%s/comm", e->d_name);
-		found = proc_read(dfd, path, comm, sizeof(comm)) > 0 &&
-			strncmp(comm, DISPATCHER, strlen(DISPATCHER)) == 0;
-	}
+	for (int i = 0; dir && i < THREADS_MAX && (e = readdir(dir)); i++)
+		if (is_dispatcher(dfd, e->d_name, &state))
+			break;
 	if (dir)
 		closedir(dir);
-	return found;
+	return state;
+}
+
+static bool starting_has_dispatcher(const struct inject *in)
+{
+	return dispatcher_state(in) != STATE_NONE;
+}
+
+bool starting_signals_are_handled(const struct inject *in)
+{
+	char state = dispatcher_state(in);
+
+	return state == 'S' || state == STATE_NONE || state == STATE_UNKNOWN;
 }
 
 static bool starting_is_young(const struct inject *in)

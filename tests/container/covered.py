@@ -1,5 +1,6 @@
 """A root without any directory that the JVM may write, and attach.tmpfs_over_tmp: cases that the matrix leaves out.
 covered.py [JDK...]     17 and 25 if none is named"""
+import fcntl
 import os
 import shutil
 import signal
@@ -66,6 +67,71 @@ class Covered(unittest.TestCase):
                 result.close()
             self.assertTrue(c.tree() == before, "something was left")
             c.check_output(kept)
+
+    def test_one_that_begins_while_another_covers_tmp_does_not_take_the_tmpfs_for_a_tmp_of_its_own(self):
+        """It would use it without a lock, and its .attach_pid would go with the tmpfs: the JVM would print its threads."""
+        for c in self.each():
+            kept, before = c.kept_lines(), c.tree()
+            with tempfile.TemporaryDirectory() as where:
+                results = {}
+
+                def attach(name, when, call):
+                    wait = ": >%s/%s; while [ ! -e %s/go-%s ]; do sleep 0.01; done" % (where, name, where, name)
+                    results[name] = injection.attach(c, wrap=(rows.BUILD + "/tests/at_syscall", when, call, wait))
+
+                def begin(*where):
+                    thread = threading.Thread(target=attach, args=where)
+                    thread.start()
+                    return thread
+
+                late = begin("late", "after", rows.SYS_FSTATFS)  # has seen that no tmpfs covers /tmp
+                wait_for("the late one", lambda: os.path.exists(where + "/late"))
+                first = begin("first", "before", rows.SYS_PIDFD_SEND_SIGNAL)
+                end = time.monotonic() + 1  # it may also wait for the late one
+                while not os.path.exists(where + "/first") and time.monotonic() < end:
+                    time.sleep(0.01)
+                for name in ("late", "first"):
+                    open("%s/go-%s" % (where, name), "w").close()
+                    time.sleep(0.2)
+                late.join()
+                first.join()
+            self.assertEqual([(r.code, r.what, r.strategy) for r in results.values()], [(0, "", "tmpfs")] * 2)
+            for result in results.values():
+                result.close()
+            self.assertTrue(c.tree() == before, "something was left")
+            c.check_output(kept)
+
+    def test_a_tmp_that_another_attach_uses_is_not_covered(self):
+        """A JVM of another user in the same container may need a tmpfs, where this one writes into /tmp itself."""
+        for major in MAJORS:
+            jdk = Jdk(major)
+            if not jdk.home:
+                print("SKIPPED: there is no JDK " + major)
+                continue
+            with Container(jdk, root="plain") as c:
+                tmp = os.open(c.tmp_dir(), os.O_RDONLY)
+                try:
+                    self.assertFalse(self.is_locked(tmp))
+                    result = injection.attach(c, wrap=(rows.BUILD + "/tests/at_syscall", "before", rows.SYS_PIDFD_SEND_SIGNAL,
+                                                       "if flock -xn %s true; then touch %s/not-locked; fi" % ((c.tmp_dir(),) * 2)))
+                    self.assertEqual((result.code, result.strategy), (0, "copy"))
+                    result.close()
+                    self.assertFalse(os.path.exists(c.tmp_dir() + "/not-locked"))
+                    self.assertFalse(self.is_locked(tmp))
+                    fcntl.flock(tmp, fcntl.LOCK_EX)  # whoever holds the lock for long obstructs nothing
+                    result = injection.attach(c)
+                    self.assertEqual((result.code, result.strategy), (0, "copy"))
+                    result.close()
+                finally:
+                    os.close(tmp)
+
+    def is_locked(self, fd):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(fd, fcntl.LOCK_UN)
+        return False
 
     def test_a_daemon_without_the_setting_says_what_is_missing(self):
         for c in self.each():

@@ -12,6 +12,7 @@ from bundle import BUILD, Container
 
 SYS_PIDFD_SEND_SIGNAL = "424"
 SYS_SENDTO = "44"
+SYS_FSTATFS = "138"
 STREAMING = "streaming"
 
 USERS = {
