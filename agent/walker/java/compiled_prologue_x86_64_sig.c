@@ -255,13 +255,11 @@ static bool is_return(uint64_t pc)
  * the instruction before @here. */
 static bool is_return_poll(const struct instruction *here, uint64_t pc, bool removed)
 {
-	bool popped = removed || byte_at(pc - 1) == OP_LEAVE;
-
-	if (popped && (compares_sp(here) || loads_from_thread(here, GPR_R10) ||
-		       loads_from_thread(here, GPR_RCX) ||
-		       (instruction_is(here, OP_TEST) && instruction_has_rip(here)) ||
-		       (instruction_is(here, OP_MOV_FROM) && here->wide && here->reg >= GPR_R8 &&
-			here->rm < GPR_R8)))
+	if (removed && (compares_sp(here) || loads_from_thread(here, GPR_R10) ||
+			loads_from_thread(here, GPR_RCX) ||
+			(instruction_is(here, OP_TEST) && instruction_has_rip(here)) ||
+			(instruction_is(here, OP_MOV_FROM) && here->wide && here->reg >= GPR_R8 &&
+			 instruction_has_rip(here))))
 		return true;
 	if (is_vzeroupper(here) && (removed || is_return(pc)))
 		return true;
