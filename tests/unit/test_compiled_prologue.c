@@ -318,7 +318,7 @@ static const struct spelling spellings[] = {
 	  "mov rcx, [r15 + 0x108]" },
 	{ KEPT, POP, BYTES(0x49, 0x8b, 0x87, 0x08, 0x01, 0, 0), 0, BLOB_NMETHOD,
 	  "mov rax, [r15 + 0x108]" },
-	{ GONE, POP, BYTES(0x4c, 0x8b, 0x15, 0, 0, 0, 0), 2, BLOB_NMETHOD, "mov r10, [rip]" },
+	{ GONE, POP, BYTES(0x4c, 0x8b, 0x15, 0, 0, 0, 0), 3, BLOB_NMETHOD, "mov r10, [rip]" },
 	{ KEPT, POP, BYTES(0x48, 0x8b, 0x15, 0, 0, 0, 0), 0, BLOB_NMETHOD, "mov rdx, [rip]" },
 	{ GONE, POP, BYTES(0x85, 0x05, 0, 0, 0, 0), 2, BLOB_NMETHOD, "test [rip], eax" },
 	{ KEPT, NOP, BYTES(0x85, 0x05, 0, 0, 0, 0), 0, BLOB_NMETHOD, "test [rip], eax in a loop" },
