@@ -81,6 +81,7 @@ static const struct field fields[] = {
 	{ &vm_sig.thread_stack_size, NEEDED, "JavaThread", "_stack_size", "Thread", "_stack_size" },
 	{ &vm_sig.thread_state, NEEDED, "JavaThread", "_thread_state", NULL, NULL },
 	{ &vm_sig.thread_saved_pc, NEEDED, "JavaThread", "_saved_exception_pc", NULL, NULL },
+	{ &vm_sig.thread_exception_pc, OPTIONAL, "JavaThread", "_exception_pc", NULL, NULL },
 	{ &vm_sig.thread_cont_entry, OPTIONAL, "JavaThread", "_cont_entry", NULL, NULL },
 	{ &vm_sig.thread_object, OPTIONAL, "JavaThread", "_threadObj", NULL, NULL },
 	{ &vm_sig.thread_vthread, OPTIONAL, "JavaThread", "_vthread", NULL, NULL },

@@ -68,8 +68,8 @@ struct vm_layout {
 
 	/* threads and frames */
 	int32_t thread_anchor, thread_stack_base, thread_stack_size, thread_state;
-	int32_t thread_saved_pc, thread_cont_entry, thread_object, thread_vthread,
-		thread_monitor_owner, thread_unpacked;
+	int32_t thread_saved_pc, thread_exception_pc, thread_cont_entry, thread_object,
+		thread_vthread, thread_monitor_owner, thread_unpacked;
 	int32_t anchor_sp, anchor_pc, anchor_fp, wrapper_anchor, wrapper_words;
 	uint64_t call_stub_return, interpreter_low, interpreter_high;
 	struct {

@@ -6,6 +6,7 @@ own signals keep working. --all: every collector and compiler mode. --aarch64: t
 JVM under qemu-user. --graal: GraalVM's compiler in place of C2."""
 import argparse
 import collections
+import glob
 import os
 import re
 import shutil
@@ -277,13 +278,21 @@ def version(major):
     return int(major.split("-")[0])
 
 
-def modes(major, everything):
+def has_debugger(home):
+    return glob.glob(home + "/**/libjdwp.so", recursive=True) != []
+
+
+def modes(major, home, everything):
     some = [["-XX:+UseParallelGC" if "musl" in major else "-XX:+UseG1GC"], ["-Xint"]]
     if compiler:
         return [["-XX:+UseG1GC"], ["-XX:+UseParallelGC"]]
+    if has_debugger(home) and not emulated:
+        # the debugger's agent wants to see exceptions, so compiled code that throws one is deoptimised
+        some += [["-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,quiet=y,address=127.0.0.1:0"]]
     if not everything:
         return some
-    more = [["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"], ["-XX:+UseParallelGC"], ["-XX:+UseSerialGC"]]
+    more = [["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"], ["-XX:+UseParallelGC"], ["-XX:+UseSerialGC"],
+            ["-XX:+PreserveFramePointer"]]
     if version(major) >= 17:
         more += [["-XX:+UseZGC"], ["-XX:+UseShenandoahGC"]]
     return some + more
@@ -353,7 +362,7 @@ def main():
         total = samples = wrong = calls = 0
         signed = [["-XX:UseBranchProtection=standard"]] if args.aarch64 and version(args.major) > 25 else []
         with callers.Judge(home, [directory]) as judge:
-            for flags in modes(args.major, args.all) + signed:
+            for flags in modes(args.major, home, args.all) + signed:
                 label = "mix " + " ".join(flags)
                 run = Run(home, directory, flags, "WalkMix", args.seconds, args.us)
                 if samples == 0:

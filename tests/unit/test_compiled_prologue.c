@@ -286,7 +286,7 @@ struct spelling {
 
 #define BYTES(...) { __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ })
 #define NOP	   BYTES(0x90)
-#define POP	   BYTES(0x5d)
+#define POP	   BYTES(0x48, 0x83, 0xc4, 0x20, 0x5d) /* add rsp, 32; pop rbp */
 #define LEAVE	   BYTES(0xc9)
 
 #define WRAPPER BLOB_NATIVE_NMETHOD
@@ -305,6 +305,10 @@ static const struct spelling spellings[] = {
 	{ KEPT, BYTES(0x4c, 0x03, 0xc9), BYTES(0x4d, 0x8b, 0x97, 0x08, 0x01, 0, 0), 0, BLOB_NMETHOD,
 	  "mov r10, [r15 + 0x108] behind add r9, rcx: a poll in a loop" },
 	{ KEPT, POP, BYTES(0x4c, 0x8b, 0xc9), 0, BLOB_NMETHOD, "mov r9, rcx behind pop" },
+	{ KEPT, BYTES(0xc6, 0x43, 0x10, 0x5d), BYTES(0xe9, 0, 0, 0, 0), 0, BLOB_NMETHOD,
+	  "jmp behind mov byte [rbx + 16], ']', which ends like pop rbp" },
+	{ KEPT, BYTES(0x48, 0x83, 0xc4, 0x18, 0x5d), BYTES(0xe9, 0, 0, 0, 0), 0, BLOB_NMETHOD,
+	  "jmp behind pop, but not of the whole frame" },
 	{ KEPT, NOP, BYTES(0x49, 0x3b, 0x67, 0x28), 0, BLOB_NMETHOD,
 	  "cmp rsp, [r15 + 40] in a loop" },
 	{ KEPT, POP, BYTES(0x49, 0x3b, 0x5f, 0x28), 0, BLOB_NMETHOD, "cmp rbx, [r15 + 40]" },

@@ -235,7 +235,8 @@ static bool blob_aarch64_unwind_stub(struct hot *h, const struct blob *b)
 	if (b->kind == BLOB_SAFEPOINT &&
 	    (return_to_returning_sig(h, b) || return_to_poll_sig(h, b)))
 		return true;
-	if (b->kind == BLOB_DEOPT && return_by_fp_sig(h, UINT64_MAX, true))
+	if (b->kind == BLOB_DEOPT &&
+	    (return_by_fp_sig(h, UINT64_MAX, true) || return_to_thrower_by_fp_sig(h)))
 		return true;
 	if (blob_aarch64_unwind_by_size(h, b))
 		return true;

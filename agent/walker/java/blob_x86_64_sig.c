@@ -307,6 +307,8 @@ static bool blob_x86_64_unwind_leaf_stub(struct hot *h, const struct blob *b)
 
 	if (b->frame_words <= 0 && unwind_called_stub(h, b))
 		return true;
+	if (b->kind == BLOB_DEOPT && return_to_thrower_by_fp_sig(h))
+		return true;
 	if (blob_unwind_stub_prologue(h))
 		return true;
 	if (b->frame_words > 1) {
@@ -367,7 +369,8 @@ static bool blob_x86_64_unwind_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (b->kind == BLOB_ADAPTER && unwind_patching_adapter(h))
 		return true;
-	if (b->kind == BLOB_DEOPT && return_by_fp_sig(h, UINT64_MAX, true))
+	if (b->kind == BLOB_DEOPT &&
+	    (return_by_fp_sig(h, UINT64_MAX, true) || return_to_thrower_by_fp_sig(h)))
 		return true;
 	if (blob_x86_64_unwind_by_size(h, b, false))
 		return true;

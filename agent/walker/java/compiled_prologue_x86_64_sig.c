@@ -224,20 +224,29 @@ static bool is_poll_test(const struct instruction *i)
 	return instruction_has_rip(i) || i->base == GPR_RCX || i->base == GPR_R10;
 }
 
-/* Is the frame gone, by the instruction that ends at @pc? The code of C1 and C2 ends with `pop
- * rbp`; that of GraalVM's compiler loads rbp from its slot and then adds the frame's size to rsp.
- */
-static bool is_removed_before(const struct blob *b, uint64_t pc)
+/* Does add rsp, @bytes end at @pc? */
+static bool adds_to_sp(uint64_t pc, int64_t bytes)
 {
 	struct instruction i;
 
-	if (byte_at(pc - 1) == (OP_POP | GPR_RBP))
-		return true;
 	for (uint8_t length = 4; length <= 7; length += 3) /* immediates of 8 and 32 bits */
 		if (instruction_before_sig(pc, length, &i) &&
-		    instruction_computes(&i, ARITHMETIC_ADD, GPR_RSP))
-			return i.immediate == 8 * ((int64_t)b->frame_words - 1);
+		    instruction_computes(&i, ARITHMETIC_ADD, GPR_RSP) && i.immediate == bytes)
+			return true;
 	return false;
+}
+
+/* Is the frame gone, by the instructions that end at @pc? The code of C1 and C2 adds the size of
+ * all but rbp's slot, if there is more, and ends with `pop rbp`, whose byte alone may also be the
+ * end of another instruction. That of GraalVM's compiler loads rbp from its slot and then adds the
+ * frame's size. */
+static bool is_removed_before(const struct blob *b, uint64_t pc)
+{
+	int64_t bytes = 8 * ((int64_t)b->frame_words - 1);
+
+	if (byte_at(pc - 1) == (OP_POP | GPR_RBP) && (bytes <= 8 || adds_to_sp(pc - 1, bytes - 8)))
+		return true;
+	return adds_to_sp(pc, bytes);
 }
 
 /* Is there a `ret` at @pc, perhaps behind the vzeroupper of GraalVM's compiler? */

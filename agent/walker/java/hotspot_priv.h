@@ -108,6 +108,8 @@ bool return_by_fp_sig(struct hot *h, uint64_t distance_max, bool java_only);
 /* Can @pc be the address at which an exception was thrown, because the nmethod has debug
  * information for it? It need not follow a call. */
 bool return_is_throw_sig(uint64_t pc);
+/* Moves from the deoptimisation blob, entered with an exception, to the code that threw it. */
+bool return_to_thrower_by_fp_sig(struct hot *h);
 /* Moves from a safepoint blob, which is calling the VM, to a method that polled before its return,
  * by the blob's frame size. That method has no frame any more; the walk shows it as about to
  * return. */

@@ -93,6 +93,29 @@ bool return_is_throw_sig(uint64_t pc)
 	       scopes_are_exact_sig(&thrower, pc);
 }
 
+/* While the blob builds its frame, the slot of the return address is 0 and the JavaThread has the
+ * pc. */
+static uint64_t thrower_pc(const struct hot *h, uint64_t slot)
+{
+	uint64_t pc = arch_code(hot_word(h, slot));
+
+	if (!h->leaf)
+		return pc;
+	return pc == 0 && h->thread && vm_sig.thread_exception_pc >= 0
+		       ? arch_code(load64_sig(h->thread + (uint32_t)vm_sig.thread_exception_pc))
+		       : 0;
+}
+
+bool return_to_thrower_by_fp_sig(struct hot *h)
+{
+	uint64_t fp = h->at.fp, pc;
+
+	if (!hot_on_stack(h, fp) || fp < h->at.sp)
+		return false;
+	pc = thrower_pc(h, fp + 8);
+	return return_is_throw_sig(pc) && hot_move(h, pc, fp + 16, hot_word(h, fp));
+}
+
 bool return_to_poll_sig(struct hot *h, const struct blob *b)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words, pc;
