@@ -376,6 +376,7 @@ def main():
                 check_known(run, "known " + " ".join(flags))
         for flags in ([],) if compiler else ([], ["-Xint"], ["-Xcheck:jni"]):
             check_hazard(home, directory, flags, args.seconds)
+        Run(home, directory, ["-Xint"], "WalkThrown", args.seconds, 200).check_roots("thrown")
         check_brief(Run(home, directory, ["-XX:+UseSerialGC"], "WalkBrief", args.seconds, 100), "brief")
         for flags in [["-XX:+UseG1GC"]] if compiler else [["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"]]:
             alone = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,WalkLocks::*"]

@@ -130,6 +130,17 @@ static bool unwind_call_stub(struct hot *h)
 
 /* ---- the walk ---- */
 
+/* Has the interpreter removed the frame of a method that the VM called, and that ends by an
+ * exception? The fp is the call stub's then, whose frame resembles an interpreted one; but only the
+ * call stub returns to native code. */
+static bool is_fp_of_call_stub(const struct hot *h)
+{
+	uint64_t fp = h->at.fp, pc = arch_code(hot_word(h, fp + 8));
+
+	return hot_on_stack(h, fp) && fp >= h->at.sp && !code_cache_has(pc) &&
+	       unwind_is_code_sig(pc);
+}
+
 static bool hotspot_interpreted(struct hot *h)
 {
 	if (h->leaf && interpreter_resumes_sig(h->at.pc))
@@ -139,6 +150,8 @@ static bool hotspot_interpreted(struct hot *h)
 		h->java_seen = true;
 		return true;
 	}
+	if (is_fp_of_call_stub(h))
+		return unwind_call_stub(h);
 	if (!interpreter_frame_sig(h)) {
 		if (emulate_interpreter_sig(h))
 			return true;
