@@ -26,6 +26,9 @@ ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|jdk/internal/misc/InnocuousT
 CALLS_WRONG_MAX = 1e-6  # share of the pairs that were decided; one wrong stack has up to three
 BROKEN_MAX = 0.0002  # of the samples
 
+# the debugger's agent wants to see exceptions, so compiled code that throws one is deoptimised
+DEBUGGED = ["-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,quiet=y,address=127.0.0.1:0"]
+
 EMULATION_WARM_S = 5  # until virtual threads run: before that the walker cannot know the root of their frames
 TICK_US = 4000  # for an emulated JVM, which gets its signals from timers
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -287,8 +290,7 @@ def modes(major, home, everything):
     if compiler:
         return [["-XX:+UseG1GC"], ["-XX:+UseParallelGC"]]
     if has_debugger(home) and not emulated:
-        # the debugger's agent wants to see exceptions, so compiled code that throws one is deoptimised
-        some += [["-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,quiet=y,address=127.0.0.1:0"]]
+        some += [DEBUGGED]
     if not everything:
         return some
     more = [["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"], ["-XX:+UseParallelGC"], ["-XX:+UseSerialGC"],
