@@ -41,7 +41,8 @@ static bool is_dispatcher(int task_dfd, const char *tid, char *ret_state)
 	    strncmp(text, DISPATCHER, strlen(DISPATCHER)) != 0)
 		return false;
 	snprintf(path, sizeof(path), "%s/stat", tid);
-	*ret_state = proc_read(task_dfd, path, text, sizeof(text)) > 0 ? proc_state(text) : '\0';
+	*ret_state = proc_read(task_dfd, path, text, sizeof(text)) > 0 ? proc_state(text)
+								       : STATE_UNKNOWN;
 	return true;
 }
 
