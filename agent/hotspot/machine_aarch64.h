@@ -155,6 +155,12 @@ static inline uint64_t code_adr_x8(uint64_t pc)
 	return (i & 0x9f00001f) == 0x10000008 ? pc + (uint64_t)distance : 0;
 }
 
+/* Generational ZGC: of the four remap bits the one that counts is clear, and the others are set. */
+static inline unsigned machine_z_remap(unsigned bits)
+{
+	return ~bits & 15;
+}
+
 /* Generational ZGC: the shift of an address above its colour bits. */
 static inline unsigned machine_z_shift(unsigned index, uint64_t load_shift)
 {

@@ -38,6 +38,12 @@ static inline bool machine_takes_sp_from_thread(uint64_t pc, int32_t *ret)
 	return (load_code_sig(pc) & 0xffffff) == 0xa78b49;
 }
 
+/* Generational ZGC: of the four remap bits the one that counts is set. */
+static inline unsigned machine_z_remap(unsigned bits)
+{
+	return bits;
+}
+
 /* Generational ZGC: the shift of an address above its colour bits, by the index of its remap
  * bit. */
 static inline unsigned machine_z_shift(unsigned index, uint64_t load_shift)

@@ -72,7 +72,7 @@ static uint64_t follow_old(uint64_t value)
 
 static unsigned remap_index(uint64_t value)
 {
-	unsigned bits = value >> REMAP_SHIFT & 15;
+	unsigned bits = machine_z_remap(value >> REMAP_SHIFT & 15);
 
 	return bits & 1 ? 0 : bits & 2 ? 1 : bits & 4 ? 2 : 3;
 }
