@@ -156,8 +156,8 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 	}
 	if (!is_open)
 		flags = OFFCPU_UNREACHABLE;
-	else if (spared ||
-		 (t->bare_stacks >= OFFCPU_BARE_STACKS_ENOUGH && t->class == OFFCPU_FUTEX))
+	else if (spared || (t->bare_stacks >= OFFCPU_BARE_STACKS_ENOUGH &&
+			    (t->class == OFFCPU_FUTEX || t->class == OFFCPU_SLEEP)))
 		flags = OFFCPU_UNNEEDED;
 	else if (off_ns < g->signal_min_ns || !is_within_budget(g, is_long, now))
 		flags = OFFCPU_OVER_BUDGET;

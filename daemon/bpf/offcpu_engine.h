@@ -134,9 +134,10 @@ uint64_t offcpu_engine_affordable(uint64_t price_ns);
  */
 int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint64_t min_ns);
 void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid);
-/* A wait of this thread in a futex had a stack without a Java frame. From the third of them on its
- * waits in futexes have records, but no signals; one is not enough, because a Java thread that starts
- * has such a wait too. @host_tid: its number in the first pid namespace. */
+/* A wait of this thread in a futex, or a sleep, had a stack without a Java frame. From the third of
+ * them on its waits in futexes and its sleeps have records, but no signals; one is not enough,
+ * because a Java thread that starts has such a wait too. @host_tid: its number in the first pid
+ * namespace. */
 void offcpu_engine_bare_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_tid);
 /* By its stack, a time off the CPU of this thread that ended at @end_ns was a wait for work, as its
  * last ones of this @class were, @always if dozens of them were. While the target has many signals,

@@ -393,20 +393,30 @@ static uint32_t offcpu_yielded(const struct stream *stream, uint32_t node)
 	return node;
 }
 
+bool offcpu_is_idle_vm_thread(enum offcpu_reason reason, const char *thread)
+{
+	if (reason == OFFCPU_REASON_SLEEP) /* the VM thread does until all threads have stopped */
+		return idle_vm_thread(thread) && strcmp(thread, "VM Thread") != 0;
+	return reason == OFFCPU_REASON_OTHER && idle_vm_thread(thread);
+}
+
 void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, const char *thread)
 {
 	unsigned n_java;
+	bool is_futex;
 
 	if (e->status == WIRE_OFFCPU_UNMOUNTED)
 		e->node = offcpu_yielded(stream, e->node);
 	offcpu_set_reason(e, offcpu_by_class(e, stream), stream, thread);
 	e->unsettled = false;
-	if (e->reason != OFFCPU_REASON_OTHER ||
-	    (e->kernel_class != OFFCPU_FUTEX && e->kernel_class != OFFCPU_NO_CLASS))
+	is_futex = e->reason == OFFCPU_REASON_OTHER &&
+		   (e->kernel_class == OFFCPU_FUTEX || e->kernel_class == OFFCPU_NO_CLASS);
+	if (!is_futex && e->kernel_class != OFFCPU_SLEEP)
 		return;
 	/* a collector's or compiler's thread that waits for work has no Java frame */
 	(void)offcpu_look(stream, e->node, NULL, 0, JAVA_FRAMES_MAX, &n_java);
-	e->idle |= e->has_stack ? n_java == 0 : idle_vm_thread(thread);
+	if (n_java == 0)
+		e->idle |= (is_futex && e->has_stack) || offcpu_is_idle_vm_thread(e->reason, thread);
 }
 
 /* ---- texts ---------------------------------------------------------------------------------- */

@@ -76,6 +76,10 @@ struct offcpu_event {
 
 /* Sets reason and idle from class, status and stack. @thread: its name, "" = unknown. */
 void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, const char *thread);
+/* Is a time off the CPU for this reason, of a thread whose stack has no Java frame or is not known,
+ * a wait for work of one of the JVM's own threads, as its name shows? Most of them wait in a futex;
+ * some sleep until they look again, as Shenandoah's control thread does every 1 to 10 ms. */
+bool offcpu_is_idle_vm_thread(enum offcpu_reason reason, const char *thread);
 /* Sets reason and idle by the leaf's Java frame alone, for a thread whose status could not be read:
  * PARK, WAIT, SLEEP, or OTHER = it does not tell. @thread: its name, "" = unknown. */
 void offcpu_event_by_leaf(struct offcpu_event *e, const struct stream *stream, const char *thread);

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 #include "daemon/ground/clock.h"
-#include "daemon/profile/idle.h"
+#include "daemon/profile/offcpu_event.h"
 
 const uint8_t thread_times_lock_reasons[WIRE_WAIT_COUNT] = {
 	[WIRE_WAIT_ENTER] = OFFCPU_REASON_LOCK,
@@ -43,18 +43,21 @@ static struct time_reason *open_reasons(const struct target *t, uint64_t now_ns,
 	return reasons;
 }
 
-/* For the kernel a wait of the JVM's own threads is a futex like any other. */
+/* For the kernel a wait of the JVM's own threads is a futex or a sleep like any other. */
 static void times_find_idle(const struct target *t, struct time_rows *rows)
 {
 	const struct locks *l = host_locks(t);
 
 	for (uint32_t i = 0; l && i < rows->n; i++) {
+		const char *thread = locks_thread_name(l, rows->rows[i].tid);
 		uint64_t *off_ns = rows->rows[i].off_ns;
 
-		if (!idle_vm_thread(locks_thread_name(l, rows->rows[i].tid)))
-			continue;
-		off_ns[THREAD_TIMES_IDLE] += off_ns[OFFCPU_REASON_OTHER];
-		off_ns[OFFCPU_REASON_OTHER] = 0;
+		for (enum offcpu_reason r = 0; r < OFFCPU_REASON_COUNT; r++) {
+			if (!offcpu_is_idle_vm_thread(r, thread))
+				continue;
+			off_ns[THREAD_TIMES_IDLE] += off_ns[r];
+			off_ns[r] = 0;
+		}
 	}
 }
 

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 #include "daemon/ground/clock.h"
-#include "daemon/profile/idle.h"
+#include "daemon/profile/offcpu_event.h"
 #include "daemon/serve/thread_times.h"
 
 static struct timeline_open timeline_open_of_lock(const struct locks_open *w, uint64_t shift_ns)
@@ -54,7 +54,7 @@ static struct timeline_open timeline_open_of_off(const struct time_off *off,
 	};
 
 	/* as `threads` does: the kernel sees a futex, the agent knows what it is for */
-	if (off->reason == OFFCPU_REASON_OTHER && idle_vm_thread(thread))
+	if (offcpu_is_idle_vm_thread(off->reason, thread))
 		o.flags |= TIMELINE_IDLE;
 	if (lock && off->reason == OFFCPU_REASON_OTHER) {
 		o.reason = thread_times_lock_reasons[lock->reason];

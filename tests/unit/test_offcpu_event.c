@@ -313,6 +313,35 @@ static void threads_of_the_jvm_are_known_by_name(void **state)
 			fail_msg("\"%s\" is idle", others[i]);
 }
 
+static bool is_idle_sleep(const char *const *frames, const char *thread)
+{
+	struct offcpu_event e = { .kernel_class = OFFCPU_SLEEP,
+				  .syscall_nr = SYS_clock_nanosleep,
+				  .has_stack = *frames != NULL };
+	struct stream *s = stacks_stream(frames, &e.node);
+
+	offcpu_event_explain(&e, s, thread);
+	stream_free(s);
+	assert_int_equal(e.reason, OFFCPU_REASON_SLEEP);
+	return e.idle;
+}
+
+static void timers_of_the_jvm_sleep_for_work(void **state)
+{
+	static const char *const none[] = { NULL }, *const java[] = { SHOP, NULL },
+				 *const native[] = { "ShenandoahControlThread::run_service()",
+						     "os::naked_short_sleep(long)", NULL };
+
+	(void)state;
+	assert_true(is_idle_sleep(native, "Shenandoah Cont"));
+	assert_true(is_idle_sleep(none, "Shenandoah Cont"));
+	assert_true(is_idle_sleep(none, "ShenRegulator"));
+	assert_false(is_idle_sleep(native, "VM Thread")); /* until all threads have stopped */
+	assert_false(is_idle_sleep(none, "VM Thread"));
+	assert_false(is_idle_sleep(native, "worker-1"));
+	assert_false(is_idle_sleep(java, "Shenandoah Cont")); /* a Java thread of that name */
+}
+
 /* Stacks of JDK 21, from Thread.run on; JDK 25 has an additional frame in some of them. */
 #define PINNED "java/lang/VirtualThread.parkOnCarrierThread", "jdk/internal/misc/Unsafe.park"
 
@@ -464,6 +493,7 @@ int main(void)
 		cmocka_unit_test(epoll_and_accept_are_for_loops_that_wait_for_work),
 		cmocka_unit_test(the_thread_that_unblocks_virtual_threads_waits_for_work),
 		cmocka_unit_test(threads_of_the_jvm_are_known_by_name),
+		cmocka_unit_test(timers_of_the_jvm_sleep_for_work),
 		cmocka_unit_test(a_virtual_thread_that_keeps_its_carrier_says_why),
 		cmocka_unit_test(a_virtual_thread_without_a_carrier_says_why),
 		cmocka_unit_test(the_stack_of_a_yield_ends_where_it_yields),
