@@ -132,7 +132,9 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 	struct offcpu_target *g = target_at(t->target, t->pid);
 	int is_long = g && off_ns >= g->signal_min_ns * OFFCPU_LONG_MINIMUMS;
 	int is_open = g && off_ns >= g->min_ns && is_open_to_signals(task);
-	int spared = g && off_ns >= g->min_ns && is_spared(t, g, is_long, now);
+	int spares_record = g && !is_long && g->spares >= OFFCPU_SPARES_RECORDS;
+	int spared = g && off_ns >= g->min_ns &&
+		     (is_spared(t, g, is_long, now) || (spares_record && is_bare(t)));
 	__u64 in_window, took_ns = 0;
 	__u8 flags;
 
@@ -140,7 +142,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 		__sync_fetch_and_add(&g->spared, 1);
 	/* the agent's thread waits for samples, which concerns nobody */
 	if (!g || off_ns < g->min_ns || (!is_open && is_the_agents_thread(task)) ||
-	    (spared && !is_long && g->spares == OFFCPU_SPARES_RECORDS)) {
+	    (spared && spares_record)) {
 		t->short_count++;
 		return 0;
 	}
@@ -156,8 +158,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 	}
 	if (!is_open)
 		flags = OFFCPU_UNREACHABLE;
-	else if (spared || (t->bare_stacks >= OFFCPU_BARE_STACKS_ENOUGH &&
-			    (t->class == OFFCPU_FUTEX || t->class == OFFCPU_SLEEP)))
+	else if (spared || is_bare(t))
 		flags = OFFCPU_UNNEEDED;
 	else if (off_ns < g->signal_min_ns || !is_within_budget(g, is_long, now))
 		flags = OFFCPU_OVER_BUDGET;

@@ -104,14 +104,16 @@ enum offcpu_kind {
 	OFFCPU_ENDED, /* struct offcpu_end: the final times of a thread that ended */
 };
 
-/* What threads that wait for work again and again are spared. In both steps they get a signal a
+/* What threads that wait for work again and again are spared. In each step they get a signal a
  * second: each stack confirms that they still do, or ends it. */
 enum offcpu_spares {
 	OFFCPU_SPARES_NOTHING,
 	/* signals for their waits below OFFCPU_LONG_MINIMUMS, which have records without a stack:
 	 * it would be the same again, and costs more than the record */
 	OFFCPU_SPARES_SIGNALS,
-	OFFCPU_SPARES_RECORDS /* these, too, and longer waits have no signals */
+	/* these, too; so are the JVM's own threads, which have no signals anyway */
+	OFFCPU_SPARES_RECORDS,
+	OFFCPU_SPARES_LONG /* and longer waits have no signals */
 };
 
 enum offcpu_flag {

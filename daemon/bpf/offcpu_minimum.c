@@ -54,12 +54,14 @@ static uint64_t level_tick(struct offcpu_level *l, uint64_t ns, uint64_t asked_n
 	return halved(ns, asked_ns);
 }
 
-/* More than a few over the budget, which are a burst within a window? */
-static bool is_too_much(uint64_t wanted, uint64_t over, uint64_t records,
-			const struct offcpu_allowance *allowed)
+/* What has to be spared now, before a minimum grows. */
+static enum offcpu_spares spares_for(uint64_t wanted, uint64_t over, uint64_t records,
+				     const struct offcpu_allowance *allowed)
 {
-	return (over > wanted / BURST_PART && wanted > allowed->own_signals) ||
-	       records > allowed->records;
+	/* more than a few over the budget, which are a burst within a window */
+	if (over > wanted / BURST_PART && wanted > allowed->own_signals)
+		return OFFCPU_SPARES_LONG;
+	return records > allowed->records ? OFFCPU_SPARES_RECORDS : OFFCPU_SPARES_NOTHING;
 }
 
 void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *signal_min_ns,
@@ -70,11 +72,12 @@ void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *s
 	uint64_t wanted = now->signalled - m->last.signalled + over;
 	uint64_t spared = now->spared - m->last.spared;
 	uint64_t records = now->intervals - m->last.intervals;
+	enum offcpu_spares spares = spares_for(wanted, over, records, allowed);
 	bool too_many;
 
 	m->last = *now;
-	if (m->spares != OFFCPU_SPARES_RECORDS && is_too_much(wanted, over, records, allowed)) {
-		m->spares = OFFCPU_SPARES_RECORDS;
+	if (spares > m->spares) {
+		m->spares = spares;
 		return;
 	}
 	/* a target that has few times off the CPU lacks signals because of others */
@@ -91,7 +94,7 @@ void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *s
 	if (m->signals.quiet >= QUIET_TICKS && *signal_min_ns <= m->asked_ns &&
 	    wanted + spared < allowed->signals / 2)
 		m->spares = OFFCPU_SPARES_NOTHING;
-	if (m->spares != OFFCPU_SPARES_RECORDS)
+	if (m->spares < OFFCPU_SPARES_RECORDS)
 		m->spares = wanted + spared > allowed->signals / SPARED_PART
 				    ? OFFCPU_SPARES_SIGNALS
 				    : OFFCPU_SPARES_NOTHING;

@@ -2,7 +2,7 @@
  * How long a target's times off the CPU must be for a record, and for a signal, without which the
  * record has no Java stack of its own: as long as it was asked for, and longer while there are too
  * many of them. Signals cost most, so they get fewer first. Before that, threads that wait for work
- * again and again are spared signals: in two steps. Pure.
+ * again and again are spared signals and records: enum offcpu_spares. Pure.
  */
 #pragma once
 

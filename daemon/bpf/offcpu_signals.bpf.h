@@ -48,8 +48,15 @@ static int is_within_budget(struct offcpu_target *g, int is_long, __u64 now)
 static int is_spared(const struct offcpu_thread *t, const struct offcpu_target *g, int is_long,
 		     __u64 now)
 {
-	return g->spares >= (is_long ? OFFCPU_SPARES_RECORDS : OFFCPU_SPARES_SIGNALS) &&
-	       t->idle_ns && t->class == t->idle_class && now - t->idle_ns < OFFCPU_HABIT_NS;
+	return g->spares >= (is_long ? OFFCPU_SPARES_LONG : OFFCPU_SPARES_SIGNALS) && t->idle_ns &&
+	       t->class == t->idle_class && now - t->idle_ns < OFFCPU_HABIT_NS;
+}
+
+/* Would its stack tell nothing, as the daemon found of this thread's first ones? */
+static int is_bare(const struct offcpu_thread *t)
+{
+	return t->bare_stacks >= OFFCPU_BARE_STACKS_ENOUGH &&
+	       (t->class == OFFCPU_FUTEX || t->class == OFFCPU_SLEEP);
 }
 
 /* Counts a time off the CPU in the target's present window. Returns how many there were before. */

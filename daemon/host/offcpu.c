@@ -169,11 +169,12 @@ static void offcpu_to_profile(struct host *h, const struct host_entry *entry,
 	free(k);
 }
 
-/* The JVM's own threads wait in futexes for work or for each other, or sleep, several times a second
- * also in an idle JVM. After a few such waits with a stack, which has no Java frame or always the
- * same ones, further stacks would tell nothing, and cost the JVM most of what these events cost it.
- * A Java thread that starts has one such wait, under the name of the thread that started it. Nearly
- * as little is told by the stacks of a thread that waits for work again and again. */
+/* The JVM's own threads wait in futexes for work or for each other, or sleep, several times a
+ * second also in an idle JVM. After a few such waits with a stack, which has no Java frame or
+ * always the same ones, further stacks would tell nothing, and cost the JVM most of what these
+ * events cost it. A Java thread that starts has one such wait, under the name of the thread that
+ * started it. Nearly as little is told by the stacks of a thread that waits for work again and
+ * again. */
 static void offcpu_spare(struct host *h, const struct target *t, const struct offcpu_event *e)
 {
 	if (e->has_stack && e->idle && offcpu_is_idle_vm_thread(e->reason, e->thread) &&

@@ -416,7 +416,8 @@ void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, c
 	/* a collector's or compiler's thread that waits for work has no Java frame */
 	(void)offcpu_look(stream, e->node, NULL, 0, JAVA_FRAMES_MAX, &n_java);
 	if (n_java == 0)
-		e->idle |= (is_futex && e->has_stack) || offcpu_is_idle_vm_thread(e->reason, thread);
+		e->idle |=
+			(is_futex && e->has_stack) || offcpu_is_idle_vm_thread(e->reason, thread);
 }
 
 /* ---- texts ---------------------------------------------------------------------------------- */

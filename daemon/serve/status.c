@@ -161,7 +161,7 @@ static void status_put_spared(struct text_out *to, struct host *h, const struct 
 {
 	char what[200], shorter[32];
 
-	if (offcpu_engine_spares(host_offcpu_engine(h), t->jvm.pid) != OFFCPU_SPARES_RECORDS)
+	if (offcpu_engine_spares(host_offcpu_engine(h), t->jvm.pid) < OFFCPU_SPARES_RECORDS)
 		return;
 	snprintf(
 		what, sizeof(what),

@@ -1,4 +1,4 @@
-"""Times off the CPU of a program that measures its own: offcpu.py MAJOR [--rounds N]. The threads of OffCpuKnown
+"""Times off the CPU of a program that measures its own: offcpu.py MAJOR [--rounds N] [--option=O]. The threads of OffCpuKnown
 leave the CPU for every reason that a thread alone can have (pauses.py tests safepoints and collections), and print
 how long each wait took by their own clock. `kindling tail --event offcpu --json` must report each once, with its
 reason, duration and whole Java stack, and for a monitor with the lock and its owner. A wait in Java is a little
@@ -74,14 +74,14 @@ class Tail:
 class Known:
     """OffCpuKnown, and the waits that it printed: {thread: [(begin, end)]}."""
 
-    def __init__(self, home, directory, rounds):
+    def __init__(self, home, directory, rounds, options):
         slow, libraries = directory + "/slow", BUILD + "/tests"
         os.mkdir(slow)
         os.mkfifo(directory + "/fifo")
         on_slow = [BUILD + "/tests/slow_fs", slow, str(PAUSE_MS)] if os.path.exists("/dev/fuse") else []
         self.waits = collections.defaultdict(list)
         self.process = subprocess.Popen(
-            [*on_slow, *jdks.command(home, BUILD, *([slow] if on_slow else [])), "-Xmx200m",
+            [*on_slow, *jdks.command(home, BUILD, *([slow] if on_slow else [])), "-Xmx200m", *options,
              "-Djdk.virtualThreadScheduler.parallelism=8",  # several virtual threads are pinned at the same time
              "-cp", classes(), "OffCpuKnown", str(rounds), str(PAUSE_MS), libraries + "/libundisturbed.so", directory + "/fifo", *([slow] if on_slow else [])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=directory)
@@ -168,10 +168,10 @@ class Quota:
             return False
 
 
-def play(home, daemon, directory, rounds):
+def play(home, daemon, directory, rounds, options):
     """(the program's own waits {thread: [(begin, end)]}, events, its target)"""
     quota = None
-    known = Known(home, directory, rounds)
+    known = Known(home, directory, rounds, options)
     try:
         known.until("READY")
         daemon.wait_state(known.pid, "streaming")
@@ -327,6 +327,7 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("major")
     options.add_argument("--rounds", type=int, default=40)
+    options.add_argument("--option", action="append", default=[], help="one of the JVM's options")
     a = options.parse_args()
     home = java_home(a.major)
     directory = tempfile.mkdtemp(prefix="kindling-offcpu-")
@@ -340,7 +341,7 @@ def main():
                 own = os.path.join(directory, str(attempt))
                 os.mkdir(own)
                 begin = d.status()["offcpu"]
-                known, events, target = play(home, d, own, a.rounds)
+                known, events, target = play(home, d, own, a.rounds, a.option)
                 end = d.status()["offcpu"]
                 judge_all(known, events, *(end[key] - begin[key] for key in ("missed_switches", "over_budget")))
                 print(json.dumps(target["offcpu"])[:80])

@@ -31,7 +31,7 @@ static void signals_beyond_the_budget_are_counted_and_the_minimum_grows(void **s
 	/* waits for work give way first; here there are none */
 	assert_int_equal(offcpu_engine_spares(seen.engine, pid), OFFCPU_SPARES_NOTHING);
 	offcpu_engine_tick(seen.engine);
-	assert_int_equal(offcpu_engine_spares(seen.engine, pid), OFFCPU_SPARES_RECORDS);
+	assert_int_equal(offcpu_engine_spares(seen.engine, pid), OFFCPU_SPARES_LONG);
 	usleep(500000);
 	offcpu_engine_tick(seen.engine);
 	assert_true(offcpu_engine_target(seen.engine, pid, &c, &minimums));
@@ -171,7 +171,7 @@ static pid_t begin_spared(uint64_t min_ns)
 	assert_int_equal(c.spared + c.unneeded, 0);
 	assert_true(c.over_budget > 0);
 	offcpu_engine_tick(seen.engine);
-	assert_int_equal(offcpu_engine_spares(seen.engine, pid), OFFCPU_SPARES_RECORDS);
+	assert_int_equal(offcpu_engine_spares(seen.engine, pid), OFFCPU_SPARES_LONG);
 	(void)counts_after(pid, 40, true);
 	return pid;
 }
@@ -206,6 +206,32 @@ static void long_waits_for_work_have_records_without_signals_then(void **state)
 	assert_true(c.spared - before.spared >= c.unneeded - before.unneeded);
 	assert_int_equal(c.intervals,
 			 c.signalled + c.over_budget + c.unreachable + c.unneeded + c.lost);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
+/* A JVM's own thread that sleeps for some 0.25 ms, again and again. */
+static void threads_without_java_lose_their_records_first(void **state)
+{
+	pid_t pid = offcpu_child(SLEEPING);
+	struct offcpu_counts before, c;
+
+	(void)state;
+	offcpu_engines_or_skip(100);
+	offcpu_child_wait();
+	offcpu_measure(pid, shared->handler, NS_PER_MS / 10);
+	for (int i = 0; i < OFFCPU_BARE_STACKS_ENOUGH; i++)
+		offcpu_engine_bare_stack(seen.engine, pid, (uint32_t)pid);
+	offcpu_engine_tick(seen.engine);
+	before = counts_after(pid, 1000, false);
+	assert_true(before.unneeded > 200);
+	assert_int_equal(before.spared, 0);
+	offcpu_engine_tick(seen.engine);
+	assert_int_equal(offcpu_engine_spares(seen.engine, pid), OFFCPU_SPARES_RECORDS);
+	before = counts_after(pid, 40, false);
+	c = counts_after(pid, 500, false);
+	assert_true(c.spared > before.spared + 100);
+	assert_true((c.intervals - before.intervals) * 10 < c.spared - before.spared);
 	offcpu_child_end(pid);
 	offcpu_engines_free();
 }
@@ -283,6 +309,7 @@ int main(void)
 		cmocka_unit_test(waits_for_work_keep_their_records_while_there_are_many_signals),
 		cmocka_unit_test(long_waits_for_work_have_their_signals_then),
 		cmocka_unit_test(waits_for_work_have_no_events_while_signals_are_short),
+		cmocka_unit_test(threads_without_java_lose_their_records_first),
 		cmocka_unit_test(long_waits_for_work_have_records_without_signals_then),
 	};
 

@@ -48,7 +48,7 @@ static void begin_spared(void)
 {
 	begin();
 	assert_int_equal(second(0, OWN_PER_S + 1), ASKED_NS);
-	assert_int_equal(minimum.spares, OFFCPU_SPARES_RECORDS);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_LONG);
 }
 
 static void waits_for_work_lose_their_signals_when_there_are_many(void **state)
@@ -77,12 +77,12 @@ static void waits_for_work_give_way_before_it_grows(void **state)
 	assert_int_equal(second(350, 50), ASKED_NS);
 	assert_int_equal(minimum.spares, OFFCPU_SPARES_SIGNALS);
 	assert_int_equal(second(350, 51), ASKED_NS);
-	assert_int_equal(minimum.spares, OFFCPU_SPARES_RECORDS);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_LONG);
 	/* it was enough; with those that are spared there would be too many again */
 	for (int i = 0; i < 20; i++) {
 		counts.spared += 300;
 		assert_int_equal(second(100, 0), ASKED_NS);
-		assert_int_equal(minimum.spares, OFFCPU_SPARES_RECORDS);
+		assert_int_equal(minimum.spares, OFFCPU_SPARES_LONG);
 	}
 	counts.spared += 99;
 	assert_int_equal(second(100, 0), ASKED_NS);
@@ -91,10 +91,10 @@ static void waits_for_work_give_way_before_it_grows(void **state)
 	begin_spared();
 	assert_int_equal(second(400, 4000), 2 * ASKED_NS);
 	for (int i = 0; i < 5; i++)
-		assert_true(minimum.spares == OFFCPU_SPARES_RECORDS && second(FEW, 0) > 0);
+		assert_true(minimum.spares == OFFCPU_SPARES_LONG && second(FEW, 0) > 0);
 	assert_int_equal(min_ns, ASKED_NS);
 	for (int i = 0; i < 5; i++)
-		assert_true(minimum.spares == OFFCPU_SPARES_RECORDS && second(0, 0) == ASKED_NS);
+		assert_true(minimum.spares == OFFCPU_SPARES_LONG && second(0, 0) == ASKED_NS);
 	assert_int_equal(minimum.spares, OFFCPU_SPARES_NOTHING);
 }
 
@@ -131,9 +131,17 @@ static void records_go_on_until_there_are_too_many(void **state)
 	(void)second_below(100, 0, RECORDS_PER_S);
 	assert_int_equal(minimum.spares, OFFCPU_SPARES_RECORDS);
 	assert_int_equal(record_min_ns, ASKED_NS);
+	/* with those that are spared there would be too many again; signals are still not short */
+	for (int i = 0; i < 20; i++) {
+		counts.spared += RECORDS_PER_S;
+		(void)second_below(FEW, 0, 0);
+		assert_int_equal(minimum.spares, OFFCPU_SPARES_RECORDS);
+	}
 	(void)second_below(100, 0, RECORDS_PER_S);
 	assert_int_equal(record_min_ns, 2 * ASKED_NS);
 	assert_int_equal(min_ns, 2 * ASKED_NS);
+	(void)second(0, OWN_PER_S + 1);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_LONG);
 }
 
 static void a_burst_does_not_lengthen_it(void **state)
