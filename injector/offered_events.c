@@ -10,6 +10,7 @@
 #include <string.h>
 #include "injector/vmclasses.h"
 #include "injector/vmflags.h"
+#include "injector/vmtables.h"
 
 #define ALLOCATIONS_SINCE 11
 
@@ -46,6 +47,22 @@ static const char *without_monitors(struct inject *in)
 	return NULL;
 }
 
+/* The frames of the Zero VM have no frame pointer, as the agent finds too (agent/hotspot/layout.c).
+ */
+static bool is_zero_vm(struct inject *in)
+{
+	struct vmtables_field fields[] = {
+		{ .type = "JavaFrameAnchor", .field = "_last_Java_sp" },
+		{ .type = "JavaFrameAnchor", .field = "_last_Java_fp" },
+	};
+	struct vmmemory *m;
+
+	if (vmmemory_of(in, &m) < 0)
+		return false;
+	vmtables_fields(m, fields, ARRAY_SIZE(fields));
+	return fields[0].found && !fields[1].found;
+}
+
 static int injector_events_unknown(struct inject *in, int r)
 {
 	static const char why[] =
@@ -69,6 +86,11 @@ int events_check(struct inject *in)
 	archives = injector_events_archives_classes(in);
 	if (archives < 0)
 		return injector_events_unknown(in, archives);
+	if (is_zero_vm(in)) {
+		in->found = "cpu and thread names, most stacks without a Java frame; no other "
+			    "events: this is a Zero VM, whose frames are of another kind";
+		return 0;
+	}
 	if (archives)
 		parks = "no parks: this JVM archives its classes when it ends, and would print a warning about the agent's class";
 	if (vmflags_version(in, &version) == 0 && version.feature < ALLOCATIONS_SINCE)

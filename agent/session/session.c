@@ -229,6 +229,8 @@ static void session_start_sampling(int r, const char *step, const char *why)
 	if (r < 0) {
 		session.stuck |= !sources_end();
 		(void)writer_fault(WIRE_FAULT, (uint32_t)-r, step, why);
+		/* it collects nothing now, and gets no signals */
+		(void)writer_ledger();
 		return;
 	}
 	session.state = RUNNING;

@@ -236,8 +236,9 @@ struct record_arguments {
 int record_files(const struct record_arguments *a,
 		 int (*write)(void *userdata, const char *path, unsigned events), void *userdata);
 void record_progress(const struct record_arguments *a, double elapsed_s, double samples);
-/* Prints which events were not collected, and why; nothing for "". */
-void record_notes(const struct record_arguments *a, const char *notes);
+/* Prints which events were not collected, and why; nothing for "", or if CPU samples alone were
+ * asked for, and there are some. */
+void record_notes(const struct record_arguments *a, double samples, const char *notes);
 /* Prints that the recording ended early, and why. */
 void record_ended(double elapsed_s, const char *why);
 #define CANDIDATES_MAX 64

@@ -230,7 +230,7 @@ static void add_daemon(const struct doctor *d, pid_t pid, struct doctor_checks *
 	const cJSON *t = command_doctor_known(d, pid);
 	const char *state = json_text_of(t, "state"), *reason = json_text_of(t, "reason");
 	const char *history = json_text_of(json_get(d->status, "store"), "note");
-	bool well = strcmp(state, "streaming") == 0 || strcmp(state, "found") == 0 ||
+	bool well = (strcmp(state, "streaming") == 0 && !*reason) || strcmp(state, "found") == 0 ||
 		    strcmp(state, "injecting") == 0;
 	char text[1600], again[80] = "", collected[1024];
 

@@ -195,9 +195,9 @@ void record_progress(const struct record_arguments *a, double elapsed_s, double 
 		samples);
 }
 
-void record_notes(const struct record_arguments *a, const char *notes)
+void record_notes(const struct record_arguments *a, double samples, const char *notes)
 {
-	if (!*notes || a->events == 1u << WIRE_EVENT_CPU)
+	if (!*notes || (a->events == 1u << WIRE_EVENT_CPU && samples > 0))
 		return;
 	fputs("kindling: the agent reports: ", stderr);
 	print_text(stderr, notes);
@@ -259,7 +259,7 @@ static int command_record_look(const struct record_arguments *a, const char *pat
 	if (*ret_done && *json_text_of(json, "reason"))
 		record_ended(json_number_of(json, "elapsed_s"), json_text_of(json, "reason"));
 	if (*ret_done)
-		record_notes(a, json_text_of(json, "notes"));
+		record_notes(a, json_number_of(json, "samples"), json_text_of(json, "notes"));
 	cJSON_Delete(json);
 	reply_free(&reply);
 	return CLI_OK;

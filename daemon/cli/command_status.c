@@ -239,7 +239,7 @@ static void put_reason(struct table *table, const cJSON *t, size_t width, unsign
 	const char *reason = json_text_of(t, "reason");
 	char text[CELL_MAX];
 
-	if (!*reason || alike == SAID_BELOW || strcmp(json_text_of(t, "state"), "streaming") == 0)
+	if (!*reason || alike == SAID_BELOW)
 		return;
 	if (alike)
 		snprintf(text, sizeof(text), "these %u: %s", alike + 1, reason);
@@ -320,7 +320,9 @@ static void print_sum(FILE *to, const cJSON *status, size_t width)
 
 		living += !is_gone(t);
 		ended += is_gone(t);
-		streaming += strcmp(json_text_of(t, "state"), "streaming") == 0;
+		/* with a reason the agent is there, but can collect nothing */
+		streaming += strcmp(json_text_of(t, "state"), "streaming") == 0 &&
+			     !*json_text_of(t, "reason");
 		taken += json_number_of(samples, "taken");
 		delivered += json_number_of(samples, "delivered");
 		dropped += dropped_of(samples);

@@ -191,7 +191,7 @@ static int own_collect(struct own *o, const struct record_arguments *a, struct t
 		fputc('\n', stderr);
 	if (elapsed < a->duration_ns)
 		record_ended((double)elapsed / 1e9, why);
-	record_notes(a, recording_notes(rec, notes, sizeof(notes)));
+	record_notes(a, (double)recording_samples(rec), recording_notes(rec, notes, sizeof(notes)));
 	recording_end(rec);
 	r = recording_profile(rec, &p);
 	recording_free(rec);

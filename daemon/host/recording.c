@@ -200,6 +200,8 @@ const char *recording_notes(const struct recording *r, char *buf, size_t size)
 	size_t n = 0;
 
 	*buf = '\0';
+	if (t && t->state == TARGET_STREAMING && t->fault.code)
+		n = (size_t)snprintf(buf, size, "%s", t->fault.what);
 	for (int i = 0; t && i < NOTES_MAX && n < size; i++)
 		if (t->notes[i].step[0])
 			n += (size_t)snprintf(buf + n, size - n, "%s%s: %s", n ? "; " : "",

@@ -130,13 +130,13 @@ uint64_t target_interval(const struct target *t, enum wire_event event)
 
 unsigned target_events(const struct target *t)
 {
-	uint64_t said = session_ledger(t)[WIRE_COUNTER_EVENTS];
+	const uint64_t *counter = session_ledger(t);
 
 	if (t->state != TARGET_STREAMING)
 		return 0;
-	if (!said) /* no LEDGER yet, or an agent that knows no other event than CPU */
+	if (!counter[WIRE_COUNTER_SESSION_NS]) /* no LEDGER yet */
 		return 1u << WIRE_EVENT_CPU;
-	return (unsigned)said & ((1u << WIRE_EVENT_COUNT) - 1);
+	return (unsigned)counter[WIRE_COUNTER_EVENTS] & ((1u << WIRE_EVENT_COUNT) - 1);
 }
 
 const char *target_engine(const struct target *t)

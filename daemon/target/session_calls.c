@@ -106,7 +106,12 @@ void session_report_ledger(struct target *t)
 
 static void on_ledger(void *userdata)
 {
-	session_report_ledger(userdata);
+	struct target *t = userdata;
+
+	/* what kept the agent from collecting anything is over */
+	if (t->state == TARGET_STREAMING && target_events(t))
+		t->fault = (struct fault){ 0 };
+	session_report_ledger(t);
 }
 
 static void on_fault(void *userdata, const struct fault *f)

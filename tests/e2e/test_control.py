@@ -263,6 +263,28 @@ class Doctor(unittest.TestCase):
             self.assertEqual(check["verdict"], "no")
             self.assertIn("does not let kindlingd read the memory map", check["finding"])
 
+    def test_an_agent_that_can_collect_nothing_says_why(self):
+        """A JVM that inherits four ignored signals has none that is free for samples."""
+        signals = [signal.SIGPROF, signal.SIGVTALRM, signal.SIGPWR, 16]  # 16: SIGSTKFLT, which Python does not name
+        before = [signal.signal(s, signal.SIG_IGN) for s in signals]
+        try:
+            jvm = Jvm(MAJOR)
+        finally:
+            for s, handler in zip(signals, before):
+                signal.signal(s, handler)
+        with jvm, Daemon(targets()) as daemon:
+            daemon.wait_state(jvm.pid, "streaming")
+            reason = "so that no signal is free"
+            wait_for("the reason", lambda: reason in (daemon.target(jvm.pid)["reason"] or ""))
+            wait_for("nothing", lambda: daemon.target(jvm.pid)["events"] == [])
+            said = daemon.cli("status").stdout
+            self.assertIn(reason, " ".join(said.split()))
+            self.assertRegex(said, r"\n0 of \d+ JVMs? streaming")
+            self.assertEqual(self.checks(self.doctor(daemon, str(jvm.pid))[0][jvm.pid])["daemon"]["verdict"], "no")
+            recorded = daemon.cli("record", str(jvm.pid), "-d", "1s", "-o", os.path.join(daemon.dir, "none.collapsed"))
+            self.assertIn(reason, recorded.stderr)
+            self.assertIn(": 0 samples", recorded.stderr)
+
     def test_the_daemons_words(self):
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")

@@ -1,7 +1,7 @@
 """Checks that docs/reasons.md explains every reason that the programs print, and that the tests exist which
 docs/security.md names. Prints a line for each reason, check and cause that is not explained, and each missing
-test. A reason is a sentence of fault_set() or forbidden() in injector/ and daemon/; its constant parts must be on
-the page. FAULT_INTERNAL is left out: those are kindling's own errors, for which users can do nothing."""
+test. A reason is a sentence of fault_set() or forbidden() in injector/ and daemon/, or why the agent collects nothing;
+its constant parts must be on the page. FAULT_INTERNAL is left out: those are kindling's own errors, for which users can do nothing."""
 import glob
 import os
 import re
@@ -38,6 +38,17 @@ def sentences():
                     yield name, found.group(1).replace('\\"', '"')
 
 
+def of_the_agent():
+    """(file, sentence)"""
+    for folder in ("walker", "engine", "session", "hotspot"):
+        for path in sorted(glob.glob(os.path.join(TOP, "agent", folder, "**", "*.c"), recursive=True)):
+            text = read(path)
+            no_timer = re.search(r"\*why_no_timer\(.*?\n}", text, re.S)
+            found = re.findall(r"\bwhy =\s*" + LITERAL, text) + re.findall("return " + LITERAL, no_timer.group(0) if no_timer else "")
+            for sentence in found:
+                yield os.path.relpath(path, TOP), sentence
+
+
 def pieces(sentence):
     for piece in re.split(r"%[-.\d]*(?:hh|h|ll|l|z|j)?[a-zA-Z]", sentence):
         piece = re.sub(r":\s*$", "", piece).strip()
@@ -68,8 +79,9 @@ def unknown_tests():
 
 def main():
     page = re.sub(r"\s+", " ", read("docs/reasons.md"))
-    told = list(sentences())
-    assert len(told) > 50, told
+    told, agents = list(sentences()), list(of_the_agent())
+    assert len(told) > 50 and len(agents) > 12, (told, agents)
+    told += agents
     missing = ["%s: %s" % (name, sentence) for name, sentence in told if any(p not in page for p in pieces(sentence))]
     missing += ["%s: the cause %s" % (name, cause) for name, cause in causes() if "| %s |" % cause not in page]
     print("".join("docs/reasons.md does not explain, of %s\n" % line for line in missing), end="")

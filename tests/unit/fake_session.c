@@ -629,3 +629,11 @@ void end_other(void)
 	kill(other, SIGKILL);
 	waitpid(other, NULL, 0);
 }
+
+uint64_t frames_of(const struct target *t)
+{
+	struct stream_counts c;
+
+	target_counts(t, &c);
+	return c.frames;
+}

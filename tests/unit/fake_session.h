@@ -62,6 +62,8 @@ extern bool (*more_agents)(const char *manner, int events, uint64_t session);
 void fill_in(struct jvm *jvm);
 /* Reports a process to the table; its injector and agent behave in this @manner. */
 struct target *add(const char *manner);
+/* Frames that were read from its pipe so far. */
+uint64_t frames_of(const struct target *t);
 void end_process(void);
 /* Adds a second process, which plays a JVM with the same name, libjvm and JDK. */
 struct target *add_other(const char *manner);

@@ -125,14 +125,6 @@ static void bytes_that_are_no_frames_end_the_session_only(void **state)
 	assert_non_null(t->priv->timer); /* it is tried again */
 }
 
-static uint64_t frames_of(const struct target *t)
-{
-	struct stream_counts c;
-
-	target_counts(t, &c);
-	return c.frames;
-}
-
 /* Lines with @word that were written to @fd so far. */
 static unsigned lines_with(int fd, const char *word)
 {

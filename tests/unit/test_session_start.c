@@ -19,8 +19,8 @@ static struct wire_start read_start(int control)
 	return start;
 }
 
-/* The agent's report about its engine, in its frame number @sequence. */
-static void say_engine(uint64_t sequence, uint64_t signo, uint64_t interval_ns)
+/* The agent's report about its engine and events, in its frame number @sequence. */
+static void say(uint64_t sequence, uint64_t signo, uint64_t interval_ns, uint64_t events)
 {
 	struct wire_ledger l = { 0 };
 	uint8_t buf[WIRE_FRAME_MAX];
@@ -32,11 +32,17 @@ static void say_engine(uint64_t sequence, uint64_t signo, uint64_t interval_ns)
 		10000000;
 	l.counter[WIRE_COUNTER_INTERVAL_NS] = interval_ns;
 	l.counter[WIRE_COUNTER_HOST_SIGNAL] = signo;
-	l.counter[WIRE_COUNTER_EVENTS] = 1u << WIRE_EVENT_CPU;
+	l.counter[WIRE_COUNTER_EVENTS] = events;
+	l.counter[WIRE_COUNTER_SESSION_NS] = NS_PER_MS;
 	wire_begin(&w, buf, WIRE_LEDGER);
 	(void)wire_put_ledger(&w, &l);
 	len = wire_end(&w, sequence);
 	assert_int_equal(write(agent_fd, buf, len), len);
+}
+
+static void say_engine(uint64_t sequence, uint64_t signo, uint64_t interval_ns)
+{
+	say(sequence, signo, interval_ns, 1u << WIRE_EVENT_CPU);
 }
 
 static void a_start_leaves_the_signals_to_the_host_where_it_can(void **state)
@@ -111,6 +117,7 @@ static void a_start_asks_for_what_is_configured_and_wanted(void **state)
 	const unsigned alloc = 1u << WIRE_EVENT_ALLOC;
 	struct wire_start start;
 	struct target *t;
+	uint64_t frames;
 	int control;
 
 	(void)state;
@@ -128,6 +135,18 @@ static void a_start_asks_for_what_is_configured_and_wanted(void **state)
 	hello(agent_fd, start.session);
 	UNTIL(samples == 1);
 	assert_int_equal(target_events(t), 1u << WIRE_EVENT_CPU); /* nothing else was said */
+	say(4, 0, NS_PER_MS, cpu_lock);
+	UNTIL(target_events(t) == cpu_lock);
+	say(5, 0, NS_PER_MS, 0); /* it can collect nothing */
+	UNTIL(target_events(t) == 0);
+	t->fault = (struct fault){ .code = EBUSY }; /* as its FAULT said */
+	frames = frames_of(t);
+	say(6, 0, NS_PER_MS, 0);
+	UNTIL(frames_of(t) > frames);
+	assert_int_equal(t->fault.code, EBUSY);
+	say(7, 0, NS_PER_MS, cpu_lock);
+	UNTIL(target_events(t) == cpu_lock);
+	assert_int_equal(t->fault.code, 0);
 	t->wanted_events = alloc;
 	assert_int_equal(target_start(t, t->interval_ns, false), 0);
 	assert_int_equal(read_start(control).events, cpu_lock | alloc);
