@@ -161,17 +161,22 @@ static void put_decoding(struct metric_text *m, struct targets *targets)
 
 static void put_states(struct metric_text *m, struct targets *targets)
 {
-	unsigned states[TARGET_STATE_COUNT] = { 0 };
+	unsigned states[TARGET_STATE_COUNT] = { 0 }, faulty = 0;
 	struct target *target = NULL;
 	char label[64];
 
-	while ((target = targets_next(targets, target)))
+	while ((target = targets_next(targets, target))) {
 		states[target->state]++;
+		faulty += target->state == TARGET_STREAMING && target->fault.code;
+	}
 	metric_family(m, METRIC_GAUGE, "kindling_targets", NULL, "JVMs by state.");
 	for (int i = 0; i < TARGET_STATE_COUNT; i++) {
 		snprintf(label, sizeof(label), "state=\"%s\"", target_state_names[i]);
 		metric_count(m, label, states[i]);
 	}
+	metric_family(m, METRIC_GAUGE, "kindling_targets_faulty", NULL,
+		      "JVMs among those in the state streaming whose agent can collect nothing.");
+	metric_count(m, NULL, faulty);
 }
 
 /* ---- of the daemon --------------------------------------------------------------------------- */

@@ -146,7 +146,8 @@ class Commands(unittest.TestCase):
             terminal.type("s")
             wait_for("the other order", lambda: "sorted by total%; s: by self%, q: quit" in terminal.text())
             terminal.resize(8, 30)
-            wait_for("a cut line", lambda: "…" in terminal.text())
+            # a line may have been cut before, too
+            wait_for("a small screen", lambda: "…" in terminal.text() and terminal.text().count("\r\n") < 8)
             terminal.interrupt()
             self.assertEqual(terminal.process.wait(timeout=60), 0)
             self.assertTrue(terminal.is_as_it_was())

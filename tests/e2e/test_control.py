@@ -281,6 +281,7 @@ class Doctor(unittest.TestCase):
             self.assertIn(reason, " ".join(said.split()))
             self.assertRegex(said, r"\n0 of \d+ JVMs? streaming")
             self.assertEqual(self.checks(self.doctor(daemon, str(jvm.pid))[0][jvm.pid])["daemon"]["verdict"], "no")
+            self.assertRegex(daemon.cli("metrics").stdout, r"\nkindling_targets_faulty 1\n")
             recorded = daemon.cli("record", str(jvm.pid), "-d", "1s", "-o", os.path.join(daemon.dir, "none.collapsed"))
             self.assertIn(reason, recorded.stderr)
             self.assertIn(": 0 samples", recorded.stderr)

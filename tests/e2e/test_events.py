@@ -85,10 +85,12 @@ class WithDaemon(unittest.TestCase):
             # between the end of a wait and reading its clock the program may have to wait for a CPU
             self.assertLess(abs(weight - ns), max(0.05 * ns, 2e6))
 
-    def record(self, types, more=""):
-        """The program's own values, and the number of a recording of that time."""
+    def record(self, types, more="", threshold_ns=None):
+        """The program's own values, and the number of a recording of that time. @threshold_ns: that of the recording."""
         made = json.loads(ask(self.daemon, "/v1/recordings?target=%d&seconds=60&type=%s%s" % (self.jvm.pid, types, more), "POST"))
         self.wait_events({"cpu", "lock"} | set(types.split(",")))
+        if threshold_ns:
+            wait_for("the threshold of the recording", lambda: self.threshold() == threshold_ns)
         known = go(self.jvm)
         self.daemon.wait_arrived(self.jvm.pid)
         ask(self.daemon, "/v1/recordings/%d" % made["id"], "DELETE")
@@ -158,7 +160,7 @@ class WithDaemon(unittest.TestCase):
     def test_a_recording_may_have_a_threshold_of_its_own(self):
         before = self.threshold()
         for ms in (1000, 0.1):
-            known, path = self.record("lock", "&min_wait=%dus" % (ms * 1000))
+            known, path = self.record("lock", "&min_wait=%dus" % (ms * 1000), threshold_ns=int(ms * 1e6))
             profile = json.loads(ask(self.daemon, path + "?format=json"))
             if ms > 100:  # all waits are shorter
                 self.assertEqual(sums(profile, "waitFor"), {})

@@ -189,6 +189,8 @@ static void what_a_thread_waited_for_its_cpu_before_is_not_counted(void **state)
 	spinners_begin(1);
 	usleep(2000000);
 	spinners_end(1);
+	/* other work on that CPU lets it wait little */
+	assert_int_equal(setpriority(PRIO_PROCESS, (id_t)pid, 0), 0);
 	for (int i = 0; i < 10; i++) {
 		const struct offcpu_interval *v = first_of(pid);
 
