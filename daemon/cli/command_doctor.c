@@ -196,6 +196,9 @@ static const char *change_of(const cJSON *t)
 		return "set targets.foreign_profilers: share, or run kindling attach PID";
 	if (strcmp(step, "crash") == 0)
 		return "wait until then, or run kindling attach PID";
+	if (strcmp(json_text_of(t, "state"), "streaming") == 0 && *json_text_of(t, "reason"))
+		return "remove the cause (docs/reasons.md), then run kindling detach PID and "
+		       "kindling attach PID";
 	return NULL;
 }
 
@@ -304,7 +307,7 @@ static void add_offcpu(const struct doctor *d, pid_t pid, struct doctor_checks *
 			  NULL);
 	} else if (is_collected(t, "offcpu")) {
 		add_check(list, "offcpu", "ok", "times off the CPU are collected", NULL);
-	} else {
+	} else if (!*json_text_of(t, "reason")) {
 		add_check(list, "offcpu", "ok", "times off the CPU can be collected, and are not",
 			  "add offcpu: {} to events in kindlingd.yaml, or run kindling record PID "
 			  "-e offcpu -o FILE");

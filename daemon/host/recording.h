@@ -43,8 +43,8 @@ int recording_working(const struct recording *r, struct profile **ret);
 unsigned recording_missing(const struct recording *r);
 /* The samples so far, of all its events and of the chosen threads. */
 uint64_t recording_samples(const struct recording *r);
-/* What the agent says it does not collect, and why: "alloc: needs JDK 11"; "" = nothing. Returns
- * @buf. */
+/* What the agent says it does not collect, and why: "alloc: needs JDK 11", after the reason why it
+ * collects nothing at all, if there is one; "" = nothing. Returns @buf. */
 const char *recording_notes(const struct recording *r, char *buf, size_t size);
 /* Can more samples come? If not, @buf says why: "the JVM ended", "the JVM is failed: no answer". */
 bool recording_runs(const struct recording *r, char *buf, size_t size);

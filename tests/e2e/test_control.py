@@ -280,7 +280,10 @@ class Doctor(unittest.TestCase):
             said = daemon.cli("status").stdout
             self.assertIn(reason, " ".join(said.split()))
             self.assertRegex(said, r"\n0 of \d+ JVMs? streaming")
-            self.assertEqual(self.checks(self.doctor(daemon, str(jvm.pid))[0][jvm.pid])["daemon"]["verdict"], "no")
+            checks = self.checks(self.doctor(daemon, str(jvm.pid))[0][jvm.pid])
+            self.assertEqual(checks["daemon"]["verdict"], "no")
+            self.assertIn("then run kindling detach", checks["daemon"]["change"])
+            self.assertNotIn("offcpu", checks)
             self.assertRegex(daemon.cli("metrics").stdout, r"\nkindling_targets_faulty 1\n")
             recorded = daemon.cli("record", str(jvm.pid), "-d", "1s", "-o", os.path.join(daemon.dir, "none.collapsed"))
             self.assertIn(reason, recorded.stderr)
