@@ -1,8 +1,8 @@
 /*
  * See code.h. The agent's thread finds the blobs of the continuation stubs and of
  * Continuation.enterSpecial and doYield (JDK 21 and later) by a pass over the code heaps. The VM
- * generates them when it starts or with the first virtual thread, so passes are repeated until they
- * are found.
+ * generates them when it starts, with the first virtual thread and when one yields for the first
+ * time, so passes are repeated until all are found.
  */
 #include <stddef.h>
 #include <string.h>
@@ -72,9 +72,10 @@ void code_find_places(bool now)
 {
 	static uint32_t pause, passed;
 
-	if (vm_sig.version < 21 || (code_places_sig.cont_low && code_places_sig.enter_special))
+	if (vm_sig.version < 21 || (code_places_sig.cont_low && code_places_sig.enter_special &&
+				    code_places_sig.do_yield))
 		return;
-	/* a JVM without virtual threads never generates them, so passes become rarer */
+	/* a JVM without virtual threads never generates all, so passes become rarer */
 	now |= __atomic_exchange_n(&code_places_sig.wanted, false, __ATOMIC_RELAXED);
 	if (!now && ++passed < pause)
 		return;

@@ -390,6 +390,8 @@ def main():
                 check_virtual(Run(home, directory, flags, "WalkVirtual", args.seconds), "virtual " + " ".join(flags))
             for flags in [["-XX:+UseG1GC"]] + ([] if compiler else [["-Xint"]]) + ([["-XX:+UseZGC"], ["-XX:TieredStopAtLevel=1"]] if args.all else []):
                 check_yields(Run(home, directory, flags, "WalkYield", args.seconds, 200), "yields " + " ".join(flags))
+            late = Run(home, directory, [], "WalkYield", args.seconds + 8, 200, arguments=["late"])  # 3 s pass on two CPUs before
+            check_yields(late, "yields late")
             generations = ["-XX:+ZGenerational"] if version(args.major) < 23 else []
             busy = [["-XX:+UseZGC", *generations]] + ([] if compiler else [["-XX:+UseShenandoahGC"]])
             busy += [["-XX:+UseZGC"]] if generations else []  # the older one

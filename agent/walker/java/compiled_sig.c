@@ -157,19 +157,33 @@ uint64_t compiled_real_pc_sig(const struct blob *b, uint64_t pc, uint64_t sp)
 	return original > b->base && original < b->end ? original : pc;
 }
 
-/* Is it Continuation.enterSpecial, the root of a virtual thread? The JVM may generate its code with
- * the first virtual thread; until the agent's thread has found that code, it is recognised by
- * name. */
-static bool is_enter_special(const struct hot *h, const struct blob *b)
+/*
+ * Is @b the code of the method @name of Continuation, of which @known is the CodeBlob, 0 = unknown?
+ * The JVM generates each when it is called for the first time; until the agent's thread has found it, it is
+ * recognised by name.
+ */
+static bool is_continuation_code(const struct hot *h, const struct blob *b, uint64_t known,
+				 const char *name)
 {
-	if (code_places_sig.enter_special)
-		return b->base == code_places_sig.enter_special;
+	if (known)
+		return b->base == known;
 	if (b->kind != BLOB_NATIVE_NMETHOD || !h->thread || !virtual_is_mounted_sig(h->thread) ||
 	    !method_is_sig(load64_sig(b->base + (uint32_t)vm_sig.nm_method),
-			   "jdk/internal/vm/Continuation", "enterSpecial"))
+			   "jdk/internal/vm/Continuation", name))
 		return false;
 	__atomic_store_n(&code_places_sig.wanted, true, __ATOMIC_RELAXED);
 	return true;
+}
+
+/* the root of a virtual thread */
+static bool is_enter_special(const struct hot *h, const struct blob *b)
+{
+	return is_continuation_code(h, b, code_places_sig.enter_special, "enterSpecial");
+}
+
+static bool is_do_yield(const struct hot *h, const struct blob *b)
+{
+	return is_continuation_code(h, b, code_places_sig.do_yield, "doYield");
 }
 
 static bool unwind_compiled_frame(struct hot *h, const struct blob *b, uint64_t pc)
@@ -215,7 +229,7 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 		return false; /* the root of a virtual thread */
 	}
 	left = unwind_compiled_frame(h, b, pc);
-	if (left && b->base == code_places_sig.do_yield)
+	if (left && is_do_yield(h, b))
 		remember_yield(h);
 	return left;
 }
