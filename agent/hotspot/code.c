@@ -72,8 +72,8 @@ void code_find_places(bool now)
 {
 	static uint32_t pause, passed;
 
-	if (vm_sig.version < 21 || (code_places_sig.cont_low && code_places_sig.enter_special &&
-				    code_places_sig.do_yield))
+	if (vm_sig.version < 21 ||
+	    (code_places_sig.cont_low && code_places_sig.enter_special && code_places_sig.do_yield))
 		return;
 	/* a JVM without virtual threads never generates all, so passes become rarer */
 	now |= __atomic_exchange_n(&code_places_sig.wanted, false, __ATOMIC_RELAXED);

@@ -53,19 +53,19 @@ static void trace_add_local(struct trace_locals *l, uint32_t hash)
 	__atomic_fetch_or(&trace_sig.on, TRACE_ON_HEAP, __ATOMIC_RELEASE);
 }
 
-static void trace_check_entry(JNIEnv *env, jobject entry)
+static void trace_check_entry(JNIEnv *env, jobject entry, enum trace_map map)
 {
 	jobject value = trace_jdk_value(env, entry);
 	uint32_t hash;
 	bool mdc;
 
 	if (value && trace_learn_value(env, value, &mdc) && trace_jdk_local(env, entry, &hash))
-		trace_add_local(mdc ? &trace_sig.mdc : &trace_sig.tracers, hash);
+		trace_add_local(&(mdc ? trace_sig.mdc : trace_sig.tracers)[map], hash);
 }
 
-static void trace_check_thread(JNIEnv *env, jobject thread)
+static void trace_check_map(JNIEnv *env, jobject thread, enum trace_map map)
 {
-	jobjectArray entries = trace_jdk_entries(env, thread);
+	jobjectArray entries = trace_jdk_entries(env, thread, map);
 	jsize n = entries ? (*env)->GetArrayLength(env, entries) : 0;
 
 	for (jsize i = 0; i < n; i++) {
@@ -74,7 +74,7 @@ static void trace_check_thread(JNIEnv *env, jobject thread)
 		if (!entry)
 			continue;
 		if ((*env)->PushLocalFrame(env, LOCAL_REFS) == 0) {
-			trace_check_entry(env, entry);
+			trace_check_entry(env, entry, map);
 			(*env)->PopLocalFrame(env, NULL);
 		}
 		if ((*env)->ExceptionCheck(env))
@@ -83,6 +83,12 @@ static void trace_check_thread(JNIEnv *env, jobject thread)
 	}
 	if (entries)
 		(*env)->DeleteLocalRef(env, entries);
+}
+
+static void trace_check_thread(JNIEnv *env, jobject thread)
+{
+	trace_check_map(env, thread, TRACE_OWN);
+	trace_check_map(env, thread, TRACE_INHERITABLE);
 }
 
 static void trace_on_thread(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
@@ -170,8 +176,10 @@ static void trace_take_keys(struct wire_str keys)
 static void trace_forget(void)
 {
 	__atomic_fetch_and(&trace_sig.on, ~TRACE_ON_HEAP, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&trace_sig.tracers.n, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&trace_sig.mdc.n, 0, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < TRACE_MAPS; i++) {
+		__atomic_store_n(&trace_sig.tracers[i].n, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&trace_sig.mdc[i].n, 0, __ATOMIC_SEQ_CST);
+	}
 	if (agent.env)
 		trace_learn_forget(agent.env);
 }

@@ -19,7 +19,7 @@
 #define MAP_ENTRY     "java/lang/ThreadLocal$ThreadLocalMap$Entry"
 
 static struct {
-	jfieldID locals, table, value, referent, hash;
+	jfieldID locals[TRACE_MAPS], table, value, referent, hash;
 	jfieldID list_last, node_item, map_table, node_key, node_next, node_value;
 } fields;
 
@@ -85,7 +85,10 @@ static bool trace_jdk_find_fields(JNIEnv *env, const char **missing)
 	struct trace_layout *t = &trace_sig;
 	const struct trace_jdk_field_spec specs[] = {
 		{ "java/lang/Thread", "threadLocals", "Ljava/lang/ThreadLocal$ThreadLocalMap;",
-		  &t->thread_locals, &fields.locals },
+		  &t->thread_locals[TRACE_OWN], &fields.locals[TRACE_OWN] },
+		{ "java/lang/Thread", "inheritableThreadLocals",
+		  "Ljava/lang/ThreadLocal$ThreadLocalMap;", &t->thread_locals[TRACE_INHERITABLE],
+		  &fields.locals[TRACE_INHERITABLE] },
 		{ "java/lang/ThreadLocal$ThreadLocalMap", "table", "[L" MAP_ENTRY ";", &t->table,
 		  &fields.table },
 		{ MAP_ENTRY, "value", "Ljava/lang/Object;", &t->value, &fields.value },
@@ -222,13 +225,13 @@ bool trace_jdk_find(JNIEnv *env, const char **missing)
 
 /* ---- for the agent's own searches, by JNI, which works with every collector ---- */
 
-jobjectArray trace_jdk_entries(JNIEnv *env, jobject thread)
+jobjectArray trace_jdk_entries(JNIEnv *env, jobject thread, enum trace_map map)
 {
-	jobject map = (*env)->GetObjectField(env, thread, fields.locals), table = NULL;
+	jobject locals = (*env)->GetObjectField(env, thread, fields.locals[map]), table = NULL;
 
-	if (map) {
-		table = (*env)->GetObjectField(env, map, fields.table);
-		(*env)->DeleteLocalRef(env, map);
+	if (locals) {
+		table = (*env)->GetObjectField(env, locals, fields.table);
+		(*env)->DeleteLocalRef(env, locals);
 	}
 	return table;
 }
@@ -253,15 +256,16 @@ jobject trace_jdk_list_last(JNIEnv *env, jobject list)
 	return node ? (*env)->GetObjectField(env, node, fields.node_item) : NULL;
 }
 
-static bool trace_jdk_is_key(JNIEnv *env, jobject key, jclass string)
+bool trace_jdk_is_key(JNIEnv *env, jobject key)
 {
+	jclass of = key ? (*env)->GetObjectClass(env, key) : NULL;
+	bool is_string = of && klass_of_class(env, of) == trace_sig.string_klass;
+	jsize n = is_string ? (*env)->GetStringLength(env, key) : 0;
 	char text[3 * TRACE_KEY_BYTES] = "";
-	jsize n;
 
-	if (!key || !(*env)->IsInstanceOf(env, key, string))
-		return false;
-	n = (*env)->GetStringLength(env, key);
-	if (n >= (jsize)TRACE_KEY_BYTES)
+	if (of)
+		(*env)->DeleteLocalRef(env, of);
+	if (!n || n >= (jsize)TRACE_KEY_BYTES)
 		return false;
 	(*env)->GetStringUTFRegion(env, key, 0, n, text);
 	for (uint32_t k = 0; k < trace_sig.n_mdc_keys; k++)
@@ -270,31 +274,42 @@ static bool trace_jdk_is_key(JNIEnv *env, jobject key, jclass string)
 	return false;
 }
 
-/* The map belongs to another thread and may change meanwhile, so its nodes are followed and its
- * code is never called. */
+static bool trace_jdk_chain_has_key(JNIEnv *env, jobject node, jfieldID key_at, jfieldID next_at)
+{
+	bool found = false;
+
+	for (int k = 0; node && k < 16 && !found; k++) {
+		jobject key = (*env)->GetObjectField(env, node, key_at);
+		jobject next = next_at ? (*env)->GetObjectField(env, node, next_at) : NULL;
+
+		found = trace_jdk_is_key(env, key);
+		if (key)
+			(*env)->DeleteLocalRef(env, key);
+		(*env)->DeleteLocalRef(env, node);
+		node = next;
+	}
+	if (node)
+		(*env)->DeleteLocalRef(env, node);
+	return found;
+}
+
+/* The table belongs to another thread and may change meanwhile, so its nodes are followed and its
+ * map's code is never called. */
+bool trace_jdk_nodes_have_key(JNIEnv *env, jobjectArray table, jfieldID key, jfieldID next)
+{
+	jsize n = table ? (*env)->GetArrayLength(env, table) : 0;
+	bool found = false;
+
+	for (jsize i = 0; i < n && i < 256 && !found; i++)
+		found = trace_jdk_chain_has_key(env, (*env)->GetObjectArrayElement(env, table, i),
+						key, next);
+	trace_jdk_clear(env);
+	return found;
+}
+
 bool trace_jdk_has_key(JNIEnv *env, jobject map)
 {
 	jobjectArray table = (*env)->GetObjectField(env, map, fields.map_table);
-	jsize n = table ? (*env)->GetArrayLength(env, table) : 0;
-	jclass string = trace_jdk_class(env, "java/lang/String");
-	bool found = false;
 
-	for (jsize i = 0; i < n && i < 256 && string && !found; i++) {
-		jobject node = (*env)->GetObjectArrayElement(env, table, i);
-
-		for (int k = 0; node && k < 16 && !found; k++) {
-			jobject key = (*env)->GetObjectField(env, node, fields.node_key), next;
-
-			found = trace_jdk_is_key(env, key, string);
-			next = (*env)->GetObjectField(env, node, fields.node_next);
-			(*env)->DeleteLocalRef(env, node);
-			if (key)
-				(*env)->DeleteLocalRef(env, key);
-			node = next;
-		}
-		if (node)
-			(*env)->DeleteLocalRef(env, node);
-	}
-	trace_jdk_clear(env);
-	return found;
+	return trace_jdk_nodes_have_key(env, table, fields.node_key, fields.node_next);
 }

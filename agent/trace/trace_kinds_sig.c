@@ -5,7 +5,7 @@
  *   SkyWalking     TracingContext.segment.relatedGlobalTraceId.id; the segment's own id and the
  *                  number of the span on top of activeSpanStack identify the span
  *   Brave          TraceContext: two longs, and a long for the span
- *   MDC            a HashMap from the framework's keys to texts
+ * MDCs are read in trace_mdc_sig.c.
  */
 #include "agent/base/guard.h"
 #include "agent/hotspot/continuation.h"
@@ -13,18 +13,14 @@
 #include "agent/hotspot/oop.h"
 #include "agent/trace/trace_priv.h"
 
-#define CODER_LATIN1  0
-#define ENTRIES_MAX   64u /* entries of an OpenTelemetry context */
-#define CHAIN_MAX     16u
-#define OTEL_TRACE    32u
-#define OTEL_SPAN     16u
-#define MDC_SLOTS_MAX 65536u
+#define CODER_LATIN1 0
+#define ENTRIES_MAX  64u /* entries of an OpenTelemetry context */
+#define OTEL_TRACE   32u
+#define OTEL_SPAN    16u
 
 static const char span_key[] = "opentelemetry-trace-span-key";
 
-/* Copies a String of visible ASCII, NUL-terminated. Returns its length; 0 = it has other
- * characters, or is longer than @most. */
-static uint32_t trace_string_sig(uint64_t string, char *to, uint32_t most)
+uint32_t trace_string_sig(uint64_t string, char *to, uint32_t most)
 {
 	const struct continuation_layout *c = &continuation_sig;
 	bool chars = c->string_coder < 0, unreadable = false; /* a char[] in JDK 8 */
@@ -76,7 +72,7 @@ static void trace_put_hex_sig(char *to, uint64_t value)
 		to[i] = "0123456789abcdef"[value & 15];
 }
 
-static bool trace_same_sig(const char *a, const char *b, uint32_t n)
+bool trace_same_sig(const char *a, const char *b, uint32_t n)
 {
 	while (n && a[n - 1] == b[n - 1])
 		n--;
@@ -235,64 +231,18 @@ static uint32_t trace_brave_sig(const struct trace_class *c, uint64_t context, c
 	return n;
 }
 
-/* ---- an MDC ---- */
-
-static uint32_t trace_mdc_entry_sig(uint64_t slots, uint32_t n, uint32_t key, char *text,
-				    bool *unreadable)
-{
-	uint32_t hash = trace_sig.mdc_keys[key].hash, len = trace_sig.mdc_keys[key].len, got;
-	uint64_t node = trace_element_sig(slots, hash & (n - 1), unreadable);
-	char name[TRACE_KEY_BYTES];
-
-	for (uint32_t i = 0; node && i < CHAIN_MAX && !*unreadable; i++) {
-		if (load32_sig(node + (uint32_t)trace_sig.node_hash) == hash &&
-		    trace_string_sig(trace_ref_sig(node + (uint32_t)trace_sig.node_key, unreadable),
-				     name, len) == len &&
-		    trace_same_sig(name, trace_sig.mdc_keys[key].text, len)) {
-			got = trace_string_sig(
-				trace_ref_sig(node + (uint32_t)trace_sig.node_value, unreadable),
-				text, WIRE_TRACE_MAX);
-			*unreadable |= !got;
-			text[got + 1] = '\0';
-			return got ? got + 2 : 0;
-		}
-		node = trace_ref_sig(node + (uint32_t)trace_sig.node_next, unreadable);
-	}
-	return 0;
-}
-
-static uint32_t trace_mdc_sig(uint64_t map, char *text, bool *unreadable)
-{
-	uint64_t slots = trace_ref_sig(map + (uint32_t)trace_sig.map_table, unreadable);
-	uint32_t n = slots ? load32_sig(slots + (uint32_t)continuation_sig.array_length) : 0;
-	uint32_t bytes = 0;
-
-	if (!n || n & (n - 1) || n > MDC_SLOTS_MAX)
-		return 0;
-	for (uint32_t k = 0; k < trace_sig.n_mdc_keys && !bytes && !*unreadable; k++)
-		bytes = trace_mdc_entry_sig(slots, n, k, text, unreadable);
-	return bytes;
-}
-
 uint32_t trace_ids_sig(const struct trace_class *c, uint64_t value, char *text, bool *unreadable)
 {
-	uint64_t map;
-
 	switch (c->kind) {
+	case TRACE_NO_TRACE:
+		return 0;
 	case TRACE_OTEL:
 		return trace_otel_sig(c, value, text, unreadable);
 	case TRACE_SKYWALKING:
 		return trace_skywalking_sig(c, value, text, unreadable);
 	case TRACE_BRAVE:
 		return trace_brave_sig(c, value, text);
-	case TRACE_MDC:
-		return trace_mdc_sig(value, text, unreadable);
-	case TRACE_MDC_WRAPPED:
-		map = trace_ref_sig(value + (uint32_t)c->at[0], unreadable);
-		return object_klass_sig(map) == trace_sig.hash_map_klass
-			       ? trace_mdc_sig(map, text, unreadable)
-			       : 0;
 	default:
-		return 0;
+		return trace_mdc_sig(c, value, text, unreadable);
 	}
 }

@@ -30,14 +30,14 @@ const char *trace_learn_problem(void)
 	return learn_problem;
 }
 
-static void trace_learn_fails(const char *what, const char *name)
+void trace_learn_fails(const char *what, const char *name)
 {
 	if (!learn_problem[0])
 		snprintf(learn_problem, sizeof(learn_problem),
 			 "%s in %.150s: its trace ids are not read", what, name);
 }
 
-static bool trace_learn_ends(const char *name, const char *end)
+bool trace_learn_ends(const char *name, const char *end)
 {
 	size_t n = strlen(name), m = strlen(end);
 
@@ -76,22 +76,25 @@ static bool trace_learn_remember(JNIEnv *env, uint64_t *klass, jclass of)
 	return false;
 }
 
-/* Adds a class with up to three fields. Does nothing if it is known already or there is no room. */
-static void trace_learn_class(JNIEnv *env, struct trace_classes *c, jclass of, enum trace_kind kind,
-			      jfieldID a, jfieldID b, jfieldID d)
+void trace_learn_klass(JNIEnv *env, struct trace_classes *c, jclass of, uint64_t klass,
+		       enum trace_kind kind, const jfieldID fields[TRACE_FIELDS])
 {
-	uint64_t klass = klass_of_class(env, of);
 	uint32_t slot = klass ? trace_learn_free_slot(c, klass) : TRACE_SLOTS;
-	jfieldID ids[3] = { a, b, d };
 
 	if (slot == TRACE_SLOTS || !trace_learn_remember(env, &c->klass[slot], of))
 		return;
-	for (int i = 0; i < 3; i++)
-		c->of[slot].at[i] = ids[i] ? field_id_offset(ids[i]) : -1;
+	for (uint32_t i = 0; i < TRACE_FIELDS; i++)
+		c->of[slot].at[i] = fields[i] ? field_id_offset(fields[i]) : -1;
 	c->of[slot].kind = (uint8_t)kind;
 	__atomic_store_n(&c->klass[slot], klass, __ATOMIC_RELEASE);
 	if (slot >= c->n)
 		__atomic_store_n(&c->n, slot + 1, __ATOMIC_RELEASE);
+}
+
+void trace_learn_class(JNIEnv *env, struct trace_classes *c, jclass of, enum trace_kind kind,
+		       const jfieldID fields[TRACE_FIELDS])
+{
+	trace_learn_klass(env, c, of, klass_of_class(env, of), kind, fields);
 }
 
 static void trace_learn_drop(JNIEnv *env, struct trace_learnt *l)
@@ -160,8 +163,9 @@ static void trace_learn_span(JNIEnv *env, jobject span, const char *key_name)
 		trace_learn_fails("no traceId and spanId", name);
 		return;
 	}
-	trace_learn_class(env, &trace_sig.ids, of_ids, TRACE_OTEL, trace_id, span_id, NULL);
-	trace_learn_class(env, &trace_sig.spans, of, TRACE_OTEL, at, NULL, NULL);
+	trace_learn_class(env, &trace_sig.ids, of_ids, TRACE_OTEL,
+			  (jfieldID[TRACE_FIELDS]){ trace_id, span_id });
+	trace_learn_class(env, &trace_sig.spans, of, TRACE_OTEL, (jfieldID[TRACE_FIELDS]){ at });
 }
 
 /* Checks one pair of a context: if @key is the span key, @value is a span. */
@@ -182,7 +186,7 @@ static void trace_learn_pair(JNIEnv *env, jobject key, jobject value)
 		trace_learn_fails("no name", name);
 		return;
 	}
-	trace_learn_class(env, &trace_sig.keys, of, TRACE_OTEL, at, NULL, NULL);
+	trace_learn_class(env, &trace_sig.keys, of, TRACE_OTEL, (jfieldID[TRACE_FIELDS]){ at });
 	if ((*env)->GetStringUTFLength(env, key_name) >= (jsize)sizeof(text) / 2)
 		return;
 	(*env)->GetStringUTFRegion(env, key_name, 0, (*env)->GetStringLength(env, key_name), text);
@@ -206,7 +210,8 @@ static bool trace_learn_otel(JNIEnv *env, jobject context, jclass of, const char
 			trace_learn_pair(env, key, value);
 	}
 	if (at)
-		trace_learn_class(env, &trace_sig.values, of, TRACE_OTEL, at, NULL, NULL);
+		trace_learn_class(env, &trace_sig.values, of, TRACE_OTEL,
+				  (jfieldID[TRACE_FIELDS]){ at });
 	return at;
 }
 
@@ -244,16 +249,19 @@ static bool trace_learn_skywalking(JNIEnv *env, jobject context, jclass of, cons
 	text = trace_jdk_field(env, of_g, "id", "Ljava/lang/String;");
 	number = trace_jdk_field(env, of_span, "spanId", "I");
 	if (text)
-		trace_learn_class(env, &trace_sig.keys, of_g, TRACE_SKYWALKING, text, NULL, NULL);
+		trace_learn_class(env, &trace_sig.keys, of_g, TRACE_SKYWALKING,
+				  (jfieldID[TRACE_FIELDS]){ text });
 	if (number)
-		trace_learn_class(env, &trace_sig.spans, of_span, TRACE_SKYWALKING, number, NULL,
-				  NULL);
-	trace_learn_class(env, &trace_sig.ids, of_s, TRACE_SKYWALKING, id, own_id, NULL);
-	trace_learn_class(env, &trace_sig.values, of, TRACE_SKYWALKING, segment, stack, NULL);
+		trace_learn_class(env, &trace_sig.spans, of_span, TRACE_SKYWALKING,
+				  (jfieldID[TRACE_FIELDS]){ number });
+	trace_learn_class(env, &trace_sig.ids, of_s, TRACE_SKYWALKING,
+			  (jfieldID[TRACE_FIELDS]){ id, own_id });
+	trace_learn_class(env, &trace_sig.values, of, TRACE_SKYWALKING,
+			  (jfieldID[TRACE_FIELDS]){ segment, stack });
 	return text && number;
 }
 
-/* ---- Brave, MDC ---- */
+/* ---- Brave ---- */
 
 static bool trace_learn_brave(JNIEnv *env, jclass of, const char *name)
 {
@@ -265,29 +273,8 @@ static bool trace_learn_brave(JNIEnv *env, jclass of, const char *name)
 		trace_learn_fails("no traceId and spanId", name);
 		return false;
 	}
-	trace_learn_class(env, &trace_sig.values, of, TRACE_BRAVE, high, low, span);
-	return true;
-}
-
-static bool trace_learn_map(JNIEnv *env, jobject map, jclass of)
-{
-	if (!trace_jdk_has_key(env, map))
-		return false;
-	trace_learn_class(env, &trace_sig.values, of, TRACE_MDC, NULL, NULL, NULL);
-	return true;
-}
-
-/* Collections.synchronizedMap() and unmodifiableMap(), as logging frameworks use them. */
-static bool trace_learn_wrapped(JNIEnv *env, jobject wrapper, jclass of)
-{
-	jfieldID at = trace_jdk_field(env, of, "m", "Ljava/util/Map;");
-	jobject map = at ? (*env)->GetObjectField(env, wrapper, at) : NULL;
-
-	if (!map ||
-	    klass_of_class(env, (*env)->GetObjectClass(env, map)) != trace_sig.hash_map_klass ||
-	    !trace_jdk_has_key(env, map))
-		return false;
-	trace_learn_class(env, &trace_sig.values, of, TRACE_MDC_WRAPPED, at, NULL, NULL);
+	trace_learn_class(env, &trace_sig.values, of, TRACE_BRAVE,
+			  (jfieldID[TRACE_FIELDS]){ high, low, span });
 	return true;
 }
 
@@ -303,16 +290,12 @@ bool trace_learn_value(JNIEnv *env, jobject value, bool *ret_mdc)
 	if (trace_wanted.skywalking && strcmp(name, SKYWALKING "TracingContext") == 0)
 		return trace_learn_skywalking(env, value, of, name);
 	if (trace_wanted.skywalking && strcmp(name, SKYWALKING "IgnoredTracerContext") == 0) {
-		trace_learn_class(env, &trace_sig.values, of, TRACE_NO_TRACE, NULL, NULL, NULL);
+		trace_learn_class(env, &trace_sig.values, of, TRACE_NO_TRACE,
+				  (jfieldID[TRACE_FIELDS]){ NULL });
 		return true;
 	}
 	if (trace_wanted.brave && trace_learn_ends(name, "brave/propagation/TraceContext"))
 		return trace_learn_brave(env, of, name);
 	*ret_mdc = true;
-	if (trace_wanted.mdc && strcmp(name, "java/util/HashMap") == 0)
-		return trace_learn_map(env, value, of);
-	if (trace_wanted.mdc && (strcmp(name, "java/util/Collections$SynchronizedMap") == 0 ||
-				 strcmp(name, "java/util/Collections$UnmodifiableMap") == 0))
-		return trace_learn_wrapped(env, value, of);
-	return false;
+	return trace_wanted.mdc && trace_learn_mdc(env, value, of, name);
 }

@@ -1,7 +1,8 @@
 /*
  * Shared by the room's files: trace_sig.c (from the thread to the value of its ThreadLocal),
- * trace_kinds_sig.c (from the value to the ids), trace_jdk.c (fields and classes of the JDK),
- * trace_learn.c (classes of tracers), trace.c (when to search, and in which threads). What is
+ * trace_kinds_sig.c (from the value to the ids), trace_mdc_sig.c (from an MDC to its id),
+ * trace_jdk.c (fields and classes of the JDK), trace_learn.c (classes of tracers),
+ * trace_learn_mdc.c (classes of MDCs), trace.c (when to search, and in which threads). What is
  * published in thread-local storage needs none of this: trace_tls.h.
  */
 #pragma once
@@ -13,6 +14,7 @@
 
 /* entries of each table: several class loaders may each have a tracer of their own */
 #define TRACE_SLOTS	16u
+#define TRACE_FIELDS	4u
 #define TRACE_MDC_KEYS	4u
 #define TRACE_KEY_BYTES 32u
 
@@ -21,13 +23,16 @@ enum trace_kind {
 	TRACE_OTEL,
 	TRACE_SKYWALKING,
 	TRACE_BRAVE,
-	TRACE_MDC,
+	TRACE_MDC, /* a HashMap */
 	TRACE_MDC_WRAPPED, /* a map that wraps the HashMap */
+	TRACE_MDC_NODES, /* another table of nodes that have a key and a value */
+	TRACE_MDC_SORTED, /* an array of keys and one of values */
+	TRACE_MDC_PAIRS, /* an array of a number, a key, its value, the next key ... */
 };
 
 /* The offsets of a class's fields. */
 struct trace_class {
-	int32_t at[3];
+	int32_t at[TRACE_FIELDS];
 	uint8_t kind; /* enum trace_kind, for classes of values */
 };
 
@@ -39,6 +44,9 @@ struct trace_classes {
 	struct trace_class of[TRACE_SLOTS];
 };
 
+/* The maps of a Thread: of its ThreadLocals, and of its InheritableThreadLocals. */
+enum trace_map { TRACE_OWN, TRACE_INHERITABLE, TRACE_MAPS };
+
 /* Hashes of ThreadLocals. */
 struct trace_locals {
 	uint32_t n;
@@ -49,9 +57,10 @@ struct trace_layout {
 	uint32_t on; /* TRACE_ON_x: what is known; handlers check this first */
 	uint32_t wanted; /* 1 = a handler met an unknown class, so a search is needed */
 	/* MDCs come second: they repeat a tracer's ids, sometimes only a part */
-	struct trace_locals tracers, mdc;
+	struct trace_locals tracers[TRACE_MAPS], mdc[TRACE_MAPS];
 	/* OTEL: entries; SKYWALKING: segment, span stack; BRAVE: high and low trace id, span id;
-	 * MDC_WRAPPED: the map */
+	 * MDC_WRAPPED: the map; MDC_NODES: the table, a node's key, value and next node (-1 = it
+	 * has none); MDC_SORTED: keys, values, their number */
 	struct trace_classes values;
 	struct trace_classes spans; /* OTEL: the span context; SKYWALKING: its number */
 	struct trace_classes ids; /* OTEL: trace id, span id; SKYWALKING: the trace id's object, its
@@ -68,7 +77,7 @@ struct trace_layout {
 	 * ... */
 	int32_t thread_object; /* in a JavaThread */
 	bool slot_is_object; /* the field holds the object itself, not a handle: before JDK 16 */
-	int32_t thread_locals, table, value, referent, local_hash;
+	int32_t thread_locals[TRACE_MAPS], table, value, referent, local_hash;
 	uint64_t map_klass, table_klass, entry_klass;
 	uint64_t string_klass, bytes_klass, objects_klass;
 	int32_t list_last, node_item, map_table, node_hash, node_key, node_value, node_next;
@@ -88,25 +97,48 @@ void trace_unknown_sig(void);
 /* trace_kinds_sig.c. Reads the ids in a @value of class @c as text; returns its bytes, 0 = there
  * are none, or, with *unreadable, they cannot be read now. */
 uint32_t trace_ids_sig(const struct trace_class *c, uint64_t value, char *text, bool *unreadable);
+/* Copies a String of visible ASCII, NUL-terminated. Returns its length; 0 = it has other
+ * characters, or is longer than @most. */
+uint32_t trace_string_sig(uint64_t string, char *to, uint32_t most);
+bool trace_same_sig(const char *a, const char *b, uint32_t n);
+
+/* trace_mdc_sig.c. The same for the kinds TRACE_MDC_x. */
+uint32_t trace_mdc_sig(const struct trace_class *c, uint64_t value, char *text, bool *unreadable);
 
 /* trace_jdk.c. Finds the fields and classes of the JDK. false = one was not found; *missing names
  * it. */
 bool trace_jdk_find(JNIEnv *env, const char **missing);
-/* The entries of a thread's ThreadLocals, and the value and the ThreadLocal of one entry. New local
+/* The entries of one of a thread's maps, and the value and the ThreadLocal of one entry. New local
  * references or NULL. */
-jobjectArray trace_jdk_entries(JNIEnv *env, jobject thread);
+jobjectArray trace_jdk_entries(JNIEnv *env, jobject thread, enum trace_map map);
 jobject trace_jdk_value(JNIEnv *env, jobject entry);
 jobject trace_jdk_local(JNIEnv *env, jobject entry, uint32_t *ret_hash);
 /* "java/util/HashMap"; "" = the name cannot be read. */
 void trace_jdk_class_name(uint64_t klass, char *ret, size_t size);
 jfieldID trace_jdk_field(JNIEnv *env, jclass of, const char *name, const char *type);
+/* Is @key one of the keys of an MDC? */
+bool trace_jdk_is_key(JNIEnv *env, jobject key);
 /* Does the HashMap hold one of the keys of an MDC? */
 bool trace_jdk_has_key(JNIEnv *env, jobject map);
+/* The same for the nodes of any table. @next: NULL = a node has none. */
+bool trace_jdk_nodes_have_key(JNIEnv *env, jobjectArray table, jfieldID key, jfieldID next);
 jobject trace_jdk_list_last(JNIEnv *env, jobject list);
 
 /* trace_learn.c. Checks the value of a ThreadLocal. true = it is a tracer's context, whose classes
  * are known from now on. */
 bool trace_learn_value(JNIEnv *env, jobject value, bool *ret_mdc);
+/* Adds a class with up to TRACE_FIELDS fields, NULL = there is none. Does nothing if it is known
+ * already or there is no room. */
+void trace_learn_class(JNIEnv *env, struct trace_classes *c, jclass of, enum trace_kind kind,
+		       const jfieldID fields[TRACE_FIELDS]);
+/* The same for the class at @klass, of which @of is the mirror. */
+void trace_learn_klass(JNIEnv *env, struct trace_classes *c, jclass of, uint64_t klass,
+		       enum trace_kind kind, const jfieldID fields[TRACE_FIELDS]);
+void trace_learn_fails(const char *what, const char *name);
+bool trace_learn_ends(const char *name, const char *end);
+/* trace_learn_mdc.c. The same as trace_learn_value() for an object of class @of, with that @name.
+ */
+bool trace_learn_mdc(JNIEnv *env, jobject value, jclass of, const char *name);
 /* Forgets the classes that were unloaded. */
 void trace_learn_sweep(JNIEnv *env);
 void trace_learn_forget(JNIEnv *env);

@@ -94,9 +94,11 @@ static uint64_t trace_thread_sig(uint64_t java_thread, bool *unreadable)
 
 /* ---- its ThreadLocals ---- */
 
-static uint64_t trace_table_sig(uint64_t thread, uint32_t *ret_length, bool *unreadable)
+static uint64_t trace_table_sig(uint64_t thread, enum trace_map which, uint32_t *ret_length,
+				bool *unreadable)
 {
-	uint64_t map = trace_ref_sig(thread + (uint32_t)trace_sig.thread_locals, unreadable), table;
+	uint64_t map = trace_ref_sig(thread + (uint32_t)trace_sig.thread_locals[which], unreadable);
+	uint64_t table;
 	uint32_t n;
 
 	*ret_length = 0;
@@ -156,18 +158,34 @@ static uint32_t trace_of_locals_sig(const struct trace_locals *locals, uint64_t 
 	return *unreadable ? 0 : bytes;
 }
 
+/* @locals: of each of the thread's maps. */
+static uint32_t trace_of_maps_sig(const struct trace_locals *locals, uint64_t thread, char *text,
+				  bool *unreadable)
+{
+	uint32_t bytes = 0, n = 0;
+
+	for (uint32_t i = 0; i < TRACE_MAPS && !bytes && !*unreadable; i++) {
+		uint64_t table;
+
+		if (!__atomic_load_n(&locals[i].n, __ATOMIC_ACQUIRE))
+			continue;
+		table = trace_table_sig(thread, (enum trace_map)i, &n, unreadable);
+		if (table)
+			bytes = trace_of_locals_sig(&locals[i], table, n, text, unreadable);
+	}
+	return bytes;
+}
+
 static uint32_t trace_of_thread_sig(uint64_t java_thread, char *text)
 {
 	bool unreadable = false;
-	uint64_t thread = trace_thread_sig(java_thread, &unreadable), table;
-	uint32_t n = 0, bytes;
+	uint64_t thread = trace_thread_sig(java_thread, &unreadable);
+	uint32_t bytes = 0;
 
-	table = thread && !unreadable ? trace_table_sig(thread, &n, &unreadable) : 0;
-	if (!table)
-		return 0;
-	bytes = trace_of_locals_sig(&trace_sig.tracers, table, n, text, &unreadable);
-	if (!bytes && !unreadable)
-		bytes = trace_of_locals_sig(&trace_sig.mdc, table, n, text, &unreadable);
+	if (thread && !unreadable)
+		bytes = trace_of_maps_sig(trace_sig.tracers, thread, text, &unreadable);
+	if (thread && !bytes && !unreadable)
+		bytes = trace_of_maps_sig(trace_sig.mdc, thread, text, &unreadable);
 	return bytes;
 }
 

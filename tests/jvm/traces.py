@@ -1,6 +1,6 @@
-"""Trace ids compared with the spans on the stacks: traces.py MAJOR [--all] [--seconds N] [--virtual N] [--tracer
-NAME]. The threads of TraceKnown enter and leave spans of the real OpenTelemetry SDK, of Brave, or of logback's
-MDC; a method on the stack marks the current span. The same holds for contexts that they publish in thread-local
+"""Trace ids compared with the spans on the stacks: traces.py MAJOR [--all | --mdcs] [--seconds N] [--virtual N] [--tracer
+NAME]. The threads of TraceKnown enter and leave spans of the real OpenTelemetry SDK, of Brave, or of an MDC of
+each logging framework; a method on the stack marks the current span. The same holds for contexts that they publish in thread-local
 storage, by Elastic's library, or by tests/harness/publishes.c, copies of which are loaded and unloaded meanwhile.
 A sample is right if it has the span's trace and span id, or none outside of spans. At least 99.9 % of the CPU
 samples in spans must be right, and at most one in 100,000 of all samples may have another span's ids, while a
@@ -19,25 +19,34 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness"), os.path.join(HERE, "..", "bench")]
+import jdks  # noqa: E402
 import stacks  # noqa: E402
 from kindling import BUILD, java_home, skip, wait_for  # noqa: E402
-from locks import Jvm  # noqa: E402
+from locks import LIBRARY, Jvm  # noqa: E402
 from session import Session, methods  # noqa: E402
 from walker import check, failures  # noqa: E402
 
 VERSION = "1.45.0"
 JARS = ["io.opentelemetry:opentelemetry-%s:%s" % (part, VERSION) for part in ("api", "context", "sdk-common", "sdk-trace")]
 JARS += ["io.opentelemetry:opentelemetry-api-incubator:%s-alpha" % VERSION, "io.zipkin.brave:brave:6.0.3",
-         "co.elastic.otel:jvmti-access:0.3.1", "ch.qos.logback:logback-classic:1.5.12", "ch.qos.logback:logback-core:1.5.12", "org.slf4j:slf4j-api:2.0.16"]
+         "co.elastic.otel:jvmti-access:0.3.1", "org.slf4j:slf4j-api:2.0.16", "ch.qos.reload4j:reload4j:1.2.25", "org.jboss.logmanager:jboss-logmanager:2.1.19.Final"]
+LOG4J = ["org.apache.logging.log4j:log4j-%s:2.%s" % (part, "%s") for part in ("api", "core")]
+LOGBACK = ["ch.qos.logback:logback-%s:%s" % (part, "%s") for part in ("classic", "core")]
+OWN_JARS = {"log4j": [jar % "25.2" for jar in LOG4J], "log4j_sorted": [jar % "17.2" for jar in LOG4J], "log4j_wrapped": [jar % "17.2" for jar in LOG4J],
+            "log4j_in_place": [jar % "25.2" for jar in LOG4J],
+            "jul": ["org.slf4j:slf4j-jdk14:2.0.16"]}
+MDCS = ["mdc", "jul", "log4j1", "log4j", "log4j_sorted", "log4j_wrapped", "log4j_in_place", "jboss", "brave_inherited"]
+OPTIONS = {"log4j_wrapped": ["-Dlog4j2.is.webapp=true"], "log4j_in_place": ["-Dlog4j2.garbagefreeThreadContextMap=true"]}
 SKYWALKING = "org.apache.skywalking:apm-agent:9.3.0"
-MODES = {"17": [("G1", "otel"), ("Uncompressed", "otel"), ("Shenandoah", "otel"), ("Parallel", "mdc"), ("Parallel", "published"), ("G1", "elastic")],
-         "25": [("G1", "otel"), ("Z", "otel"), ("Z", "brave"), ("G1", "published")]}
+MODES = {"17": [("G1", "otel"), ("Uncompressed", "otel"), ("Shenandoah", "otel"), ("Parallel", "mdc"), ("Parallel", "log4j"), ("G1", "log4j1"), ("Parallel", "published"), ("G1", "elastic")],
+         "25": [("G1", "otel"), ("Z", "otel"), ("Z", "brave"), ("Z", "log4j_in_place"), ("G1", "published")]}
 PUBLISHES = os.path.join(BUILD, "tests", "libpublishes_%s.so")
 # how the variable is accessed in the library that stays, and in those that are unloaded
 WAYS = {"17": ("descriptor", "gnu"), "25": ("gnu", "descriptor")}
 DROPPED = 3  # libraries that were unloaded while a thread had a context in them
 ALL = ["G1", "Uncompressed", "Parallel", "Serial", "Shenandoah", "Z"]
 ONLY = {"21": ["ZGenerational"]}  # the only ZGC since 24, which no flag chooses
+NOT = {"8": ["Shenandoah", "Z"]}
 FLAGS = {"Uncompressed": ["-XX:+UseG1GC", "-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"],  # the heap may exceed 32 GB
          "Z": ["-XX:+UseZGC"], "ZGenerational": ["-XX:+UseZGC", "-XX:+ZGenerational"]}
 APART = ["-XX:CompileCommand=quiet"] + ["-XX:CompileCommand=dontinline,TraceKnown." + m for m in ("work_*", "change", "outside", "some")]
@@ -67,15 +76,20 @@ def skywalking(folder):
     return shutil.copy(jar, os.path.join(home, "skywalking-agent.jar"))
 
 
+def modes(major):
+    return [mode for mode in ALL + ONLY.get(major, []) if mode not in NOT.get(major, [])]
+
+
 def program():
-    """The class path of TraceKnown, in a folder of its own."""
+    """The class path of TraceKnown without a tracer's own jars, in a folder of its own."""
     try:
         jars = [stacks.maven(jar) for jar in JARS]
+        log4j = stacks.maven(OWN_JARS["log4j"][0])
     except (OSError, subprocess.SubprocessError) as why:
         skip("OpenTelemetry cannot be had: %s" % why)
     path = [tempfile.mkdtemp(prefix="kindling-traces-"), *jars]
     subprocess.run([java_home("17") + "/bin/javac", "-nowarn", "--release", "8", "-Xlint:-options", "-cp",
-                    ":".join([*path, skywalking(path[0])]), "-d", path[0],
+                    ":".join([*path, log4j, skywalking(path[0])]), "-d", path[0],
                     *(os.path.join(HERE, "programs", name + ".java") for name in ("TraceKnown", "TracePublished"))], check=True)
     return path
 
@@ -100,7 +114,10 @@ class Known(Jvm):
     def __init__(self, major, path, directory, flags, *args, tracer="otel"):
         self.out, self.err = os.path.join(directory, "out"), os.path.join(directory, "err")
         with open(self.out, "w") as out, open(self.err, "w") as err:
-            self.process = subprocess.Popen([java_home(major) + "/bin/java", *flags, "-cp", ":".join(path), "TraceKnown", tracer, *map(str, args)],
+            logback = [jar % ("1.3.14" if major == "8" else "1.5.12") for jar in LOGBACK]
+            jars = [stacks.maven(jar) for jar in OWN_JARS.get(tracer, logback)]
+            java = jdks.command(java_home(major), os.path.dirname(LIBRARY), os.path.join(BUILD, "tests"), os.path.expanduser("~/.m2"))
+            self.process = subprocess.Popen([*java, *flags, "-cp", ":".join([*path, *jars]), "TraceKnown", tracer, *map(str, args)],
                                             stdin=subprocess.PIPE, stdout=out, stderr=err)
         self.pid = self.process.pid
         self.wait_line("READY", 60)
@@ -109,7 +126,7 @@ class Known(Jvm):
 def ids(tracer, n):
     if tracer in ("otel", "published", "elastic"):
         return "%032x" % n, "%016x" % n
-    if tracer == "brave":
+    if tracer.startswith("brave"):
         return ("%016x" % n) * (1 + n % 2), "%016x" % n
     if tracer == "skywalking":
         return "known.trace.%d" % n, "0"
@@ -173,7 +190,7 @@ def wait_for_ids(session):
 
 def run(major, path, mode, seconds, virtual, tracer="otel"):
     directory = tempfile.mkdtemp(prefix="kindling-traces-")
-    flags = FLAGS.get(mode, ["-XX:+Use%sGC" % mode]) + ["-Xmx256m", *APART]
+    flags = FLAGS.get(mode, ["-XX:+Use%sGC" % mode]) + ["-Xmx256m", *APART, *OPTIONS.get(tracer, [])]
     if tracer == "skywalking":
         flags.append("-javaagent:" + os.path.join(path[0], "skywalking", "skywalking-agent.jar"))
     least_dropped = 0
@@ -227,6 +244,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("major")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--mdcs", action="store_true", help="the MDC of each logging framework, and Brave's inheritable context")
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--mode", action="append")
     parser.add_argument("--virtual", type=int, default=0)
@@ -234,7 +252,7 @@ def main():
     args = parser.parse_args()
     path = program()
     try:
-        chosen = [(mode, tracer) for mode in args.mode or ALL + ONLY.get(args.major, []) for tracer in args.tracer or ["otel"]]
+        chosen = [(mode, tracer) for mode in args.mode or modes(args.major) for tracer in (MDCS if args.mdcs else args.tracer or ["otel"])]
         if not (args.mode or args.tracer or args.all):
             chosen = MODES.get(args.major, [("G1", "otel")])
         for mode, tracer in chosen:

@@ -159,8 +159,8 @@ uint64_t compiled_real_pc_sig(const struct blob *b, uint64_t pc, uint64_t sp)
 
 /*
  * Is @b the code of the method @name of Continuation, of which @known is the CodeBlob, 0 = unknown?
- * The JVM generates each when it is called for the first time; until the agent's thread has found it, it is
- * recognised by name.
+ * The JVM generates each when it is called for the first time; until the agent's thread has found
+ * it, it is recognised by name.
  */
 static bool is_continuation_code(const struct hot *h, const struct blob *b, uint64_t known,
 				 const char *name)

@@ -15,7 +15,8 @@ import java.util.zip.Deflater;
  * Threads that enter and leave spans whose ids the stack tells: TraceKnown TRACER THREADS VIRTUAL GC_MS.
  *
  * Of OpenTelemetry ("otel") span N has the trace id (32 digits) and the span id (16 digits) N, in hexadecimal; Brave's
- * ("brave") trace id has 16 digits for even N, and N twice for others; logback's MDC ("mdc") has "traceId";
+ * ("brave", "brave_inherited") trace id has 16 digits for even N, and N twice for others; an MDC has "traceId": logback's ("mdc"), that
+ * of slf4j itself ("jul"), of Log4j 1, of Log4j 2 ("log4j" and "log4j_in_place"; of earlier versions "log4j_sorted" and "log4j_wrapped") and of JBoss;
  * of SkyWalking ("skywalking", with its agent) the trace id is known.trace.N; those that the thread publishes in
  * thread-local storage ("published": OTEP 4947; "elastic") are as OpenTelemetry's. work_N is on the stack for
  * as long as it is current and nothing else is; "outside" is there while none is; while it changes, "change" is the
@@ -177,7 +178,11 @@ public class TraceKnown {
     }
 
     static class Brave implements Tracing {
-        final brave.propagation.CurrentTraceContext current = brave.propagation.ThreadLocalCurrentTraceContext.create();
+        final brave.propagation.CurrentTraceContext current;
+
+        Brave(brave.propagation.CurrentTraceContext current) {
+            this.current = current;
+        }
 
         public Under begin(int n) {
             return current.newScope(brave.propagation.TraceContext.newBuilder().traceIdHigh(n % 2 == 0 ? 0 : n).traceId(n).spanId(n)
@@ -185,17 +190,32 @@ public class TraceKnown {
         }
     }
 
+    /** An MDC. */
     static class Mdc implements Tracing {
+        final java.util.function.BiConsumer<String, String> put;
+        final java.util.function.Function<String, Object> get;
+        final java.util.function.Consumer<String> remove;
+
+        Mdc(java.util.function.BiConsumer<String, String> put, java.util.function.Function<String, Object> get,
+                java.util.function.Consumer<String> remove) {
+            this.put = put;
+            this.get = get;
+            this.remove = remove;
+        }
+
         public Under begin(int n) {
-            String before = org.slf4j.MDC.get("traceId");
-            org.slf4j.MDC.put("other", "x" + n);
-            org.slf4j.MDC.put("traceId", "no " + n); /* not a valid id: it contains a blank */
-            org.slf4j.MDC.put("traceId", String.format("%032x", n));
+            Object before = get.apply("traceId");
+            put.accept("other", "x" + n);
+            put.accept("traceId", "no " + n); /* not a valid id: it contains a blank */
+            put.accept("traceId", String.format("%032x", n));
+            put.accept("a" + n % 4, "x" + n); /* sorted before it */
+            put.accept("z" + n % 4, "x" + n);
             return () -> {
+                remove.accept("a" + n % 4);
                 if (before == null)
-                    org.slf4j.MDC.remove("traceId");
+                    remove.accept("traceId");
                 else
-                    org.slf4j.MDC.put("traceId", before);
+                    put.accept("traceId", (String) before);
             };
         }
     }
@@ -344,8 +364,19 @@ public class TraceKnown {
         int threads = Integer.parseInt(args[1]), virtual = Integer.parseInt(args[2]), gcMs = Integer.parseInt(args[3]);
         switch (args[0]) {
         case "otel": tracing = new Otel(); break;
-        case "brave": tracing = new Brave(); break;
-        case "mdc": tracing = new Mdc(); break;
+        case "brave": tracing = new Brave(brave.propagation.ThreadLocalCurrentTraceContext.create()); break;
+        case "brave_inherited": tracing = new Brave(brave.propagation.CurrentTraceContext.Default.inheritable()); break;
+        case "mdc":
+        case "jul": tracing = new Mdc(org.slf4j.MDC::put, org.slf4j.MDC::get, org.slf4j.MDC::remove); break;
+        case "log4j1": tracing = new Mdc(org.apache.log4j.MDC::put, org.apache.log4j.MDC::get, org.apache.log4j.MDC::remove); break;
+        case "log4j":
+        case "log4j_sorted":
+        case "log4j_wrapped":
+        case "log4j_in_place":
+            tracing = new Mdc(org.apache.logging.log4j.ThreadContext::put, org.apache.logging.log4j.ThreadContext::get,
+                    org.apache.logging.log4j.ThreadContext::remove);
+            break;
+        case "jboss": tracing = new Mdc(org.jboss.logmanager.MDC::put, org.jboss.logmanager.MDC::get, org.jboss.logmanager.MDC::remove); break;
         case "skywalking": tracing = new SkyWalking(); break;
         case "published": tracing = new Published(); break;
         case "elastic": tracing = new Elastic(); break;
