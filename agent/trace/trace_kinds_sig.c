@@ -23,31 +23,32 @@ static const char span_key[] = "opentelemetry-trace-span-key";
 uint32_t trace_string_sig(uint64_t string, char *to, uint32_t most)
 {
 	const struct continuation_layout *c = &continuation_sig;
-	bool chars = c->string_coder < 0, unreadable = false; /* a char[] in JDK 8 */
+	bool chars = c->string_coder < 0, wide = chars, unreadable = false; /* a char[] in JDK 8 */
 	uint64_t bytes;
 	uint32_t n;
 
-	if (object_klass_sig(string) != trace_sig.string_klass ||
-	    (!chars && load8_sig(string + (uint32_t)c->string_coder) != CODER_LATIN1))
+	if (object_klass_sig(string) != trace_sig.string_klass)
 		return 0;
+	if (!chars)
+		wide = load8_sig(string + (uint32_t)c->string_coder) != CODER_LATIN1;
 	bytes = trace_ref_sig(string + (uint32_t)c->string_value, &unreadable);
 	if (object_klass_sig(bytes) != trace_sig.bytes_klass)
 		return 0;
-	n = load32_sig(bytes + (uint32_t)c->array_length);
+	n = load32_sig(bytes + (uint32_t)c->array_length) / (wide && !chars ? 2 : 1);
 	if (!n || n > most)
 		return 0;
 	for (uint32_t i = 0; i < n;) {
-		uint64_t at = bytes + (uint32_t)c->array_data + (chars ? 2 * i : i);
+		uint64_t at = bytes + (uint32_t)c->array_data + (wide ? 2 * i : i);
 		uint64_t word = load64_sig(at) >> (at & 7) * 8;
 
 		for (uint32_t here = (uint32_t)(8 - (at & 7)); here && i < n; i++) {
-			uint32_t value = chars ? word & 0xffff : word & 0xff;
+			uint32_t value = wide ? word & 0xffff : word & 0xff;
 
 			if (value < 0x21 || value > 0x7e)
 				return 0;
 			to[i] = (char)value;
-			word >>= chars ? 16 : 8;
-			here -= chars ? 2 : 1;
+			word >>= wide ? 16 : 8;
+			here -= wide ? 2 : 1;
 		}
 	}
 	to[n] = '\0';

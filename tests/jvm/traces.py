@@ -39,15 +39,16 @@ MDCS = ["mdc", "jul", "log4j1", "log4j", "log4j_sorted", "log4j_wrapped", "log4j
 OPTIONS = {"log4j_wrapped": ["-Dlog4j2.is.webapp=true"], "log4j_in_place": ["-Dlog4j2.garbagefreeThreadContextMap=true"]}
 SKYWALKING = "org.apache.skywalking:apm-agent:9.3.0"
 MODES = {"17": [("G1", "otel"), ("Uncompressed", "otel"), ("Shenandoah", "otel"), ("Parallel", "mdc"), ("Parallel", "log4j"), ("G1", "log4j1"), ("Parallel", "published"), ("G1", "elastic")],
-         "25": [("G1", "otel"), ("Z", "otel"), ("Z", "brave"), ("Z", "log4j_in_place"), ("G1", "published")]}
+         "25": [("G1", "otel"), ("Wide", "otel"), ("Z", "otel"), ("Z", "brave"), ("Z", "log4j_in_place"), ("G1", "published")]}
 PUBLISHES = os.path.join(BUILD, "tests", "libpublishes_%s.so")
 # how the variable is accessed in the library that stays, and in those that are unloaded
 WAYS = {"17": ("descriptor", "gnu"), "25": ("gnu", "descriptor")}
 DROPPED = 3  # libraries that were unloaded while a thread had a context in them
-ALL = ["G1", "Uncompressed", "Parallel", "Serial", "Shenandoah", "Z"]
+ALL = ["G1", "Uncompressed", "Wide", "Parallel", "Serial", "Shenandoah", "Z"]
 ONLY = {"21": ["ZGenerational"]}  # the only ZGC since 24, which no flag chooses
-NOT = {"8": ["Shenandoah", "Z"]}
-FLAGS = {"Uncompressed": ["-XX:+UseG1GC", "-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"],  # the heap may exceed 32 GB
+NOT = {"8": ["Wide", "Shenandoah", "Z"]}
+FLAGS = {"Wide": ["-XX:+UseG1GC", "-XX:-CompactStrings"],  # texts of 16-bit characters alone
+         "Uncompressed": ["-XX:+UseG1GC", "-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"],  # the heap may exceed 32 GB
          "Z": ["-XX:+UseZGC"], "ZGenerational": ["-XX:+UseZGC", "-XX:+ZGenerational"]}
 APART = ["-XX:CompileCommand=quiet"] + ["-XX:CompileCommand=dontinline,TraceKnown." + m for m in ("work_*", "change", "outside", "some")]
 NUMBER = re.compile(r"^[0-9a-f]{32}\.\d+\.\d+-")  # ids of SkyWalking's span: its segment's id, and its number in that
