@@ -1,10 +1,14 @@
 /*
- * From an MDC to the text under one of its keys, in the ways that logging frameworks store it:
- *   HashMap     logback; slf4j's own, over java.util.logging; Log4j 2 before 2.24, where it is
- * wrapped nodes       Log4j 1: a Hashtable; JBoss LogManager: a hash table of its own sorted Log4j
- * 2: SortedArrayStringMap, an array of keys and one of values pairs       Log4j 2 from 2.24 on: an
- * array of a number, a key, its value, the next key ... All but the first have few entries, and
- * every one is compared.
+ * From an MDC to the text under one of its keys. Logging frameworks store it in different ways:
+ *
+ * - a HashMap: logback; slf4j itself, over java.util.logging; in web applications Log4j 2 before
+ *   2.24, which wraps it
+ * - another table of nodes: Log4j 1 (a Hashtable), JBoss LogManager
+ * - an array of keys and one of values: Log4j 2 before 2.24, and later ones that make no garbage
+ *   (SortedArrayStringMap)
+ * - an array of a number, a key, its value, the next key and so on: Log4j 2 from 2.24 on
+ *
+ * All but the first have few entries, and every one is compared.
  */
 #include "agent/base/guard.h"
 #include "agent/hotspot/continuation.h"

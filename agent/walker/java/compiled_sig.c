@@ -157,17 +157,11 @@ uint64_t compiled_real_pc_sig(const struct blob *b, uint64_t pc, uint64_t sp)
 	return original > b->base && original < b->end ? original : pc;
 }
 
-/*
- * Is @b the code of the method @name of Continuation, of which @known is the CodeBlob, 0 = unknown?
- * The JVM generates each when it is called for the first time; until the agent's thread has found
- * it, it is recognised by name.
- */
-static bool is_continuation_code(const struct hot *h, const struct blob *b, uint64_t known,
-				 const char *name)
+/* Is @b the code of the method @name of Continuation? The JVM generates it when it is called for
+ * the first time; until the agent's thread has found it, it is recognised by name. */
+static bool is_code_of_continuation(const struct blob *b, const char *name)
 {
-	if (known)
-		return b->base == known;
-	if (b->kind != BLOB_NATIVE_NMETHOD || !h->thread || !virtual_is_mounted_sig(h->thread) ||
+	if (b->kind != BLOB_NATIVE_NMETHOD ||
 	    !method_is_sig(load64_sig(b->base + (uint32_t)vm_sig.nm_method),
 			   "jdk/internal/vm/Continuation", name))
 		return false;
@@ -178,12 +172,19 @@ static bool is_continuation_code(const struct hot *h, const struct blob *b, uint
 /* the root of a virtual thread */
 static bool is_enter_special(const struct hot *h, const struct blob *b)
 {
-	return is_continuation_code(h, b, code_places_sig.enter_special, "enterSpecial");
+	if (code_places_sig.enter_special)
+		return b->base == code_places_sig.enter_special;
+	return h->thread && virtual_is_mounted_sig(h->thread) &&
+	       is_code_of_continuation(b, "enterSpecial");
 }
 
-static bool is_do_yield(const struct hot *h, const struct blob *b)
+/* While the code of a virtual thread yields, the JVM already names its carrier, so whether it is
+ * mounted does not matter here. */
+static bool is_do_yield(const struct blob *b)
 {
-	return is_continuation_code(h, b, code_places_sig.do_yield, "doYield");
+	if (code_places_sig.do_yield)
+		return b->base == code_places_sig.do_yield;
+	return code_places_sig.enter_special && is_code_of_continuation(b, "doYield");
 }
 
 static bool unwind_compiled_frame(struct hot *h, const struct blob *b, uint64_t pc)
@@ -229,7 +230,7 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 		return false; /* the root of a virtual thread */
 	}
 	left = unwind_compiled_frame(h, b, pc);
-	if (left && is_do_yield(h, b))
+	if (left && is_do_yield(b))
 		remember_yield(h);
 	return left;
 }
