@@ -7,6 +7,10 @@
  * Bit 63 set: the thread runs again after a time off the CPU. Bits 0 to 50 are that time in ns;
  * bits 51 to 62 are the sampling intervals that its ticks stand for as well (0 = none), because two
  * pending signals of one number are one.
+ *
+ * Before Linux 6.13 a BPF program cannot give a signal a value. There the signal for a time off the
+ * CPU has a number of its own (WIRE_START_OWN_SIGNAL), and the agent reports
+ * HOST_COOKIE_OFFCPU_UNKNOWN_NS for it.
  */
 #pragma once
 
@@ -14,6 +18,8 @@
 #define HOST_COOKIE_OFFCPU_BITS	    51
 #define HOST_COOKIE_OFFCPU_NS_MAX   ((1ULL << HOST_COOKIE_OFFCPU_BITS) - 1) /* 26 days */
 #define HOST_COOKIE_OFFCPU_TICK_MAX 0xfffULL
+/* no event is that short */
+#define HOST_COOKIE_OFFCPU_UNKNOWN_NS 1ULL
 
 /* @off_ns and @intervals saturate at their maxima. */
 static inline unsigned long long host_cookie_offcpu(unsigned long long off_ns,

@@ -296,42 +296,78 @@ bool engine_is_alone(void)
 	return true;
 }
 
-/* Takes SIGPROF if it is free and not reserved, else the next signal that is free. */
-static int install_handler(void)
+/* Two signals that come at once have their handlers one after the other: a handler that is
+ * interrupted at its first instruction would be in the other's stack. */
+static int cpu_timer_set_handler(int signo)
 {
-	struct sigaction old, action;
+	struct sigaction action;
 
-	if (engine.signo && engine_has_signal())
-		return 0;
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = engine_handler_sig;
 	action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+	if (engine.signo)
+		sigaddset(&action.sa_mask, engine.signo);
+	if (engine.off_signo)
+		sigaddset(&action.sa_mask, engine.off_signo);
+	return sigaction(signo, &action, NULL) < 0 ? -errno : 0;
+}
+
+/* Takes SIGPROF if it is free and not reserved, else the next signal that is free. */
+static int cpu_timer_take_signal(int *ret_signo, struct sigaction *ret_previous)
+{
+	struct sigaction old;
+
 	for (size_t i = 0; i < N_CANDIDATES; i++) {
 		if (candidates[i] == SIGPROF && engine.spare_sigprof)
 			continue;
 		if (!cpu_timer_is_free(candidates[i], &old))
 			continue;
-		engine.previous = old;
-		engine.signo = candidates[i];
-		return sigaction(engine.signo, &action, NULL) < 0 ? -errno : 0;
+		*ret_previous = old;
+		*ret_signo = candidates[i];
+		return cpu_timer_set_handler(candidates[i]);
 	}
 	return -EBUSY;
 }
 
+static int install_handler(void)
+{
+	if (engine.signo && engine_has_signal())
+		return 0;
+	return cpu_timer_take_signal(&engine.signo, &engine.previous);
+}
+
+void engine_own_signal(bool wanted)
+{
+	if (!wanted || (engine.off_signo && handler_is_ours(engine.off_signo)))
+		return;
+	engine.off_signo = 0;
+	if (cpu_timer_take_signal(&engine.off_signo, &engine.off_previous) < 0)
+		engine.off_signo = 0;
+	else if (engine_has_signal())
+		(void)cpu_timer_set_handler(engine.signo);
+}
+
 /* A signal of ours may be pending in a thread that blocks it, and SIG_DFL would then end the
- * process. Ignoring the signal first discards pending ones, sigaction(2). The kernel may still
- * delay a signal of the host engine; then our handler stays. */
-void engine_restore_signal(void)
+ * process. Ignoring the signal first discards pending ones, sigaction(2). */
+static void cpu_timer_restore(int *signo, const struct sigaction *previous)
 {
 	struct sigaction ignore;
 
-	if (!engine.signo || engine.host_ever || !engine_has_signal())
+	if (!*signo || !handler_is_ours(*signo))
 		return;
 	memset(&ignore, 0, sizeof(ignore));
 	ignore.sa_handler = SIG_IGN;
-	if (sigaction(engine.signo, &ignore, NULL) == 0 &&
-	    sigaction(engine.signo, &engine.previous, NULL) == 0)
-		engine.signo = 0;
+	if (sigaction(*signo, &ignore, NULL) == 0 && sigaction(*signo, previous, NULL) == 0)
+		*signo = 0;
+}
+
+/* The kernel may still delay a signal of the host engine; then our handlers stay. */
+void engine_restore_signal(void)
+{
+	if (engine.host_ever)
+		return;
+	cpu_timer_restore(&engine.signo, &engine.previous);
+	cpu_timer_restore(&engine.off_signo, &engine.off_previous);
 }
 
 static int cpu_timer_allocate(void)

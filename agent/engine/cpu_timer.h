@@ -80,6 +80,9 @@ struct engine {
 	int signo; /* 0 = none yet */
 	bool spare_sigprof; /* true = do not use SIGPROF: the JVM wants it */
 	struct sigaction previous; /* the handler before ours */
+	/* the signal for times off the CPU, if that is another one; 0 = it is not */
+	int off_signo;
+	struct sigaction off_previous;
 	int timer_error; /* -errno of the last timer that the kernel refused */
 	int32_t timers; /* how many exist */
 	int32_t hosted; /* threads with SLOT_HOST */
@@ -101,6 +104,9 @@ int engine_start(uint64_t interval_ns, bool host, const char **why);
 /* Only allocates memory and installs the handler, for the signals of wall.h. Returns as
  * engine_start(). */
 int engine_hold_signal(const char **why);
+/* After engine_start(). @wanted: takes one more signal, for times off the CPU, if one is free; else
+ * engine.off_signo stays 0, and these times have no stacks. */
+void engine_own_signal(bool wanted);
 /* Deletes all timers and waits up to half a second for handlers to finish. false = a handler hangs,
  * for example in a page fault that does not end: it may still write to the ring. */
 bool engine_stop(void);

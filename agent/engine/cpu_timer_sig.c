@@ -110,11 +110,14 @@ static struct slot *slot_of_sig(const siginfo_t *info)
 
 static void cpu_timer_forward_sig(int signo, siginfo_t *info, void *ucontext)
 {
-	if (engine.previous.sa_flags & SA_SIGINFO) {
-		if (engine.previous.sa_sigaction)
-			engine.previous.sa_sigaction(signo, info, ucontext);
-	} else if (engine.previous.sa_handler != SIG_DFL && engine.previous.sa_handler != SIG_IGN) {
-		engine.previous.sa_handler(signo);
+	const struct sigaction *to =
+		signo == engine.off_signo ? &engine.off_previous : &engine.previous;
+
+	if (to->sa_flags & SA_SIGINFO) {
+		if (to->sa_sigaction)
+			to->sa_sigaction(signo, info, ucontext);
+	} else if (to->sa_handler != SIG_DFL && to->sa_handler != SIG_IGN) {
+		to->sa_handler(signo);
 	}
 	/* SIG_DFL would end the process, so a late signal of ours, or a signal of another program,
 	 * is ignored */

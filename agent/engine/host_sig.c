@@ -113,6 +113,8 @@ static void host_sample_sig(const siginfo_t *info, void *ucontext)
 	 * the daemon knows the time off the CPU without the agent */
 	if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_HOST)
 		return;
+	if (engine.off_signo && info->si_signo == engine.off_signo)
+		cookie = host_cookie_offcpu(HOST_COOKIE_OFFCPU_UNKNOWN_NS, 0);
 	if (host_cookie_is_offcpu(cookie)) {
 		owed_ns = host_cookie_intervals(cookie) * engine.interval_ns;
 		ticked = owed_ns != 0;

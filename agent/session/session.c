@@ -187,6 +187,11 @@ static bool wants_offcpu(const struct wire_start *start)
 	return wants_host(start) && events_wanted(start) & 1u << WIRE_EVENT_OFFCPU;
 }
 
+static bool wants_own_signal(const struct wire_start *start)
+{
+	return wants_offcpu(start) && start->flags & WIRE_START_OWN_SIGNAL;
+}
+
 static int start_engine(const char **step, const char **why)
 {
 	int r = session_may_share_signal(step, why);
@@ -196,6 +201,8 @@ static int start_engine(const char **step, const char **why)
 		*step = "engine";
 		r = engine_start(budget_interval(&session.start), wants_host(&session.start), why);
 	}
+	if (r == 0)
+		engine_own_signal(wants_own_signal(&session.start));
 	return r;
 }
 
@@ -383,6 +390,7 @@ static void on_start(const struct wire_start *start)
 			trace_begin(&session.start);
 			sources_begin(start);
 			__atomic_store_n(&engine.offcpu, wants_offcpu(start), __ATOMIC_RELAXED);
+			engine_own_signal(wants_own_signal(start));
 			if (wants_cpu(start) && budget_interval(start) != engine.interval_ns)
 				engine_set_interval(budget_interval(start));
 			budget_begin(start);

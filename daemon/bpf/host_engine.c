@@ -83,7 +83,13 @@ static struct entry *host_engine_find(struct host_engine *e, pid_t pid)
 
 static bool host_engine_same(const struct host_engine_target *a, const struct host_engine_target *b)
 {
-	return a->handler == b->handler && a->interval_ns == b->interval_ns && a->signo == b->signo;
+	return a->handler == b->handler && a->interval_ns == b->interval_ns &&
+	       a->signo == b->signo && a->off_signo == b->off_signo;
+}
+
+static bool host_engine_is_agents_signal(int signo)
+{
+	return signo == SIGPROF || signo == SIGVTALRM || signo == SIGSTKFLT || signo == SIGPWR;
 }
 
 /* Checks input from a possibly hostile process: it can ask only for signals to itself, and only for
@@ -91,9 +97,8 @@ static bool host_engine_same(const struct host_engine_target *a, const struct ho
 static bool host_engine_is_valid_target(const struct host_engine_target *t)
 {
 	return t->handler >= HANDLER_ADDRESS_MIN && t->interval_ns >= INTERVAL_NS_MIN &&
-	       t->interval_ns <= INTERVAL_NS_MAX &&
-	       (t->signo == SIGPROF || t->signo == SIGVTALRM || t->signo == SIGSTKFLT ||
-		t->signo == SIGPWR);
+	       t->interval_ns <= INTERVAL_NS_MAX && host_engine_is_agents_signal(t->signo) &&
+	       (!t->off_signo || host_engine_is_agents_signal(t->off_signo));
 }
 
 int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_target *t)
@@ -102,6 +107,7 @@ int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_t
 		.handler = t->handler,
 		.interval_ns = t->interval_ns,
 		.signo = (__u32)t->signo,
+		.off_signo = (__u32)t->off_signo,
 	};
 	struct entry *entry = host_engine_find(e, pid);
 	__u32 key = (__u32)pid;

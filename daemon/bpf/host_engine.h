@@ -23,6 +23,7 @@ struct host_engine_target {
 	uint64_t handler;
 	uint64_t interval_ns;
 	int signo;
+	int off_signo; /* for times off the CPU, if that is another signal; 0 = it is not */
 };
 
 /* For all CPUs since the start; sampler.h explains each. */

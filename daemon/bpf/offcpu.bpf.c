@@ -370,8 +370,7 @@ int BPF_PROG(on_switch_rseq, bool preempt, struct task_struct *prev, struct task
 }
 
 /* Runs on the way back to user mode, right after a switch. */
-SEC("tp_btf/rseq_update")
-int BPF_PROG(on_rseq, struct task_struct *task)
+static __always_inline int on_way_back(struct task_struct *task, int by_own_signal)
 {
 	struct offcpu_thread *t = targets_bit(task->tgid) ? thread_known(task) : 0;
 	__u32 tgid = task->tgid, zero = 0;
@@ -386,10 +385,25 @@ int BPF_PROG(on_rseq, struct task_struct *task)
 	t->owed_ns = 0;
 	s = bpf_map_lookup_elem(&targets, &tgid);
 	c = bpf_map_lookup_elem(&counts, &zero);
-	if (s && c)
+	if (s && c && by_own_signal)
+		send_own_at_return(c, s);
+	else if (s && c)
 		send_at_return(c, s, 0, off_ns);
 	count_signal(begin);
 	return 0;
+}
+
+SEC("tp_btf/rseq_update")
+int BPF_PROG(on_rseq, struct task_struct *task)
+{
+	return on_way_back(task, 0);
+}
+
+/* Before Linux 6.13. */
+SEC("tp_btf/rseq_update")
+int BPF_PROG(on_rseq_own_signal, struct task_struct *task)
+{
+	return on_way_back(task, 1);
 }
 
 SEC("tp_btf/sched_waking")

@@ -382,6 +382,12 @@ uint64_t offcpu_engine_affordable(uint64_t price_ns)
 int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct offcpu_engine **ret,
 		      char *why)
 {
+	return offcpu_engine_new_by(host, offcpu_best_way(host), signals_per_s, ret, why);
+}
+
+int offcpu_engine_new_by(struct host_engine *host, enum offcpu_way way, uint64_t signals_per_s,
+			 struct offcpu_engine **ret, char *why)
+{
 	CLEANUP(offcpu_engine_freep) struct offcpu_engine *e = calloc(1, sizeof(*e));
 	int r;
 
@@ -393,7 +399,7 @@ int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct o
 	if (e->n_cpus < 1)
 		e->n_cpus = 1;
 	e->threads_max = OFFCPU_THREADS;
-	e->way = host_engine_puts_off(host) ? OFFCPU_BY_TASK_WORK : OFFCPU_BY_RSEQ;
+	e->way = way;
 	r = offcpu_load(host, e->way, &e->programs, why);
 	if (r < 0)
 		return r;

@@ -139,7 +139,7 @@ static void offcpu_budget_signals(struct offcpu_engine *e, uint64_t signals, uin
  * the way back to user mode. */
 static unsigned offcpu_calls(const struct offcpu_engine *e)
 {
-	return 1 + !e->programs.no_wakers + (e->way == OFFCPU_BY_RSEQ);
+	return 1 + !e->programs.no_wakers + (e->way != OFFCPU_BY_TASK_WORK);
 }
 
 /* Estimates the cost from the timed runs, the signals and the number of switches. */

@@ -2,6 +2,7 @@
 #include "daemon/bpf/offcpu_priv.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -101,10 +102,34 @@ static int offcpu_share(struct host_engine *host, struct offcpu_bpf *bpf)
 	return r;
 }
 
-static int offcpu_open(struct host_engine *host, enum offcpu_way way, struct offcpu_programs *p)
+enum offcpu_way offcpu_best_way(const struct host_engine *host)
+{
+	struct btf *btf;
+	bool has_value;
+
+	if (host_engine_puts_off(host))
+		return OFFCPU_BY_TASK_WORK;
+	btf = btf__load_vmlinux_btf();
+	has_value = btf && btf__find_by_name_kind(btf, "bpf_send_signal_task", BTF_KIND_FUNC) > 0;
+	btf__free(btf);
+	return has_value ? OFFCPU_BY_RSEQ : OFFCPU_BY_OWN_SIGNAL;
+}
+
+/* Chooses among the programs of which a kernel needs one or the other. */
+static void offcpu_choose(struct offcpu_bpf *bpf, enum offcpu_way way)
 {
 	bool by_task_work = way == OFFCPU_BY_TASK_WORK;
 
+	bpf_program__set_autoload(bpf->progs.on_switch_put_off, by_task_work);
+	bpf_program__set_autoload(bpf->progs.on_switch_rseq, !by_task_work);
+	bpf_program__set_autoload(bpf->progs.on_rseq, way == OFFCPU_BY_RSEQ);
+	bpf_program__set_autoload(bpf->progs.on_rseq_own_signal, way == OFFCPU_BY_OWN_SIGNAL);
+	bpf->rodata->has_own_signal = way == OFFCPU_BY_OWN_SIGNAL;
+}
+
+static int offcpu_open(struct host_engine *host, enum offcpu_way way, struct offcpu_programs *p)
+{
+	bool by_task_work = way == OFFCPU_BY_TASK_WORK;
 	struct host_engine_maps maps;
 
 	host_engine_maps(host, &maps);
@@ -112,9 +137,7 @@ static int offcpu_open(struct host_engine *host, enum offcpu_way way, struct off
 	if (!p->bpf)
 		return -errno;
 	offcpu_fill_classes(p->bpf);
-	bpf_program__set_autoload(p->bpf->progs.on_switch_put_off, by_task_work);
-	bpf_program__set_autoload(p->bpf->progs.on_switch_rseq, !by_task_work);
-	bpf_program__set_autoload(p->bpf->progs.on_rseq, !by_task_work);
+	offcpu_choose(p->bpf, way);
 	bpf_map__set_autocreate(p->bpf->maps.slots, by_task_work);
 	return offcpu_share(host, p->bpf);
 }
@@ -138,7 +161,7 @@ static int offcpu_refuse(int error, const char *step, char *why)
 	/* EACCES: the verifier, as the host engine was loaded with the same rights */
 	if (error == EINVAL || error == EACCES || error == ESRCH || error == ENOTSUP) {
 		snprintf(why, OFFCPU_ENGINE_WHY_MAX,
-			 "%s: this kernel refuses it; Linux 6.13 is needed", step);
+			 "%s: this kernel refuses it; Linux 6.2 is needed", step);
 		return -error;
 	}
 	return bpf_refuse(error, step, why, OFFCPU_ENGINE_WHY_MAX);
@@ -210,9 +233,9 @@ int offcpu_attach(struct offcpu_programs *p)
 {
 	const struct bpf_program *all[OFFCPU_PROGRAMS] = {
 		/* programs for ends come first, so that no ended thread stays in the table */
-		p->bpf->progs.on_thread_exit,	 p->bpf->progs.on_new_program,
-		p->bpf->progs.on_waking,	 p->bpf->progs.on_rseq,
-		p->bpf->progs.on_switch_put_off,
+		p->bpf->progs.on_thread_exit,	  p->bpf->progs.on_new_program,
+		p->bpf->progs.on_waking,	  p->bpf->progs.on_rseq,
+		p->bpf->progs.on_rseq_own_signal, p->bpf->progs.on_switch_put_off,
 	};
 	int r = 0;
 

@@ -8,7 +8,7 @@
 
 struct offcpu_bpf;
 
-#define OFFCPU_PROGRAMS 5
+#define OFFCPU_PROGRAMS 6
 
 struct offcpu_programs {
 	bool no_wakers; /* true = the program that records wakers is not attached */
@@ -20,6 +20,8 @@ struct offcpu_programs {
 	struct offcpu_tenant *tenants; /* [OFFCPU_TENANTS_MAX], mapped */
 };
 
+/* The best way that this kernel has. */
+enum offcpu_way offcpu_best_way(const struct host_engine *host);
 /* Loads what @way needs, and maps the tables. 0, or -errno with a sentence in @why. */
 int offcpu_load(struct host_engine *host, enum offcpu_way way, struct offcpu_programs *p,
 		char *why);

@@ -154,9 +154,8 @@ static void record(struct task_struct *task, struct offcpu_thread *t, struct off
 {
 	__u32 zero = 0;
 	struct offcpu_record *r = bpf_map_lookup_elem(&record_scratch, &zero);
-	__u64 used = bpf_ringbuf_query(&records, RB_AVAIL_DATA), size;
+	__u64 used = bpf_ringbuf_query(&records, RB_AVAIL_DATA), size, bytes;
 	__u32 waker_tid = t->woken_ns && is_woken_by_waker(t) ? t->waker_tid : 0;
-	long bytes;
 
 	if (!r)
 		return;
@@ -175,10 +174,12 @@ static void record(struct task_struct *task, struct offcpu_thread *t, struct off
 	r->class = t->class;
 	r->state = t->state;
 	r->flags = flags | (BPF_CORE_READ_BITFIELD(task, in_iowait) ? OFFCPU_IOWAIT : 0);
-	bytes = kernel_stack(task, t, r);
-	if (bytes < 0 || bytes > (long)sizeof(r->ips))
+	bytes = (__u64)kernel_stack(task, t, r);
+	/* keeps the checked value in one register; verifiers before Linux 6.13 need it unsigned */
+	barrier_var(bytes);
+	if (bytes > sizeof(r->ips)) /* or an error */
 		bytes = 0;
-	size = sizeof(*r) - sizeof(r->ips) + (__u64)bytes;
+	size = sizeof(*r) - sizeof(r->ips) + bytes;
 	if (!has_ring_room(t->tenant, used, size) ||
 	    bpf_ringbuf_output(&records, r, size, wake_flag(used)) < 0) {
 		__sync_fetch_and_add(&g->lost, 1);

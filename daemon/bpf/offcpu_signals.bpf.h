@@ -5,6 +5,9 @@
  */
 #pragma once
 
+/* Times off the CPU have a signal of their own: OFFCPU_BY_OWN_SIGNAL. */
+const volatile __u8 has_own_signal;
+
 #define WINDOW_SHIFT	27 /* 134 ms */
 /* A part of all signals is reserved for long times off the CPU, so that a great number of short
  * ones does not use up all signals. */
@@ -75,10 +78,13 @@ static __u64 count_in_window(struct offcpu_target *g, __u64 now)
 
 static int is_open_to_signals(struct task_struct *task)
 {
-	__u32 tgid = task->tgid;
+	__u32 tgid = task->tgid, signo;
 	struct sampler_target *t = bpf_map_lookup_elem(&targets, &tgid);
 
-	return t && !(task->flags & PF_EXITING) && !is_blocked(task, t->signo);
+	if (!t)
+		return 0;
+	signo = has_own_signal ? t->off_signo : t->signo;
+	return signo && !(task->flags & PF_EXITING) && !is_blocked(task, signo);
 }
 
 /* Is it the agent's thread? Only asked of threads that block the signal, as that one does. */
@@ -155,4 +161,24 @@ static int signal_by_rseq(struct task_struct *task, struct offcpu_thread *t, __u
 		t->stay_ns = now;
 	t->owed_ns = off_ns;
 	return 1;
+}
+
+/* As send_at_return(), before Linux 6.13: only for a time off the CPU, by a signal of its own,
+ * which has no value. */
+static void send_own_at_return(struct sampler_counts *c, struct sampler_target *t)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!has_agents_handler(c, t, task, t->off_signo)) {
+		c->off_dropped++;
+	} else if (is_blocked(task, t->off_signo)) {
+		c->held++;
+		c->off_dropped++;
+	} else if (bpf_send_signal_thread(t->off_signo) < 0) {
+		c->failed++;
+		c->off_dropped++;
+	} else {
+		c->sent++;
+		c->off_sent++;
+	}
 }

@@ -12,7 +12,7 @@ struct sampler_target {
 	__u64 handler; /* address of the agent's signal handler */
 	__u64 interval_ns;
 	__u32 signo;
-	__u32 unused;
+	__u32 off_signo; /* for times off the CPU, if that is another signal; 0 = it is not */
 };
 
 /* Counters of one CPU. Except for `ticks`, they count only ticks in threads of targets. */

@@ -54,14 +54,20 @@ static __u64 handler_of(struct task_struct *task, __u32 signo)
 
 /* Is the handler the agent's? Never for 0 and 1, which are SIG_DFL and SIG_IGN, whatever the entry
  * holds. */
-static int is_the_agents(struct sampler_counts *c, struct sampler_target *t,
-			 struct task_struct *task)
+static int has_agents_handler(struct sampler_counts *c, struct sampler_target *t,
+			      struct task_struct *task, __u32 signo)
 {
-	int is = t->handler > 1 && handler_of(task, t->signo) == t->handler;
+	int is = t->handler > 1 && handler_of(task, signo) == t->handler;
 
 	if (!is)
 		c->foreign++;
 	return is;
+}
+
+static int is_the_agents(struct sampler_counts *c, struct sampler_target *t,
+			 struct task_struct *task)
+{
+	return has_agents_handler(c, t, task, t->signo);
 }
 
 static int is_blocked(struct task_struct *task, __u32 signo)

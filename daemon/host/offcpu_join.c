@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <string.h>
 #include "daemon/host/offcpu_habits.h"
+#include "proto/host_cookie.h"
 
 #define BUCKETS 512u
 #define LATE_NS 3000000000ull /* for this time a late record of the agent is recognised as such */
 #define OPENS_MAX 1024u /* waits that still go on */
 #define OPEN_BUCKETS 64u
+#define CLOCKS_SLACK_NS \
+	200000ull /* the kernel's record has the time of a clock that may be so much behind */
 #define LOCK_SLACK_NS \
 	2000000ull /* the wait of a lock begins before the switch, and ends after it */
 
@@ -395,6 +398,17 @@ static bool join_is_agents(const struct join_item *i, uint32_t tid)
 	return i->e.tid == tid && i->state != JOIN_FOR_LOCK;
 }
 
+/* Is it the interval that the agent reports? Where the kernel cannot tell the agent its duration,
+ * it is the last one before the report. */
+static bool join_is_reported(const struct join_item *i, const struct stream_offcpu *o)
+{
+	if (!join_is_agents(i, o->tid))
+		return false;
+	if (o->duration_ns == HOST_COOKIE_OFFCPU_UNKNOWN_NS)
+		return i->e.end_ns <= o->mono_ns + CLOCKS_SLACK_NS;
+	return i->e.duration_ns == o->duration_ns;
+}
+
 void offcpu_join_agent(struct offcpu_join *j, const struct stream_offcpu *o, uint64_t now_ns)
 {
 	struct join_item *found = *join_bucket(j, o->tid), *next;
@@ -404,10 +418,12 @@ void offcpu_join_agent(struct offcpu_join *j, const struct stream_offcpu *o, uin
 		join_unmounted(j, o);
 		return;
 	}
-	while (found && !(join_is_agents(found, o->tid) && found->e.duration_ns == o->duration_ns))
+	while (found && !join_is_reported(found, o))
 		found = found->right;
 	if (!found) {
-		join_alone(j, o, now_ns);
+		/* nobody knows how long an interval without a record and a duration was */
+		if (o->duration_ns != HOST_COOKIE_OFFCPU_UNKNOWN_NS)
+			join_alone(j, o, now_ns);
 		return;
 	}
 	/* other intervals of the same stay in the kernel, before and after, have no record of their

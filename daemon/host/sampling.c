@@ -120,6 +120,7 @@ static struct host_engine_target host_sampling_parameters(const struct target *t
 
 	stream_counts(t->stream, &c);
 	want.signo = (int)(c.ledger.counter[WIRE_COUNTER_HOST_SIGNAL] & 127);
+	want.off_signo = (int)(c.ledger.counter[WIRE_COUNTER_HOST_SIGNAL] >> 8 & 127);
 	want.handler = c.ledger.counter[WIRE_COUNTER_HOST_HANDLER];
 	want.interval_ns = c.ledger.counter[WIRE_COUNTER_INTERVAL_NS];
 	if (want.interval_ns < t->host_interval_ns)

@@ -8,16 +8,28 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/value.h"
 #include "injector/result.h"
+#include "proto/host_cookie.h"
 
 #define ENDED_S		600 /* for this time an ended JVM is shown without all= */
 #define GAP_S		600 /* for this time a gap is among the notes */
 #define DENIED_PIDS_MAX 32
 
 /* The weights' unit: bytes for allocations, else ns. */
+static void status_put_weight(struct text_out *to, const char *what, enum wire_event event,
+			      uint64_t weight, uint64_t n)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "%s_%s", what, event == WIRE_EVENT_ALLOC ? "bytes" : "ns");
+	if (event == WIRE_EVENT_OFFCPU && n && weight == n * HOST_COOKIE_OFFCPU_UNKNOWN_NS)
+		json_add_null(to, key); /* before Linux 6.13 only the kernel's records have it */
+	else
+		json_add_u64(to, key, weight);
+}
+
 static void status_put_accounts(struct text_out *to, const struct stream_accounts *accounts,
 				enum wire_event event)
 {
-	bool bytes = event == WIRE_EVENT_ALLOC;
 
 	json_add_u64(to, "taken", accounts->taken);
 	json_add_u64(to, "delivered", accounts->delivered);
@@ -26,8 +38,8 @@ static void status_put_accounts(struct text_out *to, const struct stream_account
 		json_add_u64(to, wire_drop_names[i], accounts->dropped[i].n);
 	json_add_u64(to, "lost_on_wire", accounts->lost);
 	json_end_object(to);
-	json_add_u64(to, bytes ? "taken_bytes" : "taken_ns", accounts->taken_weight);
-	json_add_u64(to, bytes ? "delivered_bytes" : "delivered_ns", accounts->delivered_weight);
+	status_put_weight(to, "taken", event, accounts->taken_weight, accounts->taken);
+	status_put_weight(to, "delivered", event, accounts->delivered_weight, accounts->delivered);
 }
 
 /* How good the view of the process is: the mean weight of its samples since the attach, and
@@ -426,13 +438,18 @@ static void status_put_host_engine(struct text_out *to, struct host *h)
 static void status_put_offcpu_counts(struct text_out *to, struct host *h,
 				     const struct offcpu_engine *e)
 {
+	static const char *const ways[] = {
+		[OFFCPU_BY_TASK_WORK] = "task_work",
+		[OFFCPU_BY_RSEQ] = "rseq",
+		[OFFCPU_BY_OWN_SIGNAL] = "own_signal",
+	};
 	struct offcpu_counts c;
 	struct offcpu_state s;
 
 	offcpu_engine_state(e, &s);
 	offcpu_engine_counts(e, &c);
 	json_add_string(to, "state", s.resting ? "resting" : s.targets ? "on" : "idle");
-	json_add_string(to, "signals_by", s.way == OFFCPU_BY_TASK_WORK ? "task_work" : "rseq");
+	json_add_string(to, "signals_by", ways[s.way]);
 	json_add_bool(to, "wakers", s.wakers);
 	json_add_u64(to, "wakers_again_s", s.wakers_again_s);
 	if (s.reduced_since_ns)

@@ -64,7 +64,8 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 	if (start.events & 1u << WIRE_EVENT_OFFCPU && c->offcpu_virtual)
 		start.virtual_min_ns = c->offcpu_min_ns;
 	if (host_ns) {
-		start.flags |= WIRE_START_HOST;
+		start.flags |=
+			WIRE_START_HOST | (t->priv->table->own_signal ? WIRE_START_OWN_SIGNAL : 0);
 		start.interval_ns = host_ns;
 	}
 	if (!t->priv->session)

@@ -57,6 +57,11 @@ void targets_no_offcpu(struct targets *t)
 	t->no_offcpu = true;
 }
 
+void targets_own_signal(struct targets *t)
+{
+	t->own_signal = true;
+}
+
 void targets_look(struct targets *t, struct look *look)
 {
 	t->look = look;

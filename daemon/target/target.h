@@ -128,6 +128,8 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 void targets_look(struct targets *t, struct look *look);
 /* Forbids collecting time off the CPU in all targets, because nothing would send the signals. */
 void targets_no_offcpu(struct targets *t);
+/* Agents shall take a second signal for time off the CPU: OFFCPU_BY_OWN_SIGNAL. */
+void targets_own_signal(struct targets *t);
 /* The @userdata of the table that @t is in. */
 void *targets_userdata(const struct target *t);
 struct targets *targets_free(struct targets *t); /* kills injectors; detaches nothing */

@@ -132,6 +132,7 @@ struct targets {
 	const struct config *config;
 	struct look *look; /* borrowed; NULL = this room looks at processes itself */
 	bool no_offcpu; /* see targets_no_offcpu() */
+	bool own_signal; /* see targets_own_signal() */
 	int rules_fd; /* facts_rules_file() of the rules with rules_id, or -1 */
 	uint64_t rules_id;
 	struct targets_ops ops;

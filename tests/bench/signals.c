@@ -101,7 +101,7 @@ struct engines {
 static void begin(struct engines *of, enum manner manner, const pid_t *two)
 {
 	struct engines *e = &of[manner == RSEQ];
-	struct host_engine_target t = { shared->handler, 60 * NS_PER_S, SIGPROF };
+	struct host_engine_target t = { shared->handler, 60 * NS_PER_S, SIGPROF, 0 };
 
 	shared->blocks = manner == RECORDS;
 	for (int i = 0; manner != WITHOUT && i < 2; i++)

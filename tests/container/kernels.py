@@ -28,7 +28,7 @@ APPARMOR = os.path.join(HERE, "..", "..", "deploy", "kubernetes", "apparmor")
 DAEMONSET = os.path.join(os.path.dirname(APPARMOR), "daemonset.yaml")
 RIGHTS = os.path.join(HERE, "..", "e2e", "test_rights.py")
 # features expected of kernels of this line, found by the first line that applies
-OLDEST, HOST_ENGINE, OFF_CPU, TASK_WORK = (5, 10), (5, 15), (6, 13), (6, 18)
+OLDEST, HOST_ENGINE, OFF_CPU, VALUES, TASK_WORK = (5, 10), (5, 15), (6, 2), (6, 13), (6, 18)
 
 
 def key(line):
@@ -71,11 +71,12 @@ class Inside:
         else:
             assert host["state"] != "refused" and host["puts_off"] == (self.line >= TASK_WORK), host
         if self.line < OFF_CPU:
-            assert off["state"] == "refused" and re.search(r"Linux 6.13 is needed|needs the host engine", off["why"]), off
-        else:
-            assert off["state"] != "refused", off
-        return "%s; off-CPU %s" % ("CPU timers" if self.line < HOST_ENGINE else "host, put off" if host["puts_off"] else "host",
-                                   "refused" if self.line < OFF_CPU else "on")
+            assert off["state"] == "refused" and re.search(r"Linux 6.2 is needed|needs the host engine", off["why"]), off
+            return "%s; off-CPU refused" % ("CPU timers" if self.line < HOST_ENGINE else "host")
+        assert off["state"] != "refused", off
+        way = "task_work" if self.line >= TASK_WORK else "rseq" if self.line >= VALUES else "own_signal"
+        assert off["signals_by"] == way, off
+        return "host%s; off-CPU by %s" % (", put off" if host["puts_off"] else "", way)
 
     def shares(self, daemon, jvm):
         before = jvm.mark()
@@ -104,7 +105,8 @@ class Inside:
                 assert done.returncode != 0 and "off-CPU" in done.stderr, done
                 return done.stderr.strip()
             wait_for("sleeps", lambda: re.search(r"KnownShares\.sleep.*sleep", daemon.cli(*words, check=False).stdout), STREAMS_S)
-        return "sleeps are seen"
+            counts, joins = daemon.status()["offcpu"], daemon.target(jvm.pid)["offcpu"]["joins"]
+        return "sleeps are seen; %d of %d intervals signalled; %s" % (counts["signalled"], counts["intervals"], joins)
 
     def profiled(self, daemon):
         with Jvm("17", uid=1000, full=True) as jvm:

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "proto/host_cookie.h"
 #include "tests/unit/unit.h"
 
 #define STORM_PAIRS   4 /* on each CPU */
@@ -25,10 +26,11 @@ static void on_signal(int signo, siginfo_t *info, void *ucontext)
 {
 	uint32_t i = __atomic_fetch_add(&shared->n_cookies, 1, __ATOMIC_RELAXED);
 
-	(void)signo;
 	(void)ucontext;
 	if (i < COOKIES_MAX) {
-		shared->cookies[i].cookie = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
+		shared->cookies[i].cookie =
+			signo == OWN_SIGNAL ? host_cookie_offcpu(HOST_COOKIE_OFFCPU_UNKNOWN_NS, 0)
+					    : (uint64_t)(uintptr_t)info->si_value.sival_ptr;
 		shared->cookies[i].tid = (uint32_t)syscall(SYS_gettid);
 	}
 }
@@ -39,6 +41,7 @@ void offcpu_child_install(void)
 				    .sa_flags = SA_SIGINFO | SA_RESTART };
 
 	sigaction(SIGPROF, &action, NULL);
+	sigaction(OWN_SIGNAL, &action, NULL);
 	__atomic_store_n(&shared->handler, (uint64_t)(uintptr_t)on_signal, __ATOMIC_SEQ_CST);
 }
 

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include "daemon/ground/clock.h"
@@ -13,6 +14,9 @@
 #define LONG_NS	    (40 * NS_PER_MS)
 #define COOKIES_MAX 8192
 #define MANY_THREADS 100
+#define OWN_SIGNAL                                                                    \
+	SIGVTALRM /* for times off the CPU, where that is another signal than SIGPROF \
+		   */
 
 /* the kinds of waits */
 enum { SLEEPS, FUTEXES, POLLS, PIPES, SOCKETS, KINDS };

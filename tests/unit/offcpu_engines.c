@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "tests/unit/unit.h"
 
-bool offcpu_direct;
+enum offcpu_way offcpu_way;
 struct offcpu_seen seen;
 
 static uint64_t hash_of_stack(const uint64_t *ips, unsigned n)
@@ -54,8 +54,10 @@ void offcpu_engines_or_skip(uint64_t signals_per_s)
 	char why[OFFCPU_ENGINE_WHY_MAX];
 
 	seen.n = seen.stacks = seen.ended = seen.ended_wrong = 0;
-	if (host_engine_new(offcpu_direct, &seen.host, why) < 0 ||
-	    offcpu_engine_new(seen.host, signals_per_s, &seen.engine, why) < 0) {
+	if (host_engine_new(offcpu_way != OFFCPU_BY_TASK_WORK, &seen.host, why) < 0 ||
+	    (offcpu_way == OFFCPU_BY_OWN_SIGNAL
+		     ? offcpu_engine_new_by(seen.host, offcpu_way, signals_per_s, &seen.engine, why)
+		     : offcpu_engine_new(seen.host, signals_per_s, &seen.engine, why)) < 0) {
 		print_message("no off-CPU engine here: %s\n", why);
 		exit(77);
 	}
@@ -70,7 +72,7 @@ void offcpu_engines_free(void)
 
 void offcpu_measure_of(uint64_t tenant, pid_t pid, uint64_t min_ns)
 {
-	struct host_engine_target t = { shared->handler, 10 * NS_PER_MS, SIGPROF };
+	struct host_engine_target t = { shared->handler, 10 * NS_PER_MS, SIGPROF, OWN_SIGNAL };
 
 	assert_int_equal(host_engine_set(seen.host, pid, &t), 0);
 	assert_int_equal(offcpu_engine_set(seen.engine, pid, tenant, min_ns), 0);
@@ -78,7 +80,7 @@ void offcpu_measure_of(uint64_t tenant, pid_t pid, uint64_t min_ns)
 
 void offcpu_measure(pid_t pid, uint64_t handler, uint64_t min_ns)
 {
-	struct host_engine_target t = { handler, 10 * NS_PER_MS, SIGPROF };
+	struct host_engine_target t = { handler, 10 * NS_PER_MS, SIGPROF, OWN_SIGNAL };
 
 	assert_int_equal(host_engine_set(seen.host, pid, &t), 0);
 	assert_int_equal(offcpu_engine_set(seen.engine, pid, 0, min_ns), 0);

@@ -29,7 +29,7 @@ struct offcpu_lookup {
 };
 
 extern struct offcpu_seen seen;
-extern bool offcpu_direct; /* restartable sequences delay signals, as before Linux 6.18 */
+extern enum offcpu_way offcpu_way; /* of offcpu_engines_or_skip() */
 
 void offcpu_engines_or_skip(uint64_t signals_per_s);
 void offcpu_engines_free(void);
@@ -48,14 +48,16 @@ unsigned offcpu_threads_of(pid_t pid);
 /* Maps the memory that children share with the test, also after execve(). */
 bool offcpu_engines_shared(void);
 
-/* Runs the table of tests in both ways in which signals are delayed; the value is the exit code. */
-#define offcpu_engines_run(tests)                                                               \
-	({                                                                                      \
-		int failed_ = offcpu_engines_shared() ? 0 : 1;                                  \
-		for (int i_ = 0; i_ < 2 && !failed_; i_++) {                                    \
-			offcpu_direct = i_ == 1;                                                \
-			failed_ += cmocka_run_group_tests_name(                                 \
-				offcpu_direct ? "by rseq" : "by task work", tests, NULL, NULL); \
-		}                                                                               \
-		failed_;                                                                        \
+/* Runs the table of tests in each way in which signals are delayed, up to the way @last; the value
+ * is the exit code. */
+#define offcpu_engines_run(tests, last)                                                        \
+	({                                                                                     \
+		static const char *const names_[] = { "by task work", "by rseq",               \
+						      "by a signal of its own" };              \
+		int failed_ = offcpu_engines_shared() ? 0 : 1;                                 \
+		for (int i_ = 0; i_ <= (last) && !failed_; i_++) {                             \
+			offcpu_way = (enum offcpu_way)i_;                                      \
+			failed_ += cmocka_run_group_tests_name(names_[i_], tests, NULL, NULL); \
+		}                                                                              \
+		failed_;                                                                       \
 	})

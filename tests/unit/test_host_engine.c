@@ -145,7 +145,7 @@ static void wait_for_cpu(int n, uint64_t ns)
 
 static int set(struct host_engine *e, pid_t pid, int n, uint64_t interval_ns)
 {
-	struct host_engine_target t = { shared[n].handler, interval_ns, SIGPROF };
+	struct host_engine_target t = { shared[n].handler, interval_ns, SIGPROF, 0 };
 
 	return host_engine_set(e, pid, &t);
 }
@@ -275,10 +275,10 @@ static void a_process_whose_handler_is_another_gets_none(void **state)
 static void impossible_reports_are_refused(void **state)
 {
 	static const struct host_engine_target bad[] = {
-		{ 0, NS_PER_MS, SIGPROF },	 { 1, NS_PER_MS, SIGPROF },
-		{ 0x10000, NS_PER_MS, SIGKILL }, { 0x10000, NS_PER_MS, 0 },
-		{ 0x10000, NS_PER_MS, 1 << 30 }, { 0x10000, 0, SIGPROF },
-		{ 0x10000, 1000, SIGPROF },
+		{ 0, NS_PER_MS, SIGPROF, 0 },	    { 1, NS_PER_MS, SIGPROF, 0 },
+		{ 0x10000, NS_PER_MS, SIGKILL, 0 }, { 0x10000, NS_PER_MS, 0, 0 },
+		{ 0x10000, NS_PER_MS, 1 << 30, 0 }, { 0x10000, 0, SIGPROF, 0 },
+		{ 0x10000, 1000, SIGPROF, 0 },	    { 0x10000, NS_PER_MS, SIGPROF, SIGKILL },
 	};
 	struct host_engine *e = engine_or_skip();
 
@@ -291,7 +291,7 @@ static void impossible_reports_are_refused(void **state)
 
 static void more_targets_than_there_is_room_for_are_refused(void **state)
 {
-	const struct host_engine_target t = { 0x10000, 100 * NS_PER_MS, SIGPROF };
+	const struct host_engine_target t = { 0x10000, 100 * NS_PER_MS, SIGPROF, 0 };
 	struct host_engine *e = engine_or_skip();
 	int r = 0, n = 0;
 

@@ -214,5 +214,5 @@ int main(void)
 		cmocka_unit_test(what_a_thread_waited_for_its_cpu_before_is_not_counted),
 	};
 
-	return offcpu_engines_run(tests);
+	return offcpu_engines_run(tests, OFFCPU_BY_RSEQ);
 }

@@ -313,5 +313,5 @@ int main(void)
 		cmocka_unit_test(long_waits_for_work_have_records_without_signals_then),
 	};
 
-	return offcpu_engines_run(tests);
+	return offcpu_engines_run(tests, OFFCPU_BY_RSEQ);
 }

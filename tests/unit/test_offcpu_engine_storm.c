@@ -236,5 +236,5 @@ int main(void)
 		cmocka_unit_test(a_storm_on_a_large_host_costs_its_own_process_little),
 	};
 
-	return offcpu_engines_run(tests);
+	return offcpu_engines_run(tests, OFFCPU_BY_RSEQ);
 }

@@ -265,5 +265,5 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "again") == 0)
 		return offcpu_engines_shared() ? live_again() : 1;
-	return offcpu_engines_run(tests);
+	return offcpu_engines_run(tests, OFFCPU_BY_OWN_SIGNAL);
 }

@@ -135,5 +135,5 @@ int main(void)
 		cmocka_unit_test(who_fills_the_ring_leaves_others_room_in_it),
 	};
 
-	return offcpu_engines_run(tests);
+	return offcpu_engines_run(tests, OFFCPU_BY_RSEQ);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/host/offcpu_join.h"
+#include "proto/host_cookie.h"
 #include "tests/unit/unit.h"
 
 #define MS	1000000ull
@@ -552,11 +553,34 @@ static void whatever_comes_memory_is_bounded_and_nothing_is_lost(void **state)
 	assert_true(most < 2u << 20);
 }
 
+/* Before Linux 6.13 the agent does not know the duration. */
+static void a_signal_without_a_value_is_for_the_last_interval(void **state)
+{
+	(void)state;
+	kernel(7, 10 * MS, 3 * MS, 100, true, OFFCPU_FUTEX);
+	kernel(7, 20 * MS, 4 * MS, 200, true, OFFCPU_FUTEX);
+	kernel(7, 30 * MS, 5 * MS, 300, true, OFFCPU_FUTEX);
+	kernel(8, 20 * MS, 6 * MS, 400, true, OFFCPU_FUTEX);
+	agent(7, 20 * MS + 1, HOST_COOKIE_OFFCPU_UNKNOWN_NS, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(events, 1);
+	assert_int_equal(last.duration_ns, 4 * MS);
+	assert_int_equal(last.reason, OFFCPU_REASON_SLEEP);
+	assert_true(last.has_stack);
+	agent(7, 10 * MS + 1, HOST_COOKIE_OFFCPU_UNKNOWN_NS, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(events, 2);
+	assert_int_equal(last.duration_ns, 3 * MS);
+	agent(7, 5 * MS, HOST_COOKIE_OFFCPU_UNKNOWN_NS, WIRE_OFFCPU_SLEEP); /* before all of them */
+	agent(9, 40 * MS, HOST_COOKIE_OFFCPU_UNKNOWN_NS, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(events, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_safepoint_may_become_known_later, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_signal_without_a_value_is_for_the_last_interval,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(kernel_and_agent_become_one_event, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_newest_of_equal_durations_is_the_agents, setup,
 						teardown),

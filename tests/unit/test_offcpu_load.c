@@ -19,7 +19,7 @@ static void targets_come_without_rights(void **state)
 	offcpu_child_wait();
 	holder = fork();
 	if (holder == 0) {
-		struct host_engine_target t = { shared->handler, 10 * NS_PER_MS, SIGPROF };
+		struct host_engine_target t = { shared->handler, 10 * NS_PER_MS, SIGPROF, 0 };
 		unsigned before = seen.n;
 
 		if (setgid(65534) < 0 || setuid(65534) < 0)
@@ -85,5 +85,5 @@ int main(void)
 		cmocka_unit_test(a_minimum_that_would_be_a_flood_is_refused),
 	};
 
-	return offcpu_engines_run(tests);
+	return offcpu_engines_run(tests, OFFCPU_BY_RSEQ);
 }

@@ -139,5 +139,5 @@ int main(void)
 		cmocka_unit_test(threads_that_end_leave_their_times),
 	};
 
-	return offcpu_engines_run(tests);
+	return offcpu_engines_run(tests, OFFCPU_BY_RSEQ);
 }

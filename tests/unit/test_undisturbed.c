@@ -87,7 +87,7 @@ static void engines_or_skip(bool direct, struct engines *e)
 static void run(struct engines *e, bool off, uint64_t cpu_ns)
 {
 	pid_t pid = child();
-	struct host_engine_target t = { 0, cpu_ns, SIGPROF };
+	struct host_engine_target t = { 0, cpu_ns, SIGPROF, 0 };
 	int status;
 
 	while (!__atomic_load_n(&shared->handler, __ATOMIC_SEQ_CST))
