@@ -18,6 +18,8 @@
 #include "proto/host_cookie.h"
 #include "tests/harness/undisturbed.h"
 
+#define OWN_SIGNAL SIGVTALRM /* for times off the CPU, where that is another signal than SIGPROF \
+			      */
 #define OFF_MIN_NS  (NS_PER_MS / 10)
 #define SIGNALS_MAX 5000 /* a second */
 
@@ -35,9 +37,8 @@ static void on_signal(int signo, siginfo_t *info, void *ucontext)
 {
 	uint64_t cookie = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
 
-	(void)signo;
 	(void)ucontext;
-	if (host_cookie_is_offcpu(cookie))
+	if (host_cookie_is_offcpu(cookie) || signo == OWN_SIGNAL)
 		shared->off_signals++;
 	else
 		shared->cpu_signals++;
@@ -56,6 +57,7 @@ static pid_t child(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(120); /* the alarm ends the child if a call never returns, and the test fails */
 	sigaction(SIGPROF, &action, NULL);
+	sigaction(OWN_SIGNAL, &action, NULL);
 	undisturbed_open();
 	__atomic_store_n(&shared->handler, (uint64_t)(uintptr_t)on_signal, __ATOMIC_SEQ_CST);
 	while (!__atomic_load_n(&shared->done, __ATOMIC_ACQUIRE))
@@ -72,12 +74,14 @@ struct engines {
 	struct offcpu_engine *off;
 };
 
-static void engines_or_skip(bool direct, struct engines *e)
+static void engines_or_skip(enum offcpu_way way, struct engines *e)
 {
 	char why[OFFCPU_ENGINE_WHY_MAX];
 
-	if (host_engine_new(direct, &e->host, why) < 0 ||
-	    offcpu_engine_new(e->host, SIGNALS_MAX, &e->off, why) < 0) {
+	if (host_engine_new(way != OFFCPU_BY_TASK_WORK, &e->host, why) < 0 ||
+	    (way == OFFCPU_BY_OWN_SIGNAL
+		     ? offcpu_engine_new_by(e->host, way, SIGNALS_MAX, &e->off, why)
+		     : offcpu_engine_new(e->host, SIGNALS_MAX, &e->off, why)) < 0) {
 		print_message("no off-CPU engine here: %s\n", why);
 		exit(77);
 	}
@@ -87,7 +91,7 @@ static void engines_or_skip(bool direct, struct engines *e)
 static void run(struct engines *e, bool off, uint64_t cpu_ns)
 {
 	pid_t pid = child();
-	struct host_engine_target t = { 0, cpu_ns, SIGPROF, 0 };
+	struct host_engine_target t = { 0, cpu_ns, SIGPROF, OWN_SIGNAL };
 	int status;
 
 	while (!__atomic_load_n(&shared->handler, __ATOMIC_SEQ_CST))
@@ -128,13 +132,13 @@ static unsigned disturbed(const struct words *without, const char *what)
 	return n;
 }
 
-static void check(bool direct, bool off, uint64_t cpu_ns, const char *what)
+static void check(enum offcpu_way way, bool off, uint64_t cpu_ns, const char *what)
 {
 	struct engines none = { NULL, NULL }, e;
 	struct words *without = malloc(sizeof(*without));
 	unsigned n;
 
-	engines_or_skip(direct, &e);
+	engines_or_skip(way, &e);
 	run(&none, false, 0);
 	assert_int_equal(shared->off_signals + shared->cpu_signals, 0);
 	memcpy(without, shared, sizeof(*without));
@@ -153,25 +157,31 @@ static void check(bool direct, bool off, uint64_t cpu_ns, const char *what)
 static void signals_of_times_off_the_cpu_disturb_nothing(void **state)
 {
 	(void)state;
-	check(false, true, 60 * NS_PER_S, "offcpu");
+	check(OFFCPU_BY_TASK_WORK, true, 60 * NS_PER_S, "offcpu");
 }
 
 static void signals_of_cpu_time_disturb_nothing(void **state)
 {
 	(void)state;
-	check(false, false, NS_PER_MS, "cpu");
+	check(OFFCPU_BY_TASK_WORK, false, NS_PER_MS, "cpu");
 }
 
 static void both_disturb_nothing(void **state)
 {
 	(void)state;
-	check(false, true, NS_PER_MS, "both");
+	check(OFFCPU_BY_TASK_WORK, true, NS_PER_MS, "both");
 }
 
 static void rseq_is_not_disturbed(void **state)
 {
 	(void)state;
-	check(true, true, 60 * NS_PER_S, "offcpu by rseq");
+	check(OFFCPU_BY_RSEQ, true, 60 * NS_PER_S, "offcpu by rseq");
+}
+
+static void a_signal_of_its_own_disturbs_nothing(void **state)
+{
+	(void)state;
+	check(OFFCPU_BY_OWN_SIGNAL, true, 60 * NS_PER_S, "offcpu by a signal of its own");
 }
 
 int main(void)
@@ -181,6 +191,7 @@ int main(void)
 		cmocka_unit_test(signals_of_cpu_time_disturb_nothing),
 		cmocka_unit_test(both_disturb_nothing),
 		cmocka_unit_test(rseq_is_not_disturbed),
+		cmocka_unit_test(a_signal_of_its_own_disturbs_nothing),
 	};
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
