@@ -181,38 +181,37 @@ struct wire_accounts {
 #define WIRE_KEY_ACCOUNTS   256
 
 /* Other counters of a LEDGER frame: X(ENUM, "name", "sentence"); keys from 0. */
-#define WIRE_COUNTERS(X)                                                                                                           \
-	X(BROKEN, "broken", "samples whose stack did not reach its root")                                                          \
-	X(EXITED, "exited", "bookings for threads that ended between ticks")                                                       \
-	X(AGENT_CPU_NS, "agent_cpu_ns", "CPU time of the agent: its thread and its handlers, ns")                                  \
-	X(AGENT_BYTES, "agent_bytes", "memory of the agent, bytes")                                                                \
-	X(HANDLER_NS, "handler_ns", "time in signal handlers, ns (part of agent_cpu_ns)")                                          \
-	X(PIPE_BYTES, "pipe_bytes", "bytes written to the pipe")                                                                   \
-	X(THREADS, "threads", "threads that are sampled now")                                                                      \
-	X(NO_TIMER, "no_timer", "threads that got no timer (RLIMIT_SIGPENDING)")                                                   \
-	X(INTERVAL_NS, "interval_ns", "the sampling interval in force, ns")                                                        \
-	X(PROCESS_CPU_NS, "process_cpu_ns", "CPU time of the whole process since HELLO, ns")                                       \
-	X(HOST_SIGNAL, "host_signal",                                                                                              \
-	  "signal that the host engine may send now; 0 = none; in bits 8 to 14 the one for times off the CPU, if that is another") \
-	X(HOST_HANDLER, "host_handler", "address of its handler in the process")                                                   \
-	X(EVENTS, "events", "what is collected now: bits 1 << enum wire_event")                                                    \
-	X(SHORT_WAITS, "short_waits", "waits below the threshold, which are only counted")                                         \
-	X(SHORT_WAITS_NS, "short_waits_ns", "their time, ns")                                                                      \
-	X(UNPAIRED_WAITS, "unpaired_waits", "ends of waits whose begin was not seen")                                              \
-	X(FALLBACK, "fallback",                                                                                                    \
-	  "CPU samples that AsyncGetCallTrace walked; the others: our own walk")                                                   \
-	X(EVENTS_NS, "events_ns",                                                                                                  \
-	  "time of application threads for reporting their events, ns (part of agent_cpu_ns)")                                     \
-	X(LOCK_MIN_NS, "lock_min_ns",                                                                                              \
-	  "waits from here on are reported; the CPU budget may raise it")                                                          \
-	X(SESSION_NS, "session_ns", "time since HELLO, ns")                                                                        \
-	X(IDLE_WAITS, "idle_waits", "waits for want of work, of any length: reported in sums")                                     \
-	X(IDLE_WAITS_NS, "idle_waits_ns", "their time, ns")                                                                        \
-	X(SHORT_UNMOUNTED, "short_unmounted",                                                                                      \
-	  "waits of virtual threads without a carrier below the threshold, only counted")                                          \
-	X(SHORT_UNMOUNTED_NS, "short_unmounted_ns", "their time, ns")                                                              \
-	X(UNSEEN_UNMOUNTED, "unseen_unmounted", "such waits for which the table had no room")                                      \
-	X(UNMOUNTED_MIN_NS, "unmounted_min_ns",                                                                                    \
+#define WIRE_COUNTERS(X)                                                                          \
+	X(BROKEN, "broken", "samples whose stack did not reach its root")                         \
+	X(EXITED, "exited", "bookings for threads that ended between ticks")                      \
+	X(AGENT_CPU_NS, "agent_cpu_ns", "CPU time of the agent: its thread and its handlers, ns") \
+	X(AGENT_BYTES, "agent_bytes", "memory of the agent, bytes")                               \
+	X(HANDLER_NS, "handler_ns", "time in signal handlers, ns (part of agent_cpu_ns)")         \
+	X(PIPE_BYTES, "pipe_bytes", "bytes written to the pipe")                                  \
+	X(THREADS, "threads", "threads that are sampled now")                                     \
+	X(NO_TIMER, "no_timer", "threads that got no timer (RLIMIT_SIGPENDING)")                  \
+	X(INTERVAL_NS, "interval_ns", "the sampling interval in force, ns")                       \
+	X(PROCESS_CPU_NS, "process_cpu_ns", "CPU time of the whole process since HELLO, ns")      \
+	X(HOST_SIGNAL, "host_signal", "signal that the host engine may send now; 0 = none")       \
+	X(HOST_HANDLER, "host_handler", "address of its handler in the process")                  \
+	X(EVENTS, "events", "what is collected now: bits 1 << enum wire_event")                   \
+	X(SHORT_WAITS, "short_waits", "waits below the threshold, which are only counted")        \
+	X(SHORT_WAITS_NS, "short_waits_ns", "their time, ns")                                     \
+	X(UNPAIRED_WAITS, "unpaired_waits", "ends of waits whose begin was not seen")             \
+	X(FALLBACK, "fallback",                                                                   \
+	  "CPU samples that AsyncGetCallTrace walked; the others: our own walk")                  \
+	X(EVENTS_NS, "events_ns",                                                                 \
+	  "time of application threads for reporting their events, ns (part of agent_cpu_ns)")    \
+	X(LOCK_MIN_NS, "lock_min_ns",                                                             \
+	  "waits from here on are reported; the CPU budget may raise it")                         \
+	X(SESSION_NS, "session_ns", "time since HELLO, ns")                                       \
+	X(IDLE_WAITS, "idle_waits", "waits for want of work, of any length: reported in sums")    \
+	X(IDLE_WAITS_NS, "idle_waits_ns", "their time, ns")                                       \
+	X(SHORT_UNMOUNTED, "short_unmounted",                                                     \
+	  "waits of virtual threads without a carrier below the threshold, only counted")         \
+	X(SHORT_UNMOUNTED_NS, "short_unmounted_ns", "their time, ns")                             \
+	X(UNSEEN_UNMOUNTED, "unseen_unmounted", "such waits for which the table had no room")     \
+	X(UNMOUNTED_MIN_NS, "unmounted_min_ns",                                                   \
 	  "such waits from here on are reported; the CPU budget may raise it; 0 = none are")
 
 enum wire_counter {
@@ -496,7 +495,9 @@ struct wire_fault {
 #define WIRE_START_DETAILS    4u /* LEDGER with memory by part and times in the handler */
 #define WIRE_START_IDLE_APART 16u /* idle waits are reported in sums: WIRE_LOCK_SUM */
 #define WIRE_START_THREADS    8u /* STATE and VIRTUAL now and every 5 s; each START begins anew */
-#define WIRE_START_OWN_SIGNAL 32u /* with HOST: times off the CPU have a signal of their own */
+/* with HOST: times off the CPU have a signal of their own, if one is free, in bits 8 to 14 of
+ * HOST_SIGNAL */
+#define WIRE_START_OWN_SIGNAL 32u
 
 #define WIRE_TRACE_OTEL	      1u
 #define WIRE_TRACE_SKYWALKING 2u

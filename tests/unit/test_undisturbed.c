@@ -18,8 +18,9 @@
 #include "proto/host_cookie.h"
 #include "tests/harness/undisturbed.h"
 
-#define OWN_SIGNAL SIGVTALRM /* for times off the CPU, where that is another signal than SIGPROF \
-			      */
+#define OWN_SIGNAL                                                                    \
+	SIGVTALRM /* for times off the CPU, where that is another signal than SIGPROF \
+		   */
 #define OFF_MIN_NS  (NS_PER_MS / 10)
 #define SIGNALS_MAX 5000 /* a second */
 
