@@ -428,9 +428,8 @@ struct wire_alloc {
 /*
  * OFFCPU: one interval in which a thread did not run, reported by the thread itself when it runs
  * again. The duration is the kernel's (proto/host_cookie.h; HOST_COOKIE_OFFCPU_UNKNOWN_NS if it
- * cannot say), or, of a virtual thread that had no
- * carrier, from its unmount to its mount. If a LOCK record belongs to the same
- * wait, it comes later: it is sent when the wait ends in Java.
+ * cannot say), or, of a virtual thread that had no carrier, from its unmount to its mount. If a
+ * LOCK record belongs to the same wait, it comes later: it is sent when the wait ends in Java.
  */
 struct wire_offcpu {
 	uint64_t mono_ns; /* time of the handler, shortly after the interval's end */

@@ -162,8 +162,7 @@ void ledger_fill(const struct counters *now, struct wire_ledger *ret)
 	c[WIRE_COUNTER_NO_TIMER] = (uint64_t)engine.untimed;
 	c[WIRE_COUNTER_INTERVAL_NS] = engine.interval_ns;
 	if (engine.host && engine.running) {
-		c[WIRE_COUNTER_HOST_SIGNAL] = (uint64_t)engine.signo | (uint64_t)engine.off_signo
-									       << 8;
+		c[WIRE_COUNTER_HOST_SIGNAL] = (uint64_t)(engine.signo | engine.off_signo << 8);
 		c[WIRE_COUNTER_HOST_HANDLER] = engine.handler;
 	}
 	c[WIRE_COUNTER_PROCESS_CPU_NS] = process_cpu_ns() - ledger.process_cpu_base_ns;

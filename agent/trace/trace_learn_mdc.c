@@ -7,6 +7,7 @@
 #include "agent/trace/trace_priv.h"
 
 #define PAIRS_MAX 64
+#define NODES_MAX 256
 #define HASHTABLE "java/util/Hashtable"
 #define JBOSS_MAP "org/jboss/logmanager/FastCopyHashMap"
 
@@ -43,7 +44,7 @@ static jclass trace_learn_class_of_nodes(JNIEnv *env, jobjectArray table)
 	jsize n = table ? (*env)->GetArrayLength(env, table) : 0;
 	jobject node = NULL;
 
-	for (jsize i = 0; i < n && !node; i++)
+	for (jsize i = 0; i < n && i < NODES_MAX && !node; i++)
 		node = (*env)->GetObjectArrayElement(env, table, i);
 	return node ? (*env)->GetObjectClass(env, node) : NULL;
 }

@@ -280,6 +280,11 @@ unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_
 	return n;
 }
 
+enum offcpu_way offcpu_engine_way(const struct offcpu_engine *e)
+{
+	return e->way;
+}
+
 /* ---- state ----------------------------------------------------------------------------------- */
 
 void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret)

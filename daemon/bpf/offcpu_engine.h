@@ -124,6 +124,7 @@ int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct o
 /* The same by a way that the kernel has, but not the best one: for tests. */
 int offcpu_engine_new_by(struct host_engine *host, enum offcpu_way way, uint64_t signals_per_s,
 			 struct offcpu_engine **ret, char *why);
+enum offcpu_way offcpu_engine_way(const struct offcpu_engine *e);
 struct offcpu_engine *offcpu_engine_free(struct offcpu_engine *e);
 DEFINE_FREEP(struct offcpu_engine, offcpu_engine_free);
 

@@ -340,7 +340,6 @@ static void offcpu_on_turn(void *userdata)
 
 int host_offcpu_open(struct host *h)
 {
-	struct offcpu_state s;
 	int fd, r;
 
 	h->offcpu = host_sampling_offcpu(h->sampling, &h->offcpu_why);
@@ -349,8 +348,7 @@ int host_offcpu_open(struct host *h)
 		return 0;
 	}
 	h->offcpu_why = "";
-	offcpu_engine_state(h->offcpu, &s);
-	if (s.way == OFFCPU_BY_OWN_SIGNAL)
+	if (offcpu_engine_way(h->offcpu) == OFFCPU_BY_OWN_SIGNAL)
 		targets_own_signal(h->targets);
 	offcpu_engine_listen(h->offcpu, offcpu_from_kernel, host_ledgers_on_end, h);
 	fd = offcpu_engine_fd(h->offcpu);

@@ -11,8 +11,6 @@
 #define LATE_NS 3000000000ull /* for this time a late record of the agent is recognised as such */
 #define OPENS_MAX 1024u /* waits that still go on */
 #define OPEN_BUCKETS 64u
-#define CLOCKS_SLACK_NS \
-	200000ull /* the kernel's record has the time of a clock that may be so much behind */
 #define LOCK_SLACK_NS \
 	2000000ull /* the wait of a lock begins before the switch, and ends after it */
 
@@ -399,13 +397,13 @@ static bool join_is_agents(const struct join_item *i, uint32_t tid)
 }
 
 /* Is it the interval that the agent reports? Where the kernel cannot tell the agent its duration,
- * it is the last one before the report. */
+ * it is the last one that had begun then: any later one begins after the report. */
 static bool join_is_reported(const struct join_item *i, const struct stream_offcpu *o)
 {
 	if (!join_is_agents(i, o->tid))
 		return false;
 	if (o->duration_ns == HOST_COOKIE_OFFCPU_UNKNOWN_NS)
-		return i->e.end_ns <= o->mono_ns + CLOCKS_SLACK_NS;
+		return i->e.end_ns - i->e.duration_ns < o->mono_ns;
 	return i->e.duration_ns == o->duration_ns;
 }
 
@@ -422,7 +420,9 @@ void offcpu_join_agent(struct offcpu_join *j, const struct stream_offcpu *o, uin
 		found = found->right;
 	if (!found) {
 		/* nobody knows how long an interval without a record and a duration was */
-		if (o->duration_ns != HOST_COOKIE_OFFCPU_UNKNOWN_NS)
+		if (o->duration_ns == HOST_COOKIE_OFFCPU_UNKNOWN_NS)
+			j->counts.no_kernel++;
+		else
 			join_alone(j, o, now_ns);
 		return;
 	}

@@ -8,28 +8,36 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/value.h"
 #include "injector/result.h"
-#include "proto/host_cookie.h"
 
 #define ENDED_S		600 /* for this time an ended JVM is shown without all= */
 #define GAP_S		600 /* for this time a gap is among the notes */
 #define DENIED_PIDS_MAX 32
 
+/* Before Linux 6.13 agents do not know how long their times off the CPU were. */
+static bool status_weights_are_known(struct host *h, enum wire_event event)
+{
+	const struct offcpu_engine *e = host_offcpu_engine(h);
+
+	return event != WIRE_EVENT_OFFCPU || !e || offcpu_engine_way(e) != OFFCPU_BY_OWN_SIGNAL;
+}
+
 /* The weights' unit: bytes for allocations, else ns. */
 static void status_put_weight(struct text_out *to, const char *what, enum wire_event event,
-			      uint64_t weight, uint64_t n)
+			      const uint64_t *weight)
 {
 	char key[32];
 
 	snprintf(key, sizeof(key), "%s_%s", what, event == WIRE_EVENT_ALLOC ? "bytes" : "ns");
-	if (event == WIRE_EVENT_OFFCPU && n && weight == n * HOST_COOKIE_OFFCPU_UNKNOWN_NS)
-		json_add_null(to, key); /* before Linux 6.13 only the kernel's records have it */
+	if (weight)
+		json_add_u64(to, key, *weight);
 	else
-		json_add_u64(to, key, weight);
+		json_add_null(to, key);
 }
 
-static void status_put_accounts(struct text_out *to, const struct stream_accounts *accounts,
-				enum wire_event event)
+static void status_put_accounts(struct text_out *to, struct host *h,
+				const struct stream_accounts *accounts, enum wire_event event)
 {
+	bool known = status_weights_are_known(h, event);
 
 	json_add_u64(to, "taken", accounts->taken);
 	json_add_u64(to, "delivered", accounts->delivered);
@@ -38,8 +46,8 @@ static void status_put_accounts(struct text_out *to, const struct stream_account
 		json_add_u64(to, wire_drop_names[i], accounts->dropped[i].n);
 	json_add_u64(to, "lost_on_wire", accounts->lost);
 	json_end_object(to);
-	status_put_weight(to, "taken", event, accounts->taken_weight, accounts->taken);
-	status_put_weight(to, "delivered", event, accounts->delivered_weight, accounts->delivered);
+	status_put_weight(to, "taken", event, known ? &accounts->taken_weight : NULL);
+	status_put_weight(to, "delivered", event, known ? &accounts->delivered_weight : NULL);
 }
 
 /* How good the view of the process is: the mean weight of its samples since the attach, and
@@ -56,11 +64,11 @@ static void status_put_view(struct text_out *to, const struct stream_accounts *c
 				(double)cpu->delivered_weight / (double)process_cpu_ns);
 }
 
-static void status_put_samples(struct text_out *to, const struct stream_counts *c,
+static void status_put_samples(struct text_out *to, struct host *h, const struct stream_counts *c,
 			       uint64_t process_cpu_ns)
 {
 	json_begin_object(to, "samples");
-	status_put_accounts(to, &c->of[WIRE_EVENT_CPU], WIRE_EVENT_CPU);
+	status_put_accounts(to, h, &c->of[WIRE_EVENT_CPU], WIRE_EVENT_CPU);
 	status_put_view(to, &c->of[WIRE_EVENT_CPU], process_cpu_ns);
 	json_add_u64(to, "broken", c->ledger.counter[WIRE_COUNTER_BROKEN]);
 	json_add_u64(to, "fallback", c->ledger.counter[WIRE_COUNTER_FALLBACK]);
@@ -127,7 +135,7 @@ static void status_put_other_events(struct text_out *to, struct host *h, const s
 		if (!(collected & 1u << e) && !c->of[e].taken)
 			continue;
 		json_begin_object(to, wire_event_names[e]);
-		status_put_accounts(to, &c->of[e], (enum wire_event)e);
+		status_put_accounts(to, h, &c->of[e], (enum wire_event)e);
 		if (e == WIRE_EVENT_LOCK)
 			status_put_lock_counts(to, c->ledger.counter);
 		if (e == WIRE_EVENT_OFFCPU) {
@@ -370,7 +378,7 @@ static void status_put_target(struct text_out *to, struct host *h, const struct 
 	status_put_identity(to, t);
 	status_put_state(to, h, t, collected);
 	json_add_u64(to, "uid", t->jvm.uid);
-	status_put_samples(to, &c, host_cpu_ns(t));
+	status_put_samples(to, h, &c, host_cpu_ns(t));
 	status_put_other_events(to, h, t, &c, collected);
 	status_put_gap(to, host_gap_of(t));
 	status_put_agent(to, t, &c);

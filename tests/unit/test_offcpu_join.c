@@ -556,6 +556,8 @@ static void whatever_comes_memory_is_bounded_and_nothing_is_lost(void **state)
 /* Before Linux 6.13 the agent does not know the duration. */
 static void a_signal_without_a_value_is_for_the_last_interval(void **state)
 {
+	struct offcpu_join_counts counts;
+
 	(void)state;
 	kernel(7, 10 * MS, 3 * MS, 100, true, OFFCPU_FUTEX);
 	kernel(7, 20 * MS, 4 * MS, 200, true, OFFCPU_FUTEX);
@@ -572,6 +574,8 @@ static void a_signal_without_a_value_is_for_the_last_interval(void **state)
 	agent(7, 5 * MS, HOST_COOKIE_OFFCPU_UNKNOWN_NS, WIRE_OFFCPU_SLEEP); /* before all of them */
 	agent(9, 40 * MS, HOST_COOKIE_OFFCPU_UNKNOWN_NS, WIRE_OFFCPU_SLEEP);
 	assert_int_equal(events, 2);
+	offcpu_join_counts(join, &counts);
+	assert_int_equal(counts.no_kernel, 2); /* of no interval's duration */
 }
 
 int main(void)

@@ -18,9 +18,6 @@
 #include "proto/host_cookie.h"
 #include "tests/harness/undisturbed.h"
 
-#define OWN_SIGNAL                                                                    \
-	SIGVTALRM /* for times off the CPU, where that is another signal than SIGPROF \
-		   */
 #define OFF_MIN_NS  (NS_PER_MS / 10)
 #define SIGNALS_MAX 5000 /* a second */
 
@@ -39,7 +36,7 @@ static void on_signal(int signo, siginfo_t *info, void *ucontext)
 	uint64_t cookie = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
 
 	(void)ucontext;
-	if (host_cookie_is_offcpu(cookie) || signo == OWN_SIGNAL)
+	if (host_cookie_is_offcpu(cookie) || signo == SIGVTALRM)
 		shared->off_signals++;
 	else
 		shared->cpu_signals++;
@@ -58,7 +55,7 @@ static pid_t child(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(120); /* the alarm ends the child if a call never returns, and the test fails */
 	sigaction(SIGPROF, &action, NULL);
-	sigaction(OWN_SIGNAL, &action, NULL);
+	sigaction(SIGVTALRM, &action, NULL);
 	undisturbed_open();
 	__atomic_store_n(&shared->handler, (uint64_t)(uintptr_t)on_signal, __ATOMIC_SEQ_CST);
 	while (!__atomic_load_n(&shared->done, __ATOMIC_ACQUIRE))
@@ -92,7 +89,7 @@ static void engines_or_skip(enum offcpu_way way, struct engines *e)
 static void run(struct engines *e, bool off, uint64_t cpu_ns)
 {
 	pid_t pid = child();
-	struct host_engine_target t = { 0, cpu_ns, SIGPROF, OWN_SIGNAL };
+	struct host_engine_target t = { 0, cpu_ns, SIGPROF, SIGVTALRM };
 	int status;
 
 	while (!__atomic_load_n(&shared->handler, __ATOMIC_SEQ_CST))
