@@ -17,6 +17,8 @@ struct host_engine_maps {
 /* The objects for kernels that schedule task work as Linux 7 does (signal.bpf.h); NULL + errno. */
 struct sampler_bpf *sampler_linux7_open(void);
 struct offcpu_bpf *offcpu_linux7_open(void);
+/* That for Linux 5.15 to 6.12, which names no kernel functions. */
+struct offcpu_bpf *offcpu_linux5_open(void);
 
 void host_engine_maps(const struct host_engine *e, struct host_engine_maps *ret);
 

@@ -29,6 +29,7 @@
 
 #define STATE_INTERRUPTIBLE   1 /* TASK_..., include/linux/sched.h */
 #define STATE_UNINTERRUPTIBLE 2
+#define STATE_WAKING	      0x200
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -362,15 +363,28 @@ int BPF_PROG(on_switch_put_off, bool preempt, struct task_struct *prev, struct t
 	return on_switch(preempt, prev, next, prev_state, 1);
 }
 
+#ifdef WITHOUT_KFUNCS
+/* Kernels before Linux 5.18 do not pass the state. Another CPU may have begun to wake @prev. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_rseq, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	__u32 state = prev->__state;
+
+	return on_switch(preempt, prev, next, state == STATE_WAKING ? STATE_INTERRUPTIBLE : state,
+			 0);
+}
+#else
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_rseq, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
 	return on_switch(preempt, prev, next, prev_state, 0);
 }
+#endif
 
 /* Runs on the way back to user mode, right after a switch. */
-static __always_inline int on_way_back(struct task_struct *task, int by_own_signal)
+SEC("tp_btf/rseq_update")
+int BPF_PROG(on_rseq, struct task_struct *task)
 {
 	struct offcpu_thread *t = targets_bit(task->tgid) ? thread_known(task) : 0;
 	__u32 tgid = task->tgid, zero = 0;
@@ -385,25 +399,10 @@ static __always_inline int on_way_back(struct task_struct *task, int by_own_sign
 	t->owed_ns = 0;
 	s = bpf_map_lookup_elem(&targets, &tgid);
 	c = bpf_map_lookup_elem(&counts, &zero);
-	if (s && c && by_own_signal)
-		send_own_at_return(c, s);
-	else if (s && c)
-		send_at_return(c, s, 0, off_ns);
+	if (s && c)
+		send_off(c, s, off_ns);
 	count_signal(begin);
 	return 0;
-}
-
-SEC("tp_btf/rseq_update")
-int BPF_PROG(on_rseq, struct task_struct *task)
-{
-	return on_way_back(task, 0);
-}
-
-/* Before Linux 6.13. */
-SEC("tp_btf/rseq_update")
-int BPF_PROG(on_rseq_own_signal, struct task_struct *task)
-{
-	return on_way_back(task, 1);
 }
 
 SEC("tp_btf/sched_waking")

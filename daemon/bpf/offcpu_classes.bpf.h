@@ -33,10 +33,12 @@ static __u64 second_argument(struct pt_regs *regs)
 #endif
 }
 
+#ifndef WITHOUT_KFUNCS
 /* Makes a kernel pointer readable again whose type the verifier does not know any more; a load that
- * faults reads 0. */
+ * faults reads 0. Since Linux 6.2. */
 extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 #define KERNEL(type, at) ((type *)bpf_rdonly_cast(at, bpf_core_type_id_kernel(type)))
+#endif
 
 /*
  * Where in a thread's kernel stack its registers of user mode are: the same place for all threads
@@ -64,10 +66,32 @@ static void registers_learn(struct task_struct *task)
 /* What bpf_task_pt_regs() returns, without a call: this runs at each switch. */
 static __always_inline struct pt_regs *registers_of(struct task_struct *task)
 {
+#ifdef WITHOUT_KFUNCS
+	return (struct pt_regs *)bpf_task_pt_regs(task);
+#else
 	__u64 at = registers_at;
 
 	return at ? KERNEL(struct pt_regs, (void *)((__u64)task->stack + at))
 		  : (struct pt_regs *)bpf_task_pt_regs(task);
+#endif
+}
+
+/* The mode of the file that *@at, an element of a table of descriptors, points to. */
+static __always_inline __u16 mode_of(void *at)
+{
+#ifdef WITHOUT_KFUNCS
+	struct file *file = 0;
+
+	bpf_probe_read_kernel(&file, sizeof(file), at);
+	return BPF_CORE_READ(file, f_inode, i_mode);
+#else
+	/* reads the element as if it were the first member of a struct fdtable */
+	struct file *file =
+		(struct file *)KERNEL(struct fdtable, at - bpf_core_field_offset(struct fdtable, fd))
+			->fd;
+
+	return KERNEL(struct file, file)->f_inode->i_mode;
+#endif
 }
 
 /* The class that follows from the type of the file which @task reads or writes. */
@@ -76,14 +100,10 @@ static __always_inline __u8 class_of_descriptor(struct task_struct *task, struct
 	struct fdtable *fdt = task->files->fdt;
 	__u32 fd = (__u32)first_argument(regs);
 	void *at = (void *)fdt->fd + fd * sizeof(void *);
-	struct file *file;
 
 	if (fd >= fdt->max_fds)
 		return OFFCPU_OTHER;
-	/* reads an element of the array as if it were the first member of a struct fdtable */
-	file = (struct file *)KERNEL(struct fdtable, at - bpf_core_field_offset(struct fdtable, fd))
-		       ->fd;
-	switch (KERNEL(struct file, file)->f_inode->i_mode & S_IFMT) {
+	switch (mode_of(at) & S_IFMT) {
 	case S_IFSOCK:
 		return OFFCPU_SOCKET;
 	case S_IFIFO:

@@ -6,7 +6,7 @@
  * thread is back in user mode, so that no system call is interrupted. The signal is that of
  * host_engine.h, under the same checks; its value is described in proto/host_cookie.h.
  *
- * Needs the host engine and Linux 6.2 (6.18 without restartable sequences). The programs run only
+ * Needs the host engine, so Linux 5.15 (6.18 without restartable sequences). The programs run only
  * while there is a target, and end with their descriptors. offcpu_engine_new() needs CAP_BPF and
  * CAP_PERFMON; the other functions need no capability.
  */
@@ -31,7 +31,7 @@ struct offcpu_engine;
 enum offcpu_way {
 	OFFCPU_BY_TASK_WORK, /* Linux 6.18 */
 	OFFCPU_BY_RSEQ, /* Linux 6.13; only threads with restartable sequences (glibc 2.35) */
-	/* the same from Linux 6.2 on, by a signal of its own: host_engine_target.off_signo */
+	/* the same from Linux 5.15 on, by a signal of its own: host_engine_target.off_signo */
 	OFFCPU_BY_OWN_SIGNAL,
 };
 

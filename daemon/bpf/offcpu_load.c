@@ -122,9 +122,7 @@ static void offcpu_choose(struct offcpu_bpf *bpf, enum offcpu_way way)
 
 	bpf_program__set_autoload(bpf->progs.on_switch_put_off, by_task_work);
 	bpf_program__set_autoload(bpf->progs.on_switch_rseq, !by_task_work);
-	bpf_program__set_autoload(bpf->progs.on_rseq, way == OFFCPU_BY_RSEQ);
-	bpf_program__set_autoload(bpf->progs.on_rseq_own_signal, way == OFFCPU_BY_OWN_SIGNAL);
-	bpf->rodata->has_own_signal = way == OFFCPU_BY_OWN_SIGNAL;
+	bpf_program__set_autoload(bpf->progs.on_rseq, !by_task_work);
 }
 
 static int offcpu_open(struct host_engine *host, enum offcpu_way way, struct offcpu_programs *p)
@@ -133,7 +131,10 @@ static int offcpu_open(struct host_engine *host, enum offcpu_way way, struct off
 	struct host_engine_maps maps;
 
 	host_engine_maps(host, &maps);
-	p->bpf = maps.linux7 ? offcpu_linux7_open() : offcpu_bpf__open();
+	if (way == OFFCPU_BY_OWN_SIGNAL)
+		p->bpf = offcpu_linux5_open();
+	else
+		p->bpf = maps.linux7 ? offcpu_linux7_open() : offcpu_bpf__open();
 	if (!p->bpf)
 		return -errno;
 	offcpu_fill_classes(p->bpf);
@@ -161,7 +162,7 @@ static int offcpu_refuse(int error, const char *step, char *why)
 	/* EACCES: the verifier, as the host engine was loaded with the same rights */
 	if (error == EINVAL || error == EACCES || error == ESRCH || error == ENOTSUP) {
 		snprintf(why, OFFCPU_ENGINE_WHY_MAX,
-			 "%s: this kernel refuses it; Linux 6.2 is needed", step);
+			 "%s: this kernel refuses it; Linux 5.15 is needed", step);
 		return -error;
 	}
 	return bpf_refuse(error, step, why, OFFCPU_ENGINE_WHY_MAX);
@@ -235,7 +236,7 @@ int offcpu_attach(struct offcpu_programs *p)
 		/* programs for ends come first, so that no ended thread stays in the table */
 		p->bpf->progs.on_thread_exit,	  p->bpf->progs.on_new_program,
 		p->bpf->progs.on_waking,	  p->bpf->progs.on_rseq,
-		p->bpf->progs.on_rseq_own_signal, p->bpf->progs.on_switch_put_off,
+		p->bpf->progs.on_switch_put_off,
 	};
 	int r = 0;
 

@@ -8,7 +8,7 @@
 
 struct offcpu_bpf;
 
-#define OFFCPU_PROGRAMS 6
+#define OFFCPU_PROGRAMS 5
 
 struct offcpu_programs {
 	bool no_wakers; /* true = the program that records wakers is not attached */

@@ -5,9 +5,6 @@
  */
 #pragma once
 
-/* Times off the CPU have a signal of their own: OFFCPU_BY_OWN_SIGNAL. */
-const volatile __u8 has_own_signal;
-
 #define WINDOW_SHIFT	27 /* 134 ms */
 /* A part of all signals is reserved for long times off the CPU, so that a great number of short
  * ones does not use up all signals. */
@@ -76,6 +73,17 @@ static __u64 count_in_window(struct offcpu_target *g, __u64 now)
 	return __sync_fetch_and_add(&g->in_window, 1);
 }
 
+/* The signal for times off the CPU. Without a kernel function it has no value, so that it has to be
+ * one of its own: OFFCPU_BY_OWN_SIGNAL. */
+static __u32 signo_of(const struct sampler_target *t)
+{
+#ifdef WITHOUT_KFUNCS
+	return t->off_signo;
+#else
+	return t->signo;
+#endif
+}
+
 static int is_open_to_signals(struct task_struct *task)
 {
 	__u32 tgid = task->tgid, signo;
@@ -83,7 +91,7 @@ static int is_open_to_signals(struct task_struct *task)
 
 	if (!t)
 		return 0;
-	signo = has_own_signal ? t->off_signo : t->signo;
+	signo = signo_of(t);
 	return signo && !(task->flags & PF_EXITING) && !is_blocked(task, signo);
 }
 
@@ -163,12 +171,13 @@ static int signal_by_rseq(struct task_struct *task, struct offcpu_thread *t, __u
 	return 1;
 }
 
-/* As send_at_return(), before Linux 6.13: only for a time off the CPU, by a signal of its own,
- * which has no value. */
-static void send_own_at_return(struct sampler_counts *c, struct sampler_target *t)
+#ifdef WITHOUT_KFUNCS
+/* As send_at_return(). */
+static void send_off(struct sampler_counts *c, struct sampler_target *t, __u64 off_ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
+	(void)off_ns;
 	if (!has_agents_handler(c, t, task, t->off_signo)) {
 		c->off_dropped++;
 	} else if (is_blocked(task, t->off_signo)) {
@@ -182,3 +191,9 @@ static void send_own_at_return(struct sampler_counts *c, struct sampler_target *
 		c->off_sent++;
 	}
 }
+#else
+static void send_off(struct sampler_counts *c, struct sampler_target *t, __u64 off_ns)
+{
+	send_at_return(c, t, 0, off_ns);
+}
+#endif

@@ -122,7 +122,7 @@ int on_tick(void *ctx)
 	if (!t)
 		return 0;
 	task = bpf_get_current_task_btf();
-	if (!is_the_agents(c, t, task))
+	if (!has_agents_handler(c, t, task, t->signo))
 		return 0;
 	take_stack(ctx, c, t, task);
 	if (is_blocked(task, t->signo) || is_in_unsafe_call(task))

@@ -64,12 +64,6 @@ static int has_agents_handler(struct sampler_counts *c, struct sampler_target *t
 	return is;
 }
 
-static int is_the_agents(struct sampler_counts *c, struct sampler_target *t,
-			 struct task_struct *task)
-{
-	return has_agents_handler(c, t, task, t->signo);
-}
-
 static int is_blocked(struct task_struct *task, __u32 signo)
 {
 	return BPF_CORE_READ(task, blocked.sig[0]) >> ((signo - 1) & 63) & 1;
@@ -144,6 +138,20 @@ struct {
 	__type(value, struct slot);
 } slots SEC(".maps");
 
+enum put_off {
+	PUT_OFF_NOT, /* another thread uses the slot, or the thread exits */
+	PUT_OFF_ANEW,
+	PUT_OFF_ADDED, /* added to a signal that was delayed before */
+};
+
+#ifdef WITHOUT_KFUNCS
+/* The object for kernels before Linux 6.13, which reject a program that names a kernel function they
+ * do not have: nothing can be put off there. */
+static enum put_off put_off(struct task_struct *task, __u32 tid, __u64 owed_ns, __u64 off_ns)
+{
+	return PUT_OFF_NOT;
+}
+#else
 typedef int task_work_fn(struct bpf_map *map, void *key, void *value);
 
 /*
@@ -182,7 +190,7 @@ static void send_at_return(struct sampler_counts *c, struct sampler_target *t, _
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (!is_the_agents(c, t, task)) {
+	if (!has_agents_handler(c, t, task, t->signo)) {
 		c->off_dropped += off_ns != 0;
 	} else if (is_blocked(task, t->signo)) {
 		c->held++;
@@ -215,12 +223,6 @@ static int on_return(struct bpf_map *map, void *key, void *value)
 	return 0;
 }
 
-enum put_off {
-	PUT_OFF_NOT, /* another thread uses the slot, or the thread exits */
-	PUT_OFF_ANEW,
-	PUT_OFF_ADDED, /* added to a signal that was delayed before */
-};
-
 /* Delays a signal for @task until it returns to user mode; the task must be in the kernel. @tid:
  * its number; @owed_ns: CPU time to add; @off_ns: the time off the CPU to report, 0 = none. */
 static enum put_off put_off(struct task_struct *task, __u32 tid, __u64 owed_ns, __u64 off_ns)
@@ -248,3 +250,4 @@ static enum put_off put_off(struct task_struct *task, __u32 tid, __u64 owed_ns, 
 		return first ? PUT_OFF_ANEW : PUT_OFF_ADDED;
 	}
 }
+#endif

@@ -134,6 +134,7 @@ struct sched_entity {
 };
 
 struct task_struct {
+	unsigned int __state; /* TASK_... */
 	void *stack;
 	struct sched_entity se;
 	struct sched_info sched_info; /* with CONFIG_SCHED_INFO */

@@ -28,7 +28,7 @@ APPARMOR = os.path.join(HERE, "..", "..", "deploy", "kubernetes", "apparmor")
 DAEMONSET = os.path.join(os.path.dirname(APPARMOR), "daemonset.yaml")
 RIGHTS = os.path.join(HERE, "..", "e2e", "test_rights.py")
 # features expected of kernels of this line, found by the first line that applies
-OLDEST, HOST_ENGINE, OFF_CPU, VALUES, TASK_WORK = (5, 10), (5, 15), (6, 2), (6, 13), (6, 18)
+OLDEST, HOST_ENGINE, OFF_CPU, VALUES, TASK_WORK = (5, 10), (5, 15), (5, 15), (6, 13), (6, 18)
 
 
 def key(line):

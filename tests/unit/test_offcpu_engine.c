@@ -78,7 +78,7 @@ static void check_times(pid_t pid, int kind)
 /* A signal of its own does not tell which time it is for, so each counts once. */
 static bool cookie_came(uint32_t tid, uint64_t off_ns)
 {
-	bool is_own = offcpu_way == OFFCPU_BY_OWN_SIGNAL;
+	bool is_own = offcpu_engine_way(seen.engine) == OFFCPU_BY_OWN_SIGNAL;
 
 	if (is_own)
 		off_ns = HOST_COOKIE_OFFCPU_UNKNOWN_NS;
