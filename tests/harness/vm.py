@@ -166,7 +166,8 @@ def run(line, words, directory, seconds, threads="multi"):
     """Runs @words, a shell's line, in @directory under the kernel of this line.
 
     @threads: "multi" is faster, but a CPU may execute an instruction that another one has just replaced, as kernels
-    replace theirs when a tracepoint is switched on; then the kernel panics. "single" cannot.
+    replace theirs when a tracepoint is switched on; then the kernel panics, or executes it for ever (6.1, often). "single"
+    cannot.
     (what it wrote, the kernel's messages); ends the machine after so many seconds."""
     home = fetch(line)
     with tempfile.TemporaryDirectory(prefix="kindling-vm-") as own:

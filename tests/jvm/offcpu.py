@@ -196,7 +196,7 @@ def play(home, daemon, directory, rounds, options):
         judge_endless(daemon, known)
         if not quota.path:
             print("no cgroup with a quota here")
-            del known.waits["known-quota"]
+            known.waits.pop("known-quota", None)
         with_deadline(lambda: reported(known.waits, tail.events()))
         tail.stop()
         return known.waits, tail.events(), daemon.target(known.pid)
