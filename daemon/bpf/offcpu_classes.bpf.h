@@ -85,10 +85,9 @@ static __always_inline __u16 mode_of(void *at)
 	bpf_probe_read_kernel(&file, sizeof(file), at);
 	return BPF_CORE_READ(file, f_inode, i_mode);
 #else
-	/* reads the element as if it were the first member of a struct fdtable */
-	struct file *file =
-		(struct file *)KERNEL(struct fdtable, at - bpf_core_field_offset(struct fdtable, fd))
-			->fd;
+	/* read as the first member of a struct fdtable */
+	void *table = at - bpf_core_field_offset(struct fdtable, fd);
+	struct file *file = (struct file *)KERNEL(struct fdtable, table)->fd;
 
 	return KERNEL(struct file, file)->f_inode->i_mode;
 #endif

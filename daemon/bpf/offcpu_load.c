@@ -234,8 +234,8 @@ int offcpu_attach(struct offcpu_programs *p)
 {
 	const struct bpf_program *all[OFFCPU_PROGRAMS] = {
 		/* programs for ends come first, so that no ended thread stays in the table */
-		p->bpf->progs.on_thread_exit,	  p->bpf->progs.on_new_program,
-		p->bpf->progs.on_waking,	  p->bpf->progs.on_rseq,
+		p->bpf->progs.on_thread_exit,	 p->bpf->progs.on_new_program,
+		p->bpf->progs.on_waking,	 p->bpf->progs.on_rseq,
 		p->bpf->progs.on_switch_put_off,
 	};
 	int r = 0;

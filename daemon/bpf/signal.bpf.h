@@ -145,8 +145,8 @@ enum put_off {
 };
 
 #ifdef WITHOUT_KFUNCS
-/* The object for kernels before Linux 6.13, which reject a program that names a kernel function they
- * do not have: nothing can be put off there. */
+/* The object for kernels before Linux 6.13, which reject a program that names a kernel function
+ * they do not have: nothing can be put off there. */
 static enum put_off put_off(struct task_struct *task, __u32 tid, __u64 owed_ns, __u64 off_ns)
 {
 	return PUT_OFF_NOT;

@@ -160,8 +160,9 @@ static void end(pid_t pid)
 	assert_int_equal(WTERMSIG(status), SIGKILL); /* and nothing before it */
 }
 
-/* Signals per interval of CPU time. A clock ticks less often than it should while a hypervisor takes
- * the CPU away or its ticks take long, so a rate that is too low is measured again, ten times at most.
+/* Signals per interval of CPU time. A clock ticks less often than it should while a hypervisor
+ * takes the CPU away or its ticks take long, so a rate that is too low is measured again, ten times
+ * at most.
  */
 static double rate_of(int n, uint64_t interval_ns, double least)
 {
