@@ -8,7 +8,7 @@
  * A thread comes back in the middle of the context switch. A signal sent there would interrupt its
  * system call, and the kernel refuses it when the CPU was idle before. So the signal is delayed
  * until the thread returns to user mode: by task work or, before Linux 6.18, by the tracepoint of
- * restartable sequences.
+ * restartable sequences; on request, for threads without them, by that of the ends of system calls.
  *
  * For other switches of the host the cost is two reads of a bitmap.
  */
@@ -30,6 +30,8 @@
 #define STATE_INTERRUPTIBLE   1 /* TASK_..., include/linux/sched.h */
 #define STATE_UNINTERRUPTIBLE 2
 #define STATE_WAKING	      0x200
+
+#define SYSCALL_END_NS 1000000 /* a thread that slept in a system call is at its end before */
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -382,9 +384,17 @@ int BPF_PROG(on_switch_rseq, bool preempt, struct task_struct *prev, struct task
 }
 #endif
 
-/* Runs on the way back to user mode, right after a switch. */
-SEC("tp_btf/rseq_update")
-int BPF_PROG(on_rseq, struct task_struct *task)
+/* Is it too late, or too early, for the signal that a thread is owed? @at_exit: a thread may have
+ * slept after its system call had ended, so that this is the end of the next one. */
+static __always_inline int is_given_up(struct task_struct *task, const struct offcpu_thread *t,
+				       int at_exit, __u64 now)
+{
+	return (t->syscall_nr >= 0 && is_in_vain((struct pt_regs *)bpf_task_pt_regs(task))) ||
+	       (at_exit && now > t->since_ns + SYSCALL_END_NS);
+}
+
+/* Sends the signal that a thread is owed. */
+static __always_inline int on_way_back(struct task_struct *task, int at_exit)
 {
 	struct offcpu_thread *t = targets_bit(task->tgid) ? thread_known(task) : 0;
 	__u32 tgid = task->tgid, zero = 0;
@@ -399,10 +409,28 @@ int BPF_PROG(on_rseq, struct task_struct *task)
 	t->owed_ns = 0;
 	s = bpf_map_lookup_elem(&targets, &tgid);
 	c = bpf_map_lookup_elem(&counts, &zero);
-	if (s && c)
+	if (c && is_given_up(task, t, at_exit, begin))
+		c->off_dropped++;
+	else if (s && c)
 		send_off(c, s, off_ns);
 	count_signal(begin);
 	return 0;
+}
+
+/* Runs on the way back to user mode, right after a switch. */
+SEC("tp_btf/rseq_update")
+int BPF_PROG(on_rseq, struct task_struct *task)
+{
+	return on_way_back(task, 0);
+}
+
+/* Runs at the end of each system call of the host. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_syscall_exit)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return task->rseq ? 0 : on_way_back(task, 1);
 }
 
 SEC("tp_btf/sched_waking")

@@ -291,6 +291,7 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 {
 	*ret = (struct offcpu_state){
 		.way = e->way,
+		.syscall_exits = e->programs.syscall_exits,
 		.targets = e->n,
 		.resting = e->cost.resting,
 		.wakers = !e->programs.no_wakers,
@@ -384,14 +385,15 @@ uint64_t offcpu_engine_affordable(uint64_t price_ns)
 	return n > SIGNALS_PER_S_MAX ? SIGNALS_PER_S_MAX : n;
 }
 
-int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct offcpu_engine **ret,
-		      char *why)
+int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, bool syscall_exits,
+		      struct offcpu_engine **ret, char *why)
 {
-	return offcpu_engine_new_by(host, offcpu_best_way(host), signals_per_s, ret, why);
+	return offcpu_engine_new_by(host, offcpu_best_way(host), signals_per_s, syscall_exits, ret,
+				    why);
 }
 
 int offcpu_engine_new_by(struct host_engine *host, enum offcpu_way way, uint64_t signals_per_s,
-			 struct offcpu_engine **ret, char *why)
+			 bool syscall_exits, struct offcpu_engine **ret, char *why)
 {
 	CLEANUP(offcpu_engine_freep) struct offcpu_engine *e = calloc(1, sizeof(*e));
 	int r;
@@ -405,6 +407,7 @@ int offcpu_engine_new_by(struct host_engine *host, enum offcpu_way way, uint64_t
 		e->n_cpus = 1;
 	e->threads_max = OFFCPU_THREADS;
 	e->way = way;
+	e->programs.syscall_exits = syscall_exits && way != OFFCPU_BY_TASK_WORK;
 	r = offcpu_load(host, e->way, &e->programs, why);
 	if (r < 0)
 		return r;

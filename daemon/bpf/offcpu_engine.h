@@ -91,6 +91,7 @@ struct offcpu_counts {
 /* The state and the cost of the engine, for status. */
 struct offcpu_state {
 	enum offcpu_way way;
+	bool syscall_exits; /* a program runs at the end of each system call of the host */
 	unsigned targets;
 	/* records name the thread's waker; false = there are too many switches for that */
 	bool wakers;
@@ -116,14 +117,16 @@ struct offcpu_state {
  * Loads the programs; none runs before there is a target. @host is borrowed and must outlive the
  * engine; if it sends its signals at once, this engine delays its own by rseq. @signals_per_s: the
  * maximum per target; the maximum for all targets is that times the number of CPUs. Both are less
- * while signals would cost so much that nobody could be asked who woke a thread. 0, or -errno
- * with a sentence in @why (OFFCPU_ENGINE_WHY_MAX bytes).
+ * while signals would cost so much that nobody could be asked who woke a thread. @syscall_exits:
+ * where signals are not delayed by task work, threads without restartable sequences have them too,
+ * and every system call of the host pays for it while there is a target. 0, or -errno with a
+ * sentence in @why (OFFCPU_ENGINE_WHY_MAX bytes).
  */
-int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, struct offcpu_engine **ret,
-		      char *why);
+int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, bool syscall_exits,
+		      struct offcpu_engine **ret, char *why);
 /* The same by a way that the kernel has, but not the best one: for tests. */
 int offcpu_engine_new_by(struct host_engine *host, enum offcpu_way way, uint64_t signals_per_s,
-			 struct offcpu_engine **ret, char *why);
+			 bool syscall_exits, struct offcpu_engine **ret, char *why);
 enum offcpu_way offcpu_engine_way(const struct offcpu_engine *e);
 struct offcpu_engine *offcpu_engine_free(struct offcpu_engine *e);
 DEFINE_FREEP(struct offcpu_engine, offcpu_engine_free);

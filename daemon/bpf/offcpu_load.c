@@ -116,13 +116,15 @@ enum offcpu_way offcpu_best_way(const struct host_engine *host)
 }
 
 /* Chooses among the programs of which a kernel needs one or the other. */
-static void offcpu_choose(struct offcpu_bpf *bpf, enum offcpu_way way)
+static void offcpu_choose(struct offcpu_bpf *bpf, enum offcpu_way way, bool syscall_exits)
 {
 	bool by_task_work = way == OFFCPU_BY_TASK_WORK;
 
 	bpf_program__set_autoload(bpf->progs.on_switch_put_off, by_task_work);
 	bpf_program__set_autoload(bpf->progs.on_switch_rseq, !by_task_work);
 	bpf_program__set_autoload(bpf->progs.on_rseq, !by_task_work);
+	bpf->rodata->has_syscall_exits = !by_task_work && syscall_exits;
+	bpf_program__set_autoload(bpf->progs.on_syscall_exit, bpf->rodata->has_syscall_exits);
 }
 
 static int offcpu_open(struct host_engine *host, enum offcpu_way way, struct offcpu_programs *p)
@@ -138,7 +140,7 @@ static int offcpu_open(struct host_engine *host, enum offcpu_way way, struct off
 	if (!p->bpf)
 		return -errno;
 	offcpu_fill_classes(p->bpf);
-	offcpu_choose(p->bpf, way);
+	offcpu_choose(p->bpf, way, p->syscall_exits);
 	bpf_map__set_autocreate(p->bpf->maps.slots, by_task_work);
 	return offcpu_share(host, p->bpf);
 }
@@ -234,9 +236,9 @@ int offcpu_attach(struct offcpu_programs *p)
 {
 	const struct bpf_program *all[OFFCPU_PROGRAMS] = {
 		/* programs for ends come first, so that no ended thread stays in the table */
-		p->bpf->progs.on_thread_exit,	 p->bpf->progs.on_new_program,
-		p->bpf->progs.on_waking,	 p->bpf->progs.on_rseq,
-		p->bpf->progs.on_switch_put_off,
+		p->bpf->progs.on_thread_exit,  p->bpf->progs.on_new_program,
+		p->bpf->progs.on_waking,       p->bpf->progs.on_rseq,
+		p->bpf->progs.on_syscall_exit, p->bpf->progs.on_switch_put_off,
 	};
 	int r = 0;
 

@@ -8,10 +8,11 @@
 
 struct offcpu_bpf;
 
-#define OFFCPU_PROGRAMS 5
+#define OFFCPU_PROGRAMS 6
 
 struct offcpu_programs {
 	bool no_wakers; /* true = the program that records wakers is not attached */
+	bool syscall_exits; /* one runs at the end of each system call, if the way needs it */
 	struct offcpu_bpf *bpf;
 	int attached[OFFCPU_PROGRAMS]; /* descriptors; -1 = not attached */
 	int asleep; /* link of the program for threads that sleep already; -1 = none */

@@ -5,6 +5,9 @@
  */
 #pragma once
 
+/* A program runs at the end of each system call: for threads without restartable sequences. */
+const volatile __u8 has_syscall_exits;
+
 #define WINDOW_SHIFT	27 /* 134 ms */
 /* A part of all signals is reserved for long times off the CPU, so that a great number of short
  * ones does not use up all signals. */
@@ -160,10 +163,17 @@ static int signal_by_task_work(struct task_struct *task, struct offcpu_thread *t
 	return r != PUT_OFF_NOT;
 }
 
+/* Will a program run when the system call ends that @t slept in? A thread that was preempted may be
+ * past that. */
+static int ends_syscall(const struct offcpu_thread *t)
+{
+	return has_syscall_exits && t->syscall_nr >= 0 && (t->state == 'S' || t->state == 'D');
+}
+
 static int signal_by_rseq(struct task_struct *task, struct offcpu_thread *t, __u64 off_ns,
 			  __u64 now)
 {
-	if (!task->rseq)
+	if (!task->rseq && !ends_syscall(t))
 		return 0;
 	if (!t->owed_ns)
 		t->stay_ns = now;

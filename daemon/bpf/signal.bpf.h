@@ -17,6 +17,12 @@
 #define NR_RT_SIGPROCMASK 14
 #endif
 
+/* Results of system calls that user mode never sees: ERESTARTSYS (include/linux/errno.h) and above.
+ */
+#define ERRORS_INTERNAL	   512
+#define ERRORS_MAX	   4095
+#define NR_RESTART_SYSCALL 219 /* of x86-64 */
+
 #define BPF_RB_NO_WAKEUP 1
 
 struct {
@@ -85,6 +91,27 @@ static __always_inline int syscall_in(struct pt_regs *regs)
 #endif
 }
 
+/*
+ * Is @regs that of a system call that was woken in vain, as by SIGCONT or a frozen cgroup's thaw?
+ * Such a call is made again, by restart_syscall(2) if it has a timeout, or returns EINTR if a
+ * signal comes before that. A call whose result is that number is mistaken for one.
+ */
+static __always_inline int is_in_vain(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_arm64)
+	long result = (long)regs->regs[0];
+
+	if (regs->syscallno == -1) /* do_signal() has prepared it */
+		return 1;
+#else
+	long result = (long)regs->ax;
+
+	if (result == NR_RESTART_SYSCALL)
+		return 1;
+#endif
+	return result <= -ERRORS_INTERNAL && result >= -ERRORS_MAX;
+}
+
 static int syscall_of(struct task_struct *task)
 {
 	return syscall_in((struct pt_regs *)bpf_task_pt_regs(task));
@@ -126,7 +153,7 @@ struct slot {
 	__u64 off_ns; /* ... and its last time off the CPU; 0 = none */
 	__u64 sent_off_ns; /* that of the last signal that was sent */
 	__u32 tid;
-	__u32 unused;
+	__u32 in_call; /* it was put off within a system call */
 };
 
 /* Indexed by thread number. If two threads share a slot the second one loses its tick. Slots of
@@ -207,6 +234,7 @@ static void send_at_return(struct sampler_counts *c, struct sampler_target *t, _
 
 static int on_return(struct bpf_map *map, void *key, void *value)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 ids = bpf_get_current_pid_tgid();
 	__u32 tgid = ids >> 32, zero = 0;
 	struct slot *slot = value;
@@ -214,9 +242,16 @@ static int on_return(struct bpf_map *map, void *key, void *value)
 	struct sampler_counts *c = bpf_map_lookup_elem(&counts, &zero);
 	__u64 owed_ns = slot->owed_ns, off_ns = slot->tid == (__u32)ids ? slot->off_ns : 0;
 
-	/* a tick between the two lines is lost: some nanoseconds in many milliseconds */
-	slot->owed_ns = 0;
 	slot->off_ns = 0;
+	if (slot->in_call && is_in_vain((struct pt_regs *)bpf_task_pt_regs(task))) {
+		/* the thread's next signal stands for the CPU time, too */
+		slot->sent_off_ns = 0;
+		if (c)
+			c->off_dropped += off_ns != 0;
+		return 0;
+	}
+	/* a tick between the two reads is lost: some nanoseconds in many milliseconds */
+	slot->owed_ns = 0;
 	slot->sent_off_ns = off_ns;
 	if (t && c && (owed_ns || off_ns))
 		send_at_return(c, t, owed_ns, off_ns);
@@ -233,8 +268,9 @@ static enum put_off put_off(struct task_struct *task, __u32 tid, __u64 owed_ns, 
 	if (!slot)
 		return PUT_OFF_NOT;
 	if (task_work_schedule(task, &slot->work, &slots, on_return) == 0) {
+		slot->owed_ns = slot->tid == tid ? slot->owed_ns + owed_ns : owed_ns;
 		slot->tid = tid;
-		slot->owed_ns = owed_ns;
+		slot->in_call = syscall_of(task) >= 0;
 		slot->off_ns = off_ns;
 		return PUT_OFF_ANEW;
 	}

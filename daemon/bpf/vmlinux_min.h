@@ -80,6 +80,7 @@ struct pt_regs {
 	__u64 orig_x0;
 	__s32 syscallno;
 #else
+	unsigned long ax;
 	unsigned long si;
 	unsigned long di;
 	unsigned long orig_ax;

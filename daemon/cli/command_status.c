@@ -380,14 +380,20 @@ static void print_offcpu_losses(FILE *to, const cJSON *offcpu, size_t width)
 	double over_budget = json_number_of(offcpu, "over_budget");
 	double unreachable = json_number_of(offcpu, "unreachable");
 	double lost = json_number_of(offcpu, "lost");
-	char budget[80] = "", blocked[80] = "";
+	/* without it, these are mostly threads without restartable sequences */
+	bool hint = strcmp(json_text_of(offcpu, "signals_by"), "task_work") != 0 &&
+		    !cJSON_IsTrue(json_get(offcpu, "syscall_exits"));
+	char budget[80] = "", blocked[160] = "";
 
 	if (over_budget > 0)
 		snprintf(budget, sizeof(budget), "%.0f were over the budget of signals%s",
 			 over_budget, unreachable > 0 ? ", and " : "");
 	if (unreachable > 0)
-		snprintf(blocked, sizeof(blocked), "the threads of %.0f could get no signal",
-			 unreachable);
+		snprintf(blocked, sizeof(blocked), "the threads of %.0f could get no signal%s",
+			 unreachable,
+			 hint ? " (with musl or glibc before 2.35 they can if "
+				"events.offcpu.syscall_exits is true)"
+			      : "");
 	if (over_budget + unreachable > 0)
 		command_status_print_wrapped(
 			to, width,

@@ -66,6 +66,7 @@ struct config {
 	bool kernel_stacks; /* events.cpu.kernel: with the host engine */
 	bool host_engine; /* events.cpu.host_engine: clocks on every CPU and BPF, not timers */
 	uint64_t offcpu_min_ns; /* events.offcpu.min: 1ms; shorter times are only added up */
+	bool offcpu_syscall_exits; /* events.offcpu.syscall_exits: see offcpu_engine_new() */
 	bool offcpu_virtual; /* events.offcpu.virtual: waits of virtual threads without a carrier */
 	uint64_t lock_min_ns; /* events.lock.min_wait: 1ms; shorter waits are only counted */
 	unsigned monitors; /* events.lock.monitors: enum wire_monitors */

@@ -14,7 +14,7 @@ enum config_when {
 };
 extern const char *const config_when_names[CONFIG_WHEN_COUNT]; /* "now", "next attach", "restart" */
 
-#define CONFIG_CHANGES_MAX 48
+#define CONFIG_CHANGES_MAX 64
 
 struct config_change {
 	const char *name; /* "events.cpu.interval", "events", "targets.rules", "sinks" */

@@ -54,6 +54,9 @@ const struct config_entry config_entries[] = {
 	      "kernel stacks of system calls; only with the host engine"),
 	FIELD("events.offcpu.min", CONFIG_DURATION, offcpu_min_ns, 10000, 60 * NS_PER_S,
 	      "shorter times off the CPU are only added up; only with the host engine"),
+	FIELD("events.offcpu.syscall_exits", CONFIG_BOOL, offcpu_syscall_exits, 0, 0,
+	      "before Linux 6.18, Java stacks also for threads without restartable sequences (musl, "
+	      "glibc before 2.35): each system call of the host pays for it"),
 	FIELD("events.offcpu.virtual", CONFIG_BOOL, offcpu_virtual, 0, 0,
 	      "also waits of virtual threads without a carrier (JDK 21 and later): each of their "
 	      "parks costs two to three times as much"),
@@ -148,7 +151,7 @@ bool config_asks_for_offcpu(const struct config *c)
 {
 	return c->events & 1u << WIRE_EVENT_OFFCPU &&
 	       (c->events != EVENTS_DEFAULT || c->offcpu_min_ns != OFFCPU_MIN_DEFAULT_NS ||
-		c->offcpu_virtual);
+		c->offcpu_virtual || c->offcpu_syscall_exits);
 }
 
 void config_defaults(struct config *c)

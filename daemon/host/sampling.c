@@ -39,8 +39,8 @@ static void open_frames(struct host_sampling *s)
 /* Many kernels cannot do it. That is a warning only where the settings ask for it. */
 static void open_offcpu(struct host_sampling *s)
 {
-	if (offcpu_engine_new(s->engine, offcpu_engine_affordable(s->price_ns), &s->offcpu,
-			      s->offcpu_why) < 0)
+	if (offcpu_engine_new(s->engine, offcpu_engine_affordable(s->price_ns),
+			      s->config->offcpu_syscall_exits, &s->offcpu, s->offcpu_why) < 0)
 		log_line(config_asks_for_offcpu(s->config) ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
 			 "offcpu.refused", "why=%s", log_str(s->offcpu_why));
 }

@@ -458,6 +458,7 @@ static void status_put_offcpu_counts(struct text_out *to, struct host *h,
 	offcpu_engine_counts(e, &c);
 	json_add_string(to, "state", s.resting ? "resting" : s.targets ? "on" : "idle");
 	json_add_string(to, "signals_by", ways[s.way]);
+	json_add_bool(to, "syscall_exits", s.syscall_exits);
 	json_add_bool(to, "wakers", s.wakers);
 	json_add_u64(to, "wakers_again_s", s.wakers_again_s);
 	if (s.reduced_since_ns)

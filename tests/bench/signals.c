@@ -197,7 +197,7 @@ int main(int argc, char **argv)
 		return 2;
 	for (int way = 0; way < 2; way++)
 		if (host_engine_new(way == 1, &of[way].host, why) < 0 ||
-		    offcpu_engine_new(of[way].host, SIGNALS_PER_S, &of[way].off, why) < 0) {
+		    offcpu_engine_new(of[way].host, SIGNALS_PER_S, false, &of[way].off, why) < 0) {
 			fprintf(stderr, "%s\n", why);
 			return 77;
 		}

@@ -258,7 +258,8 @@ int main(int argc, char **argv)
 		      0);
 	if (rounds < 1 || rounds > ROUNDS_MAX || shared == MAP_FAILED || pipe(a) < 0 || pipe(b) < 0)
 		return 2;
-	if (host_engine_new(false, &host, why) < 0 || offcpu_engine_new(host, 100, &e, why) < 0) {
+	if (host_engine_new(false, &host, why) < 0 ||
+	    offcpu_engine_new(host, 100, false, &e, why) < 0) {
 		fprintf(stderr, "%s\n", why);
 		return 77;
 	}

@@ -23,6 +23,7 @@ SHARE_POINTS = 15  # points by which a method's share may be off
 # times off the CPU are tested separately: in a slow emulation their stacks use up so much of the decoding budget that
 # few CPU samples are left
 SETTINGS = "events: {cpu: {max_cpu: 100%}, lock: {}}\n"
+WITHOUT_RSEQ = "events: {cpu: {}, lock: {}, offcpu: {syscall_exits: true}}\n"
 OFF_CPU_TOO = "events: {cpu: {}, lock: {}, offcpu: {}}\n"
 APPARMOR = os.path.join(HERE, "..", "..", "deploy", "kubernetes", "apparmor")
 DAEMONSET = os.path.join(os.path.dirname(APPARMOR), "daemonset.yaml")
@@ -108,6 +109,18 @@ class Inside:
             counts, joins = daemon.status()["offcpu"], daemon.target(jvm.pid)["offcpu"]["joins"]
         return "sleeps are seen; %d of %d intervals signalled; %s" % (counts["signalled"], counts["intervals"], joins)
 
+    def old_libc(self):
+        """Threads without restartable sequences, as with musl."""
+        if self.line < OFF_CPU:
+            return "no times off the CPU"
+        with Daemon(WITHOUT_RSEQ) as daemon, Jvm("17", uid=1000, full=True, env=dict(os.environ, GLIBC_TUNABLES="glibc.pthread.rseq=0")) as jvm:
+            daemon.wait_state(jvm.pid, "streaming", STREAMS_S)
+            words = ("report", "-e", "offcpu", str(jvm.pid), "--last", "1m", "-o", "-", "--format", "collapsed")
+            wait_for("sleeps", lambda: re.search(r"KnownShares\.sleep.*sleep", daemon.cli(*words, check=False).stdout), STREAMS_S)
+            counts = daemon.status()["offcpu"]
+        assert counts["syscall_exits"] == (self.line < TASK_WORK), counts
+        return "sleeps are seen; %d of %d intervals signalled" % (counts["signalled"], counts["intervals"])
+
     def profiled(self, daemon):
         with Jvm("17", uid=1000, full=True) as jvm:
             daemon.wait_state(jvm.pid, "streaming", STREAMS_S)
@@ -175,6 +188,7 @@ class Inside:
             status = daemon.stop()
             self.found["end"] = "exit status %d" % status if status == 0 else "FAILED: %d" % status
         self.check("off-CPU", self.off_cpu)
+        self.check("old-libc", self.old_libc)
         if self.wanted("container"):
             with Daemon("targets: {}\n") as daemon:
                 if not self.check("container", lambda: self.contained(daemon)):

@@ -27,6 +27,7 @@ SETTINGS = {
     "events.cpu.host_engine": ("false", START),
     "events.cpu.kernel": ("false", START),
     "events.offcpu.min": ("2ms", NOW),
+    "events.offcpu.syscall_exits": ("true", START),
     "events.offcpu.virtual": ("true", NOW),
     "events.lock.min_wait": ("2ms", NOW),
     "events.lock.monitors": ("never", NOW),

@@ -51,13 +51,15 @@ static void on_end(void *userdata, const struct offcpu_times *t)
 
 void offcpu_engines_or_skip(uint64_t signals_per_s)
 {
+	bool exits = getenv("OFFCPU_SYSCALL_EXITS") != NULL;
 	char why[OFFCPU_ENGINE_WHY_MAX];
 
 	seen.n = seen.stacks = seen.ended = seen.ended_wrong = 0;
 	if (host_engine_new(offcpu_way != OFFCPU_BY_TASK_WORK, &seen.host, why) < 0 ||
 	    (offcpu_way == OFFCPU_BY_OWN_SIGNAL
-		     ? offcpu_engine_new_by(seen.host, offcpu_way, signals_per_s, &seen.engine, why)
-		     : offcpu_engine_new(seen.host, signals_per_s, &seen.engine, why)) < 0) {
+		     ? offcpu_engine_new_by(seen.host, offcpu_way, signals_per_s, exits,
+					    &seen.engine, why)
+		     : offcpu_engine_new(seen.host, signals_per_s, exits, &seen.engine, why)) < 0) {
 		print_message("no off-CPU engine here: %s\n", why);
 		exit(77);
 	}

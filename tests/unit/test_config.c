@@ -141,6 +141,9 @@ static void times_off_the_cpu_are_asked_for_by_other_events_than_the_defaults(vo
 	assert_int_equal(parse("events: {cpu: {}, lock: {}, offcpu: {virtual: true}}\n"), 0);
 	assert_true(config.offcpu_virtual);
 	assert_true(config_asks_for_offcpu(&config));
+	assert_int_equal(parse("events: {cpu: {}, lock: {}, offcpu: {syscall_exits: true}}\n"), 0);
+	assert_true(config.offcpu_syscall_exits);
+	assert_true(config_asks_for_offcpu(&config));
 }
 
 static void events_may_be_a_list(void **state)

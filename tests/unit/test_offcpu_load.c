@@ -56,7 +56,7 @@ static void without_rights_there_is_a_sentence(void **state)
 
 		if (setgid(65534) < 0 || setuid(65534) < 0)
 			_exit(2);
-		_exit(offcpu_engine_new(seen.host, 100, &e, why) < 0 &&
+		_exit(offcpu_engine_new(seen.host, 100, false, &e, why) < 0 &&
 				      strstr(why, "permission denied")
 			      ? 0
 			      : 1);

@@ -5,6 +5,7 @@
  * the kernel refuses BPF, with the sentence that a user would see.
  */
 #include "tests/unit/unit.h"
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,10 +21,12 @@
 
 #define OFF_MIN_NS  (NS_PER_MS / 10)
 #define SIGNALS_MAX 5000 /* a second */
+#define POLLS	    10
 
 struct words {
 	uint64_t handler;
 	uint32_t off_signals, cpu_signals, done;
+	uint32_t polls, polls_cut;
 	uint32_t results[UNDISTURBED_CALLS][UNDISTURBED_RESULTS];
 };
 
@@ -42,7 +45,17 @@ static void on_signal(int signo, siginfo_t *info, void *ucontext)
 		shared->cpu_signals++;
 }
 
-static pid_t child(void)
+/* Polls that take 100 ms. */
+static void poll_often(void)
+{
+	for (int i = 0; i < POLLS; i++) {
+		shared->polls_cut += poll(NULL, 0, 100) != 0;
+		__atomic_fetch_add(&shared->polls, 1, __ATOMIC_SEQ_CST);
+	}
+}
+
+/* @polls: instead of the calls of undisturbed.h. */
+static pid_t child(bool polls)
 {
 	struct sigaction action = { .sa_sigaction = on_signal,
 				    .sa_flags = SA_SIGINFO | SA_RESTART };
@@ -60,6 +73,11 @@ static pid_t child(void)
 	__atomic_store_n(&shared->handler, (uint64_t)(uintptr_t)on_signal, __ATOMIC_SEQ_CST);
 	while (!__atomic_load_n(&shared->done, __ATOMIC_ACQUIRE))
 		usleep(1000);
+	if (polls) {
+		poll_often();
+		undisturbed_close();
+		_exit(0);
+	}
 	undisturbed_run(shared->results);
 	undisturbed_close();
 	_exit(0);
@@ -74,12 +92,13 @@ struct engines {
 
 static void engines_or_skip(enum offcpu_way way, struct engines *e)
 {
+	bool exits = getenv("OFFCPU_SYSCALL_EXITS") != NULL;
 	char why[OFFCPU_ENGINE_WHY_MAX];
 
 	if (host_engine_new(way != OFFCPU_BY_TASK_WORK, &e->host, why) < 0 ||
 	    (way == OFFCPU_BY_OWN_SIGNAL
-		     ? offcpu_engine_new_by(e->host, way, SIGNALS_MAX, &e->off, why)
-		     : offcpu_engine_new(e->host, SIGNALS_MAX, &e->off, why)) < 0) {
+		     ? offcpu_engine_new_by(e->host, way, SIGNALS_MAX, exits, &e->off, why)
+		     : offcpu_engine_new(e->host, SIGNALS_MAX, exits, &e->off, why)) < 0) {
 		print_message("no off-CPU engine here: %s\n", why);
 		exit(77);
 	}
@@ -88,7 +107,7 @@ static void engines_or_skip(enum offcpu_way way, struct engines *e)
 /* Runs all calls; @cpu_ns is the interval of CPU samples. */
 static void run(struct engines *e, bool off, uint64_t cpu_ns)
 {
-	pid_t pid = child();
+	pid_t pid = child(false);
 	struct host_engine_target t = { 0, cpu_ns, SIGPROF, SIGVTALRM };
 	int status;
 
@@ -133,9 +152,13 @@ static unsigned disturbed(const struct words *without, const char *what)
 static void check(enum offcpu_way way, bool off, uint64_t cpu_ns, const char *what)
 {
 	struct engines none = { NULL, NULL }, e;
-	struct words *without = malloc(sizeof(*without));
+	struct words *without;
 	unsigned n;
 
+	/* see offcpu_engines_or_skip() */
+	if (way == OFFCPU_BY_TASK_WORK && getenv("OFFCPU_SYSCALL_EXITS"))
+		skip();
+	without = malloc(sizeof(*without));
 	engines_or_skip(way, &e);
 	run(&none, false, 0);
 	assert_int_equal(shared->off_signals + shared->cpu_signals, 0);
@@ -182,6 +205,49 @@ static void a_signal_of_its_own_disturbs_nothing(void **state)
 	check(OFFCPU_BY_OWN_SIGNAL, true, 60 * NS_PER_S, "offcpu by a signal of its own");
 }
 
+/* The kernel makes the call of a thread again that was stopped meanwhile, if no signal is pending.
+ */
+static void check_stops(enum offcpu_way way)
+{
+	struct host_engine_target t = { 0, 60 * NS_PER_S, SIGPROF, SIGVTALRM };
+	struct engines e;
+	int status;
+	pid_t pid;
+
+	engines_or_skip(way, &e);
+	pid = child(true);
+	while (!__atomic_load_n(&shared->handler, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	t.handler = shared->handler;
+	assert_int_equal(host_engine_set(e.host, pid, &t), 0);
+	assert_int_equal(offcpu_engine_set(e.off, pid, 0, OFF_MIN_NS), 0);
+	__atomic_store_n(&shared->done, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&shared->polls, __ATOMIC_SEQ_CST) < POLLS - 1) {
+		usleep(30000);
+		kill(pid, SIGSTOP);
+		usleep(5000);
+		kill(pid, SIGCONT);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	print_message("%u of %d polls cut, %u signals\n", shared->polls_cut, POLLS,
+		      shared->off_signals);
+	assert_int_equal(shared->polls_cut, 0);
+	assert_true(shared->off_signals >= POLLS / 2);
+	offcpu_engine_free(e.off);
+	host_engine_free(e.host);
+}
+
+static void a_stopped_thread_notices_nothing(void **state)
+{
+	bool exits = getenv("OFFCPU_SYSCALL_EXITS") != NULL;
+
+	(void)state;
+	for (int way = exits ? OFFCPU_BY_RSEQ : OFFCPU_BY_TASK_WORK; way <= OFFCPU_BY_OWN_SIGNAL;
+	     way++)
+		check_stops((enum offcpu_way)way);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +256,7 @@ int main(void)
 		cmocka_unit_test(both_disturb_nothing),
 		cmocka_unit_test(rseq_is_not_disturbed),
 		cmocka_unit_test(a_signal_of_its_own_disturbs_nothing),
+		cmocka_unit_test(a_stopped_thread_notices_nothing),
 	};
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
