@@ -12,16 +12,20 @@
 #define NR_EXECVEAT	  281
 #define NR_RT_SIGPROCMASK 135
 #else
-#define NR_EXECVE	  59
-#define NR_EXECVEAT	  322
-#define NR_RT_SIGPROCMASK 14
+#define NR_EXECVE	   59
+#define NR_EXECVEAT	   322
+#define NR_RT_SIGPROCMASK  14
+#define NR_POLL		   7
+#define NR_NANOSLEEP	   35
+#define NR_FUTEX	   202
+#define NR_RESTART_SYSCALL 219
+#define NR_CLOCK_NANOSLEEP 230
 #endif
 
 /* Results of system calls that user mode never sees: ERESTARTSYS (include/linux/errno.h) and above.
  */
-#define ERRORS_INTERNAL	   512
-#define ERRORS_MAX	   4095
-#define NR_RESTART_SYSCALL 219 /* of x86-64 */
+#define ERRORS_INTERNAL 512
+#define ERRORS_MAX	4095
 
 #define BPF_RB_NO_WAKEUP 1
 
@@ -91,25 +95,32 @@ static __always_inline int syscall_in(struct pt_regs *regs)
 #endif
 }
 
-/*
- * Is @regs that of a system call that was woken in vain, as by SIGCONT or a frozen cgroup's thaw?
- * Such a call is made again, by restart_syscall(2) if it has a timeout, or returns EINTR if a
- * signal comes before that. A call whose result is that number is mistaken for one.
- */
+/* Has the kernel prepared to make a system call again that has a timeout, by restart_syscall(2)? */
+static __always_inline int is_prepared_again(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_arm64)
+	return regs->syscallno == -1;
+#else
+	int nr = syscall_in(regs);
+
+	/* the calls that set restart_block; they do not have this number as their result */
+	return regs->ax == NR_RESTART_SYSCALL &&
+	       (nr == NR_POLL || nr == NR_NANOSLEEP || nr == NR_FUTEX || nr == NR_CLOCK_NANOSLEEP ||
+		nr == NR_RESTART_SYSCALL);
+#endif
+}
+
+/* Is @regs that of a system call that was woken in vain, as by SIGCONT or a frozen cgroup's thaw?
+ * Such a call is made again, or returns EINTR if a signal comes before that. */
 static __always_inline int is_in_vain(struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_arm64)
 	long result = (long)regs->regs[0];
-
-	if (regs->syscallno == -1) /* do_signal() has prepared it */
-		return 1;
 #else
 	long result = (long)regs->ax;
-
-	if (result == NR_RESTART_SYSCALL)
-		return 1;
 #endif
-	return result <= -ERRORS_INTERNAL && result >= -ERRORS_MAX;
+
+	return (result <= -ERRORS_INTERNAL && result >= -ERRORS_MAX) || is_prepared_again(regs);
 }
 
 static int syscall_of(struct task_struct *task)

@@ -5,13 +5,17 @@
  * the kernel refuses BPF, with the sentence that a user would see.
  */
 #include "tests/unit/unit.h"
+#include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "daemon/bpf/host_engine.h"
 #include "daemon/bpf/offcpu_engine.h"
@@ -21,12 +25,12 @@
 
 #define OFF_MIN_NS  (NS_PER_MS / 10)
 #define SIGNALS_MAX 5000 /* a second */
-#define POLLS	    10
+#define WAITS	    12
 
 struct words {
 	uint64_t handler;
 	uint32_t off_signals, cpu_signals, done;
-	uint32_t polls, polls_cut;
+	uint32_t waits, waits_cut;
 	uint32_t results[UNDISTURBED_CALLS][UNDISTURBED_RESULTS];
 };
 
@@ -45,17 +49,35 @@ static void on_signal(int signo, siginfo_t *info, void *ucontext)
 		shared->cpu_signals++;
 }
 
-/* Polls that take 100 ms. */
-static void poll_often(void)
+/* Waits for 100 ms in a call that the kernel makes again with what is left of its time. */
+static bool wait_to_the_end(int kind)
 {
-	for (int i = 0; i < POLLS; i++) {
-		shared->polls_cut += poll(NULL, 0, 100) != 0;
-		__atomic_fetch_add(&shared->polls, 1, __ATOMIC_SEQ_CST);
+	struct timespec ts = { 0, 100 * NS_PER_MS };
+	uint32_t word = 0;
+
+	switch (kind) {
+	case 0:
+		return poll(NULL, 0, 100) == 0;
+	case 1:
+		return syscall(SYS_nanosleep, &ts, &ts) == 0;
+	case 2:
+		return syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, &ts) == 0;
+	default:
+		return syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0) < 0 &&
+		       errno == ETIMEDOUT;
 	}
 }
 
-/* @polls: instead of the calls of undisturbed.h. */
-static pid_t child(bool polls)
+static void wait_often(void)
+{
+	for (int i = 0; i < WAITS; i++) {
+		shared->waits_cut += !wait_to_the_end(i % 4);
+		__atomic_fetch_add(&shared->waits, 1, __ATOMIC_SEQ_CST);
+	}
+}
+
+/* @waits: instead of the calls of undisturbed.h. */
+static pid_t child(bool waits)
 {
 	struct sigaction action = { .sa_sigaction = on_signal,
 				    .sa_flags = SA_SIGINFO | SA_RESTART };
@@ -73,8 +95,8 @@ static pid_t child(bool polls)
 	__atomic_store_n(&shared->handler, (uint64_t)(uintptr_t)on_signal, __ATOMIC_SEQ_CST);
 	while (!__atomic_load_n(&shared->done, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	if (polls) {
-		poll_often();
+	if (waits) {
+		wait_often();
 		undisturbed_close();
 		_exit(0);
 	}
@@ -222,7 +244,7 @@ static void check_stops(enum offcpu_way way)
 	assert_int_equal(host_engine_set(e.host, pid, &t), 0);
 	assert_int_equal(offcpu_engine_set(e.off, pid, 0, OFF_MIN_NS), 0);
 	__atomic_store_n(&shared->done, 1, __ATOMIC_RELEASE);
-	while (__atomic_load_n(&shared->polls, __ATOMIC_SEQ_CST) < POLLS - 1) {
+	while (__atomic_load_n(&shared->waits, __ATOMIC_SEQ_CST) < WAITS - 1) {
 		usleep(30000);
 		kill(pid, SIGSTOP);
 		usleep(5000);
@@ -230,10 +252,10 @@ static void check_stops(enum offcpu_way way)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	print_message("%u of %d polls cut, %u signals\n", shared->polls_cut, POLLS,
+	print_message("%u of %d waits cut, %u signals\n", shared->waits_cut, WAITS,
 		      shared->off_signals);
-	assert_int_equal(shared->polls_cut, 0);
-	assert_true(shared->off_signals >= POLLS / 2);
+	assert_int_equal(shared->waits_cut, 0);
+	assert_true(shared->off_signals >= WAITS / 2);
 	offcpu_engine_free(e.off);
 	host_engine_free(e.host);
 }
