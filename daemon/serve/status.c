@@ -11,6 +11,7 @@
 
 #define ENDED_S		600 /* for this time an ended JVM is shown without all= */
 #define GAP_S		600 /* for this time a gap is among the notes */
+#define UNREACHABLE_MIN 100 /* times off the CPU, from which on a note may tell of them */
 #define DENIED_PIDS_MAX 32
 
 /* Before Linux 6.13 agents do not know how long their times off the CPU were. */
@@ -190,6 +191,32 @@ static void status_put_spared(struct text_out *to, struct host *h, const struct 
 	status_put_note(to, "offcpu", what);
 }
 
+/* Before Linux 6.18 not every JVM's threads can get signals for times off the CPU. */
+static void status_put_unreachable(struct text_out *to, struct host *h, const struct target *t,
+				   const struct offcpu_counts *c)
+{
+	const char *why = "its C library has no restartable sequences (musl, glibc before 2.35); "
+			  "events.offcpu.syscall_exits brings them";
+	struct offcpu_state engine;
+	struct stream_counts counts;
+	char what[240];
+
+	offcpu_engine_state(host_offcpu_engine(h), &engine);
+	if (engine.way == OFFCPU_BY_TASK_WORK || c->intervals < UNREACHABLE_MIN ||
+	    c->unreachable < (c->intervals - c->unneeded) / 2)
+		return;
+	target_counts(t, &counts);
+	if (engine.way == OFFCPU_BY_OWN_SIGNAL &&
+	    !(counts.ledger.counter[WIRE_COUNTER_HOST_SIGNAL] >> 8))
+		why = "no second signal is free in it";
+	else if (engine.syscall_exits)
+		return;
+	snprintf(what, sizeof(what),
+		 "its times off the CPU have no Java stacks, unless they are lock events, too: %s",
+		 why);
+	status_put_note(to, "offcpu", what);
+}
+
 static void status_put_offcpu_note(struct text_out *to, struct host *h, const struct target *t)
 {
 	uint64_t asked_ns = host_config(h)->offcpu_min_ns;
@@ -201,6 +228,7 @@ static void status_put_offcpu_note(struct text_out *to, struct host *h, const st
 	if (!host_offcpu_engine(h) ||
 	    !offcpu_engine_target(host_offcpu_engine(h), t->jvm.pid, &c, &now))
 		return;
+	status_put_unreachable(to, h, t, &c);
 	measured = offcpu_engine_measured(host_offcpu_engine(h), t->jvm.pid, &of);
 	if (measured < of) {
 		snprintf(

@@ -109,6 +109,12 @@ class Inside:
             counts, joins = daemon.status()["offcpu"], daemon.target(jvm.pid)["offcpu"]["joins"]
         return "sleeps are seen; %d of %d intervals signalled; %s" % (counts["signalled"], counts["intervals"], joins)
 
+    def told(self):
+        """Without the setting a note says why such threads have no Java stacks."""
+        with Daemon(OFF_CPU_TOO) as daemon, Jvm("17", uid=1000, full=True, env=dict(os.environ, GLIBC_TUNABLES="glibc.pthread.rseq=0")) as jvm:
+            daemon.wait_state(jvm.pid, "streaming", STREAMS_S)
+            wait_for("a note", lambda: [n for n in daemon.target(jvm.pid)["notes"] if "restartable sequences" in n["what"]], STREAMS_S)
+
     def old_libc(self):
         """Threads without restartable sequences, as with musl."""
         if self.line < OFF_CPU:
@@ -119,6 +125,8 @@ class Inside:
             wait_for("sleeps", lambda: re.search(r"KnownShares\.sleep.*sleep", daemon.cli(*words, check=False).stdout), STREAMS_S)
             counts = daemon.status()["offcpu"]
         assert counts["syscall_exits"] == (self.line < TASK_WORK), counts
+        if self.line < TASK_WORK:
+            self.told()
         return "sleeps are seen; %d of %d intervals signalled" % (counts["signalled"], counts["intervals"])
 
     def profiled(self, daemon):

@@ -77,7 +77,7 @@ class Commands(unittest.TestCase):
         command = [BUILD + "/bin/kindling", "--socket", self.daemon.socket, "status"]
         os.environ["TERM"] = "xterm"
         with Terminal(command, 24, 80) as terminal:
-            self.assertEqual(terminal.process.wait(timeout=60), 0)
+            self.assertEqual(terminal.wait(), 0)
             lines = terminal.raw().split("\r\n")
         self.assertLessEqual(max(map(len, map(plain, lines))), 80, lines)
         self.assertIn("AGENT%", lines[0])
@@ -85,18 +85,18 @@ class Commands(unittest.TestCase):
         os.environ["NO_COLOR"] = "1"
         with Terminal(command + ["--wide"], 24, 50) as terminal:
             del os.environ["NO_COLOR"]
-            self.assertEqual(terminal.process.wait(timeout=60), 0)
+            self.assertEqual(terminal.wait(), 0)
             out = terminal.raw()
         self.assertIn("DELIVERED", out)
         self.assertNotIn("\033", out)
         with Terminal(command, 24, 50) as terminal:
-            self.assertEqual(terminal.process.wait(timeout=60), 0)
+            self.assertEqual(terminal.wait(), 0)
             self.assertLessEqual(max(map(len, plain(terminal.raw()).split("\r\n"))), 50)
         with Terminal(command + ["--watch"], 24, 80) as terminal:
             wait_for("the first screen", lambda: "KnownShares" in terminal.text())
             wait_for("the second one", lambda: terminal.raw().count("\033[H") > 1)
             terminal.type("q")
-            self.assertEqual(terminal.process.wait(timeout=60), 0)
+            self.assertEqual(terminal.wait(), 0)
             self.assertTrue(terminal.is_as_it_was())
             self.assertTrue(terminal.raw().endswith("\033[?25h"))
 
@@ -149,7 +149,7 @@ class Commands(unittest.TestCase):
             # a line may have been cut before, too
             wait_for("a small screen", lambda: "…" in terminal.text() and terminal.text().count("\r\n") < 8)
             terminal.interrupt()
-            self.assertEqual(terminal.process.wait(timeout=60), 0)
+            self.assertEqual(terminal.wait(), 0)
             self.assertTrue(terminal.is_as_it_was())
             out = terminal.raw()
         self.assertEqual(out.count("\033[2J"), 1)  # the screen is cleared once, and then drawn over
@@ -416,7 +416,7 @@ class Reload(unittest.TestCase):
                 terminal.process.send_signal(1)  # while the daemon has a terminal, SIGHUP means a reload
                 wait_for("the reload", lambda: "settings.reload" in terminal.raw())
                 os.dup2(os.open("/dev/null", os.O_RDWR), terminal.master)
-                self.assertEqual(terminal.process.wait(timeout=60), 0)
+                self.assertEqual(terminal.wait(), 0)
 
 
 class Restart(unittest.TestCase):

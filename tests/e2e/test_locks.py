@@ -202,7 +202,7 @@ class Locks(unittest.TestCase):
         row, = (r for r in self.locks(story)["locks"] if r["lock"]["class"] == "LockStories$Hogged")
         self.assertRegex(row["waiters_at"][0]["frame"], r"^LockStories\.lambda\$hog")
         with Terminal([BUILD + "/bin/kindling", "--socket", self.daemon.socket, "locks", str(story.pid)], 24, 80) as screen:
-            screen.process.wait(timeout=60)
+            screen.wait()
             text = screen.text().replace("\r", "")
         self.assertRegex(text, r"%d LockStories: last \d+ s: \d+ waits of 1 ms and more" % story.pid)
         self.assertRegex(text, r"Hogged +enter +\d+ +\d+ +[\d.]+s +[\d.]+m?s +\S*lambda\$hog\S*")

@@ -7,6 +7,7 @@ import select
 import struct
 import subprocess
 import termios
+import time
 
 
 def plain(out):
@@ -42,6 +43,13 @@ class Terminal:
 
     def interrupt(self):
         os.write(self.master, b"\x03")
+
+    def wait(self, timeout=60):
+        """The exit status of the program. Reads meanwhile, because a full terminal would hold it up."""
+        deadline = time.monotonic() + timeout
+        while self.process.poll() is None and time.monotonic() < deadline:
+            self.raw()
+        return self.process.wait(timeout=0)
 
     def raw(self):
         """All output so far."""
