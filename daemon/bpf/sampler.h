@@ -29,7 +29,8 @@ struct sampler_counts {
 	__u64 stacks; /* kernel stacks recorded */
 	__u64 stacks_lost; /* the ring was full, or the kernel had no stack */
 	__u64 off_sent; /* signals that reported a time off the CPU, with or without ticks */
-	/* such signals that were delayed and then not sent: foreign, held or failed */
+	/* such signals that were delayed and then not sent: foreign, held or failed, or their
+	 * system call is made again or already over */
 	__u64 off_dropped;
 };
 

@@ -446,6 +446,7 @@ static void status_put_engine_counts(struct text_out *to, struct host *h,
 	json_add_u64(to, "foreign", c.foreign);
 	json_add_u64(to, "held", c.held);
 	json_add_u64(to, "failed", c.failed);
+	json_add_u64(to, "offcpu_dropped", c.off_dropped);
 	if (host_kernel_frames(h))
 		status_put_kernel_stacks(to, host_kernel_frames(h));
 }
