@@ -41,13 +41,14 @@ static __always_inline void set_off_class(struct offcpu_thread *t, struct task_s
 					  int preempted, __u32 state)
 {
 	struct pt_regs *regs = registers_of(task);
-	int nr = syscall_in(regs);
+	int nr = call_of(t, regs);
 
 	t->syscall_nr = nr;
 	if (preempted || state == 0) {
 		t->state = 'R';
 		t->class = is_throttled(task) ? OFFCPU_THROTTLED : OFFCPU_RUNQUEUE;
-	} else if (state & STATE_INTERRUPTIBLE || state & STATE_UNINTERRUPTIBLE) {
+	} else if ((state & STATE_INTERRUPTIBLE || state & STATE_UNINTERRUPTIBLE) &&
+		   !is_frozen(task, state & STATE_INTERRUPTIBLE)) {
 		t->state = state & STATE_INTERRUPTIBLE ? 'S' : 'D';
 		t->class = class_of(task, regs, nr);
 	} else {

@@ -139,6 +139,31 @@ static __always_inline __u8 class_of(struct task_struct *task, struct pt_regs *r
 	return class;
 }
 
+/* The system call in which @t's thread leaves the CPU. One that was interrupted in vain, as by
+ * SIGCONT, goes on as restart_syscall(2): it still waits for the same. */
+static __always_inline int call_of(const struct offcpu_thread *t, struct pt_regs *regs)
+{
+	int nr = syscall_in(regs);
+
+	return nr == NR_RESTART_SYSCALL && t->syscall_nr >= 0 ? t->syscall_nr : nr;
+}
+
+#define PF_FROZEN 0x00010000 /* include/linux/sched.h, until Linux 6.0 */
+
+/* Is a thread that sleeps frozen, as by `docker pause`? A thread that the freezer of cgroup v2
+ * holds has the state of any other that sleeps (do_freezer_trap() in kernel/signal.c); one that the
+ * freezer of v1 holds, too, until Linux 6.0. A thread that waits for the end of its vfork() counts
+ * as frozen for the kernel, but cannot be interrupted. */
+static __always_inline int is_frozen(struct task_struct *task, int interruptible)
+{
+#ifdef WITHOUT_KFUNCS
+	if (task->flags & PF_FROZEN)
+		return 1;
+#endif
+	return interruptible && bpf_core_field_exists(task->frozen) &&
+	       BPF_CORE_READ_BITFIELD(task, frozen);
+}
+
 static int is_throttled(struct task_struct *task)
 {
 	return bpf_core_field_exists(task->throttled) && task->throttled;

@@ -79,7 +79,7 @@ static __always_inline __u64 stack_key(struct task_struct *task, struct offcpu_t
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	__u32 nr = (__u32)(t->syscall_nr + 1), what = 0;
 
-	if (t->state != 'S' || t->syscall_nr < 0)
+	if (t->state != 'S' || t->syscall_nr < 0 || syscall_in(regs) != t->syscall_nr)
 		return 0;
 	if (t->class == OFFCPU_FUTEX)
 		what = second_argument(regs) & FUTEX_CMD_MASK;

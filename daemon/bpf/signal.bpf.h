@@ -11,6 +11,7 @@
 #define NR_EXECVE	  221
 #define NR_EXECVEAT	  281
 #define NR_RT_SIGPROCMASK 135
+#define NR_RESTART_SYSCALL 128
 #else
 #define NR_EXECVE	   59
 #define NR_EXECVEAT	   322

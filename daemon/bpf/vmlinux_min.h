@@ -142,6 +142,7 @@ struct task_struct {
 	unsigned int flags; /* PF_... */
 	bool throttled; /* Linux 6.18: the thread waits for its cgroup's CPU quota */
 	unsigned in_iowait : 1;
+	unsigned frozen : 1;
 	int pid; /* of the thread, in the first pid namespace */
 	int tgid;
 	__u64 start_time; /* CLOCK_MONOTONIC */

@@ -4,9 +4,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "daemon/bpf/offcpu_engine_priv.h"
 #include "proto/host_cookie.h"
+#include "tests/unit/halts.h"
 #include "tests/unit/offcpu_engines.h"
 
 #define SIGNALS_PER_S 2000
@@ -369,6 +371,67 @@ static void a_used_up_quota_is_told_from_the_run_queue(void **state)
 	offcpu_engines_free();
 }
 
+#define HALTED_NS (60 * NS_PER_MS)
+
+/* Halts a child three times; returns the times of its first thread since then. */
+static bool times_of_halted(enum offcpu_manner manner, size_t way, struct offcpu_times *ret)
+{
+	struct offcpu_times before;
+	pid_t pid = offcpu_child(manner);
+	struct halt h;
+	bool fine = halt_new(&h, way, pid);
+
+	if (fine) {
+		offcpu_engines_or_skip(SIGNALS_PER_S);
+		offcpu_child_wait();
+		offcpu_measure(pid, shared->handler, NS_PER_MS);
+		usleep(100000);
+		before = offcpu_times_of(pid, (uint32_t)pid);
+		for (int i = 0; i < 3; i++) {
+			halt_begin(&h);
+			usleep(HALTED_NS / 1000);
+			halt_end(&h);
+			usleep(100000);
+		}
+		offcpu_engine_drain(seen.engine);
+		*ret = offcpu_times_of(pid, (uint32_t)pid);
+		for (int i = 0; i < OFFCPU_RUNQUEUE; i++)
+			ret->off_ns[i] -= before.off_ns[i];
+		print_message("%s: other %llu, sleep %llu, fault %llu ms\n", h.name,
+			      (unsigned long long)ret->off_ns[OFFCPU_OTHER] / NS_PER_MS,
+			      (unsigned long long)ret->off_ns[OFFCPU_SLEEP] / NS_PER_MS,
+			      (unsigned long long)ret->off_ns[OFFCPU_FAULT] / NS_PER_MS);
+	}
+	offcpu_child_end(pid);
+	halt_free(&h);
+	if (fine)
+		offcpu_engines_free();
+	return fine;
+}
+
+/* A thread that is halted does not wait for what its system call waits for; it goes on with that
+ * afterwards, in another call of the kernel's. */
+static void a_halted_thread_waits_for_something_else(void **state)
+{
+	struct offcpu_times t;
+
+	(void)state;
+	for (size_t way = 0; way < HALT_WAYS; way++) {
+		if (times_of_halted(COMPETING, way, &t)) {
+			assert_true(t.off_ns[OFFCPU_OTHER] > 2 * HALTED_NS);
+			assert_true(t.off_ns[OFFCPU_FAULT] < HALTED_NS / 2);
+		}
+		if (!times_of_halted(SELDOM, way, &t))
+			continue;
+		/* since Linux 6.1 the freezer of v1 does not wake a thread that sleeps */
+		if (way != HALT_V1)
+			assert_in_range(t.off_ns[OFFCPU_OTHER], 2 * HALTED_NS, 4 * HALTED_NS);
+		assert_true(t.off_ns[OFFCPU_SLEEP] > 2 * HALTED_NS);
+		for (unsigned i = 0; i < seen.n; i++)
+			assert_true(seen.intervals[i].syscall_nr != SYS_restart_syscall);
+	}
+}
+
 static void cookies_say_what_was_put_in(void **state)
 {
 	uint64_t c = host_cookie_offcpu(123456789, 7);
@@ -390,6 +453,7 @@ int main(void)
 		cmocka_unit_test(nobody_is_named_when_wakers_are_not_asked_for),
 		cmocka_unit_test(waiting_for_a_cpu_is_the_run_queue),
 		cmocka_unit_test(a_used_up_quota_is_told_from_the_run_queue),
+		cmocka_unit_test(a_halted_thread_waits_for_something_else),
 		cmocka_unit_test(cookies_say_what_was_put_in),
 	};
 

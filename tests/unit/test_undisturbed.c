@@ -22,6 +22,7 @@
 #include "daemon/ground/clock.h"
 #include "proto/host_cookie.h"
 #include "tests/harness/undisturbed.h"
+#include "tests/unit/halts.h"
 
 #define OFF_MIN_NS  (NS_PER_MS / 10)
 #define SIGNALS_MAX 5000 /* a second */
@@ -227,17 +228,22 @@ static void a_signal_of_its_own_disturbs_nothing(void **state)
 	check(OFFCPU_BY_OWN_SIGNAL, true, 60 * NS_PER_S, "offcpu by a signal of its own");
 }
 
-/* The kernel makes the call of a thread again that was stopped meanwhile, if no signal is pending.
+/* The kernel makes the call of a thread again that was halted meanwhile, if no signal is pending.
  */
-static void check_stops(enum offcpu_way way)
+static void check_halts(enum offcpu_way way, size_t halt_way)
 {
 	struct host_engine_target t = { 0, 60 * NS_PER_S, SIGPROF, SIGVTALRM };
 	struct engines e;
+	struct halt h;
 	int status;
-	pid_t pid;
+	pid_t pid = child(true);
 
+	if (!halt_new(&h, halt_way, pid)) {
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		return;
+	}
 	engines_or_skip(way, &e);
-	pid = child(true);
 	while (!__atomic_load_n(&shared->handler, __ATOMIC_SEQ_CST))
 		usleep(1000);
 	t.handler = shared->handler;
@@ -246,28 +252,30 @@ static void check_stops(enum offcpu_way way)
 	__atomic_store_n(&shared->done, 1, __ATOMIC_RELEASE);
 	while (__atomic_load_n(&shared->waits, __ATOMIC_SEQ_CST) < WAITS - 1) {
 		usleep(30000);
-		kill(pid, SIGSTOP);
+		halt_begin(&h);
 		usleep(5000);
-		kill(pid, SIGCONT);
+		halt_end(&h);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	print_message("%u of %d waits cut, %u signals\n", shared->waits_cut, WAITS,
+	print_message("%s: %u of %d waits cut, %u signals\n", h.name, shared->waits_cut, WAITS,
 		      shared->off_signals);
+	halt_free(&h);
 	assert_int_equal(shared->waits_cut, 0);
 	assert_true(shared->off_signals >= WAITS / 2);
 	offcpu_engine_free(e.off);
 	host_engine_free(e.host);
 }
 
-static void a_stopped_thread_notices_nothing(void **state)
+static void a_halted_thread_notices_nothing(void **state)
 {
 	bool exits = getenv("OFFCPU_SYSCALL_EXITS") != NULL;
 
 	(void)state;
 	for (int way = exits ? OFFCPU_BY_RSEQ : OFFCPU_BY_TASK_WORK; way <= OFFCPU_BY_OWN_SIGNAL;
 	     way++)
-		check_stops((enum offcpu_way)way);
+		for (size_t i = 0; i < HALT_WAYS; i++)
+			check_halts((enum offcpu_way)way, i);
 }
 
 int main(void)
@@ -278,7 +286,7 @@ int main(void)
 		cmocka_unit_test(both_disturb_nothing),
 		cmocka_unit_test(rseq_is_not_disturbed),
 		cmocka_unit_test(a_signal_of_its_own_disturbs_nothing),
-		cmocka_unit_test(a_stopped_thread_notices_nothing),
+		cmocka_unit_test(a_halted_thread_notices_nothing),
 	};
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
