@@ -316,7 +316,7 @@ int store_open(const char *dir, struct store **ret)
 
 int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct store **ret)
 {
-	struct store *s;
+	struct store *s = NULL;
 	int r;
 
 	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
