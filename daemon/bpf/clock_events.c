@@ -1,6 +1,7 @@
 /* See clock_events.h. */
 #include "daemon/bpf/clock_events.h"
 
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdbool.h>
@@ -15,6 +16,11 @@
 #define CPUS_MAX 4096
 /* the periods of all CPUs are drawn anew in this time, one CPU after the other */
 #define REDRAW_S	20
+/* offline CPUs that are tried again in a second: a kernel may allow for many more than there are */
+#define RETRIES	     4
+#define SILENT_TICKS 16 /* a CPU that lacks as many, and for a while longer, has lost its events \
+			 */
+#define SILENT_NS	(2 * NS_PER_S)
 #define SPREAD_PERMILLE 200 /* periods vary by this share, up and down */
 #define PRICE_PERIOD_NS (NS_PER_MS / 10)
 #define PRICE_GAPS	100
@@ -24,6 +30,9 @@
 /* The clock events of one CPU. */
 struct cpu {
 	int fds[CLOCK_EVENTS_PER_CPU]; /* -1 = none; either all are open or none */
+	bool offline; /* it was when it was last tried */
+	uint64_t ticks; /* at ticked_ns */
+	uint64_t ticked_ns; /* when ticks were last seen to go on, or its events began */
 };
 
 struct clock_events {
@@ -32,6 +41,7 @@ struct clock_events {
 	uint64_t interval_ns; /* 0 = nothing ticks */
 	/* the next CPU to redraw, and how many are due: all of them in REDRAW_S seconds */
 	int redraw_next, redraw_due;
+	int retry_next;
 	struct cpu cpus[];
 };
 
@@ -101,6 +111,7 @@ static int clock_events_start_cpu(struct clock_events *c, int cpu)
 		}
 		c->cpus[cpu].fds[i] = fd;
 	}
+	c->cpus[cpu].ticked_ns = clock_mono_ns();
 	return 0;
 }
 
@@ -117,8 +128,10 @@ static void clock_events_redraw(struct clock_events *c, int cpu)
 
 static void clock_events_stop(struct clock_events *c)
 {
-	for (int i = 0; i < c->n_cpus; i++)
+	for (int i = 0; i < c->n_cpus; i++) {
 		clock_events_stop_cpu(c, i);
+		c->cpus[i].offline = false;
+	}
 	c->interval_ns = 0;
 }
 
@@ -127,9 +140,12 @@ static int clock_events_start_missing(struct clock_events *c)
 	int r, last = -ENODEV, running = 0;
 
 	for (int i = 0; i < c->n_cpus; i++) {
+		if (c->cpus[i].offline)
+			continue;
 		r = is_running(c, i) ? 0 : clock_events_start_cpu(c, i);
 		running += r == 0;
-		if (r < 0 && r != -ENODEV) /* ENODEV: the CPU is offline */
+		c->cpus[i].offline = r == -ENODEV;
+		if (r < 0 && r != -ENODEV)
 			last = r;
 	}
 	/* ticks on only some CPUs would silently leave out the time on the others */
@@ -146,8 +162,10 @@ int clock_events_set(struct clock_events *c, uint64_t interval_ns)
 	}
 	if (interval_ns != c->interval_ns) {
 		c->interval_ns = interval_ns;
-		for (int i = 0; i < c->n_cpus; i++)
+		for (int i = 0; i < c->n_cpus; i++) {
 			clock_events_redraw(c, i);
+			c->cpus[i].ticked_ns = clock_mono_ns();
+		}
 	}
 	r = clock_events_start_missing(c);
 	if (r < 0)
@@ -155,10 +173,43 @@ int clock_events_set(struct clock_events *c, uint64_t interval_ns)
 	return r;
 }
 
-void clock_events_tick(struct clock_events *c)
+/* A descriptor of an event that the kernel has ended looks like any other, and its period can still
+ * be set. */
+static void clock_events_stop_silent(struct clock_events *c, int cpu, uint64_t ticks)
+{
+	struct cpu *p = &c->cpus[cpu];
+	uint64_t now = clock_mono_ns();
+
+	if (ticks != p->ticks) {
+		p->ticks = ticks;
+		p->ticked_ns = now;
+	} else if (is_running(c, cpu) &&
+		   now - p->ticked_ns > SILENT_NS + SILENT_TICKS * c->interval_ns) {
+		clock_events_stop_cpu(c, cpu);
+	}
+}
+
+/* Has some of the offline CPUs tried again. */
+static void clock_events_retry(struct clock_events *c)
+{
+	int n = 0;
+
+	for (int i = 0; i < c->n_cpus && n < RETRIES; i++) {
+		struct cpu *p = &c->cpus[c->retry_next];
+
+		c->retry_next = (c->retry_next + 1) % c->n_cpus;
+		n += p->offline;
+		p->offline = false;
+	}
+}
+
+void clock_events_tick(struct clock_events *c, const uint64_t *ticks, int n)
 {
 	if (c->interval_ns == 0)
 		return;
+	for (int i = 0; i < c->n_cpus && i < n; i++)
+		clock_events_stop_silent(c, i, ticks[i]);
+	clock_events_retry(c);
 	for (c->redraw_due += c->n_cpus; c->redraw_due >= REDRAW_S; c->redraw_due -= REDRAW_S) {
 		clock_events_redraw(c, c->redraw_next);
 		c->redraw_next = (c->redraw_next + 1) % c->n_cpus;
@@ -169,7 +220,8 @@ void clock_events_tick(struct clock_events *c)
 int clock_events_new(int prog_fd, struct clock_events **ret)
 {
 	CLEANUP(fd_closep) int fd = warden_open_clock(0, NS_PER_S);
-	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	/* also those that may be added later */
+	int cpus = libbpf_num_possible_cpus();
 	struct clock_events *c;
 
 	/* perf_event_paranoid or seccomp may refuse this */
@@ -180,7 +232,7 @@ int clock_events_new(int prog_fd, struct clock_events **ret)
 	if (!c)
 		return -ENOMEM;
 	c->prog_fd = prog_fd;
-	c->n_cpus = (int)cpus;
+	c->n_cpus = cpus;
 	for (int i = 0; i < c->n_cpus; i++)
 		for (int k = 0; k < CLOCK_EVENTS_PER_CPU; k++)
 			c->cpus[i].fds[k] = -1;

@@ -22,8 +22,12 @@ DEFINE_FREEP(struct clock_events, clock_events_free);
 /* From now on each online CPU ticks once per @interval_ns on average; 0 = no ticks. 0 or -errno;
  * after an error there are no ticks. */
 int clock_events_set(struct clock_events *c, uint64_t interval_ns);
-/* To be called once a second: draws periods anew, and starts clocks on CPUs that came online. */
-void clock_events_tick(struct clock_events *c);
+/*
+ * To be called once a second: draws periods anew, and starts clocks on CPUs that came online.
+ * @ticks: of each of the @n CPUs, counted by the program. The kernel ends the events of a CPU that
+ * goes offline and tells nobody: a CPU that does not tick any more gets new ones.
+ */
+void clock_events_tick(struct clock_events *c, const uint64_t *ticks, int n);
 /* Draws periods, in ns, whose ticks together come once per @interval_ns;
  * ret[CLOCK_EVENTS_PER_CPU]. */
 void clock_events_draw(uint64_t interval_ns, uint64_t *ret);

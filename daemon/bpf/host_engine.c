@@ -162,9 +162,31 @@ bool host_engine_puts_off(const struct host_engine *e)
 	return e->on_tick == e->bpf->progs.on_tick_put_off;
 }
 
+/* The counters of each CPU, which the caller frees; NULL = they could not be read. */
+static struct sampler_counts *host_engine_counts_of_cpus(const struct host_engine *e, int *ret_n)
+{
+	int n = libbpf_num_possible_cpus();
+	struct sampler_counts *c = n > 0 ? calloc((size_t)n, sizeof(*c)) : NULL;
+	__u32 zero = 0;
+
+	*ret_n = n;
+	if (c && bpf_map_lookup_elem(bpf_map__fd(e->bpf->maps.counts), &zero, c) == 0)
+		return c;
+	free(c);
+	return NULL;
+}
+
 void host_engine_tick(struct host_engine *e)
 {
-	clock_events_tick(e->clocks);
+	int n;
+	struct sampler_counts *c = host_engine_counts_of_cpus(e, &n);
+	uint64_t *ticks = c ? calloc((size_t)n, sizeof(*ticks)) : NULL;
+
+	for (int i = 0; ticks && i < n; i++)
+		ticks[i] = c[i].ticks;
+	clock_events_tick(e->clocks, ticks, ticks ? n : 0);
+	free(ticks);
+	free(c);
 }
 
 uint64_t host_engine_price(const struct host_engine *e)
@@ -174,23 +196,21 @@ uint64_t host_engine_price(const struct host_engine *e)
 
 void host_engine_counts(const struct host_engine *e, struct host_engine_counts *ret)
 {
-	int n = libbpf_num_possible_cpus();
-	struct sampler_counts *c = n > 0 ? calloc((size_t)n, sizeof(*c)) : NULL;
-	__u32 zero = 0;
+	int n;
+	struct sampler_counts *c = host_engine_counts_of_cpus(e, &n);
 
 	*ret = (struct host_engine_counts){ 0 };
-	if (c && bpf_map_lookup_elem(bpf_map__fd(e->bpf->maps.counts), &zero, c) == 0)
-		for (int i = 0; i < n; i++) {
-			ret->ticks += c[i].ticks;
-			ret->sent += c[i].sent;
-			ret->foreign += c[i].foreign;
-			ret->held += c[i].held;
-			ret->failed += c[i].failed;
-			ret->stacks += c[i].stacks;
-			ret->stacks_lost += c[i].stacks_lost;
-			ret->off_sent += c[i].off_sent;
-			ret->off_dropped += c[i].off_dropped;
-		}
+	for (int i = 0; c && i < n; i++) {
+		ret->ticks += c[i].ticks;
+		ret->sent += c[i].sent;
+		ret->foreign += c[i].foreign;
+		ret->held += c[i].held;
+		ret->failed += c[i].failed;
+		ret->stacks += c[i].stacks;
+		ret->stacks_lost += c[i].stacks_lost;
+		ret->off_sent += c[i].off_sent;
+		ret->off_dropped += c[i].off_dropped;
+	}
 	free(c);
 }
 

@@ -117,8 +117,8 @@ const char *format_of(const char *format, const char *path)
 static const char *nothing_of(unsigned events)
 {
 	if (events == 1u << WIRE_EVENT_CPU)
-		return "An idle JVM uses no CPU time and has no samples; look at a longer time. "
-		       "`kindling status` tells why a JVM is not profiled.";
+		return "A JVM that is idle, stopped or frozen uses no CPU time and has no samples; look at a longer time. "
+		       "`kindling status` tells why a JVM is not profiled, `kindling doctor` whether it is stopped.";
 	if (events == 1u << WIRE_EVENT_LOCK)
 		return "No wait of min_wait or longer has ended in this time; `kindling locks "
 		       "--graph` shows waits in progress.";

@@ -3,10 +3,12 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -387,6 +389,50 @@ static void a_removed_target_gets_no_more_and_the_last_ends_the_ticks(void **sta
 	host_engine_free(e);
 }
 
+/* Disables all clock events of this process, as the kernel ends those of a CPU that goes offline:
+ * their descriptors stay. Returns their number. */
+static unsigned disable_events(void)
+{
+	char path[64], what[64];
+	unsigned n = 0;
+
+	for (int fd = 3; fd < 1024; fd++) {
+		ssize_t len;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		len = readlink(path, what, sizeof(what) - 1);
+		what[len > 0 ? len : 0] = '\0';
+		if (strcmp(what, "anon_inode:[perf_event]") == 0)
+			n += ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0;
+	}
+	return n;
+}
+
+static void a_cpu_whose_events_ended_gets_new_ones(void **state)
+{
+	struct host_engine *e = engine_or_skip();
+	struct host_engine_counts before, after;
+	pid_t pid = child(0, HANDLED);
+
+	(void)state;
+	wait_for_handler(0);
+	assert_int_equal(set(e, pid, 0, NS_PER_MS), 0);
+	wait_for_cpu(0, 50 * NS_PER_MS);
+	assert_true(disable_events() >= CLOCK_EVENTS_PER_CPU);
+	host_engine_counts(e, &before);
+	wait_for_cpu(0, 50 * NS_PER_MS);
+	host_engine_counts(e, &after);
+	assert_int_equal(after.ticks, before.ticks);
+	for (int i = 0; i < 100 && after.ticks == before.ticks; i++) {
+		usleep(100000);
+		host_engine_tick(e);
+		host_engine_counts(e, &after);
+	}
+	assert_true(after.ticks > before.ticks);
+	end(pid);
+	host_engine_free(e);
+}
+
 /*
  * The hard case: a process that calls execve again and again, with so many arguments that the call
  * takes long. A single signal that outlives an exec would end it.
@@ -577,6 +623,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_thread_that_blocks_the_signal_has_none_pending),
 		cmocka_unit_test(a_signal_that_is_put_off_cuts_no_system_call_short),
 		cmocka_unit_test(a_removed_target_gets_no_more_and_the_last_ends_the_ticks),
+		cmocka_unit_test(a_cpu_whose_events_ended_gets_new_ones),
 		cmocka_unit_test(a_process_that_execs_is_never_ended_by_a_signal),
 		cmocka_unit_test(signals_end_with_the_engines_process),
 		cmocka_unit_test(ticks_in_system_calls_bring_stacks_of_the_kernel),
