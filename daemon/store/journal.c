@@ -67,6 +67,7 @@ static int open_journal(struct store *s, uint64_t window, struct journal **ret)
 	}
 	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id) || !id)
 		return -EAGAIN;
+	(void)store_revive(s);
 	j = oldest_place(s);
 	close_journal(j); /* its window was lost on the way to the store: the file is kept */
 	journal_name(window, name);

@@ -31,6 +31,7 @@ struct store *store_free(struct store *s)
 	index_kept_free(s->kept);
 	fd_close(s->fd);
 	fd_close(s->dfd);
+	free(s->dir);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 	return NULL;
@@ -48,7 +49,7 @@ void store_counts(const struct store *s, struct store_counts *ret)
 void store_note(const struct store_counts *c, char ret[STORE_NOTE_MAX])
 {
 	bool full = c->failing_error == ENOSPC || c->failing_error == EDQUOT;
-	bool slow = c->failing_error == EBUSY;
+	bool slow = c->failing_error == EBUSY, gone = c->failing_error == ENOENT;
 	time_t since = (time_t)(c->failing_since_ns / NS_PER_S);
 	char when[32];
 	struct tm tm;
@@ -66,8 +67,13 @@ void store_note(const struct store_counts *c, char ret[STORE_NOTE_MAX])
 	snprintf(ret, STORE_NOTE_MAX,
 		 "the history stopped at %s (%s); profiling goes on, and the history continues "
 		 "when %s",
-		 when, slow ? "the disk is too slow for it" : strerror(c->failing_error),
-		 full ? "there is room on the disk" : "it can be written again");
+		 when,
+		 slow	? "the disk is too slow for it"
+		 : gone ? "its directory was removed"
+			: strerror(c->failing_error),
+		 full	? "there is room on the disk"
+		 : gone ? "kindlingd is restarted"
+			: "it can be written again");
 }
 
 int store_dir_fd(const struct store *s)
@@ -324,6 +330,11 @@ int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct
 	r = store_open_dir(dir, &s);
 	if (r < 0)
 		return r;
+	s->dir = strdup(dir);
+	if (!s->dir) {
+		store_free(s);
+		return -ENOMEM;
+	}
 	s->retention_ns = retention_ns;
 	s->max_bytes = max_bytes;
 	/* what is removed at once: an eighth of the whole */
@@ -338,6 +349,32 @@ int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct
 	s->counts.recovered_windows = journal_recover(s);
 	*ret = s;
 	return 0;
+}
+
+/* A removed file or directory can be written to and read by whoever has it open, and is lost. */
+static bool store_is_removed(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+bool store_is_gone(const struct store *s)
+{
+	return store_is_removed(s->dfd);
+}
+
+int store_revive(struct store *s)
+{
+	CLEANUP(fd_closep) int fd = -1;
+
+	if (!store_is_gone(s))
+		return 0;
+	if (mkdir(s->dir, 0750) < 0 && errno != EEXIST)
+		return -errno;
+	fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* keeps its number, which other threads use */
+	return fd < 0 || dup3(fd, s->dfd, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
 /* Cuts the segment after its last valid record. Returns its size, or -errno. */
@@ -404,8 +441,10 @@ static uint64_t newest_part(struct store *s, uint64_t first)
 static int open_segment(struct store *s, uint64_t slot)
 {
 	uint64_t first = slot / SLOTS * PARTS_MAX + slot % SLOTS * SLOT_PARTS, newest;
-	int r = 0;
+	int r = store_revive(s);
 
+	if (s->fd >= 0 && store_is_removed(s->fd))
+		s->fd = fd_close(s->fd);
 	if (s->fd >= 0 && s->open_segment / SLOT_PARTS == first / SLOT_PARTS &&
 	    s->open_bytes < s->part_bytes)
 		return 0;

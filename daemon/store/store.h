@@ -84,3 +84,6 @@ void store_note(const struct store_counts *c, char ret[STORE_NOTE_MAX]);
 /* The present size of the files; takes no lock. */
 uint64_t store_disk_bytes(struct store *s);
 int store_dir_fd(const struct store *s); /* the directory's descriptor, owned by the store */
+/* Was the directory removed? Then nothing can be read, and a store that is only read cannot be
+ * used any more; one that is written to makes the directory again. */
+bool store_is_gone(const struct store *s);

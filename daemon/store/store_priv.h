@@ -45,6 +45,7 @@ struct journal {
 };
 
 struct store {
+	char *dir; /* NULL = it is only read */
 	int dfd;
 	uint64_t retention_ns, max_bytes;
 	uint64_t part_bytes; /* a segment of this size is followed by another part */
@@ -59,7 +60,10 @@ struct store {
 	struct store_counts counts;
 };
 
-/* store.c. Appends a window; @journal: the number of its journal, 0 = none. */
+/* store.c. Makes the directory again if somebody has removed it, as a user who wants the space. 0
+ * or -errno. */
+int store_revive(struct store *s);
+/* Appends a window; @journal: the number of its journal, 0 = none. */
 int store_append_of(struct store *s, const struct profile *window, uint64_t journal);
 /* The numbers of all segments, oldest first; malloc'ed, NULL without memory. */
 uint64_t *store_segments(struct store *s, uint32_t *ret_n);

@@ -11,19 +11,19 @@
 #include "daemon/store/store.h"
 
 struct source {
+	char path[300];
 	struct store *store;
 };
 
 int source_open(const char *state_dir, struct source **ret)
 {
 	struct source *s = calloc(1, sizeof(*s));
-	char path[300];
 	int r;
 
 	if (!s)
 		return -ENOMEM;
-	snprintf(path, sizeof(path), "%s/segments", state_dir);
-	r = store_open(path, &s->store);
+	snprintf(s->path, sizeof(s->path), "%s/segments", state_dir);
+	r = store_open(s->path, &s->store);
 	if (r < 0) {
 		free(s);
 		return r;
@@ -39,6 +39,22 @@ struct source *source_free(struct source *s)
 	store_free(s->store);
 	free(s);
 	return NULL;
+}
+
+/* Opens the directory again if somebody has removed it, and kindlingd has made another one. */
+static int source_reopen(struct source *s)
+{
+	struct store *store;
+	int r;
+
+	if (!store_is_gone(s->store))
+		return 0;
+	r = store_open(s->path, &store);
+	if (r < 0)
+		return r;
+	store_free(s->store);
+	s->store = store;
+	return 0;
 }
 
 /* Checks that the files can be opened. The store takes one that cannot for a missing one: then
@@ -71,8 +87,10 @@ int source_list(struct source *s, uint64_t from, uint64_t to, struct source_proc
 	struct store_process *known;
 	struct source_process *list;
 	uint32_t n, kept = 0;
-	int r = source_check(s);
+	int r = source_reopen(s);
 
+	if (r == 0)
+		r = source_check(s);
 	if (r == 0)
 		r = store_processes_unnamed(s->store, from, to, &known, &n);
 	if (r < 0)

@@ -230,7 +230,10 @@ static void take_one(struct sink_take *t, const struct source_process *who)
 	int r = take_shared_profile(t, who, &p);
 
 	if (r < 0) {
-		snprintf(s->error, sizeof(s->error), "the history: %s", strerror(-r));
+		snprintf(s->error, sizeof(s->error), "the history: %s%s", strerror(-r),
+			 r == -EACCES || r == -ENOENT
+				 ? "; if its directory was removed, restart kindlingd"
+				 : "");
 		return;
 	}
 	samples = profile_samples(p);
@@ -366,7 +369,10 @@ void take_run(struct sink *s, uint64_t settled_real_ns)
 		if (!strstr(s->error, strerror(-r)))
 			log_err("sink.history", "sink=%s error=%s", s->config->name,
 				log_str(strerror(-r)));
-		snprintf(s->error, sizeof(s->error), "the history: %s", strerror(-r));
+		snprintf(s->error, sizeof(s->error), "the history: %s%s", strerror(-r),
+			 r == -EACCES || r == -ENOENT
+				 ? "; if its directory was removed, restart kindlingd"
+				 : "");
 	}
 	if (r < 0 || loop_timer_add(s->upload->loop, 1, 0, take_on_timer, t, &t->timer) < 0)
 		take_free(t); /* the next tick tries again */

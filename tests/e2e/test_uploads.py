@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import ssl
 import subprocess
 import sys
@@ -101,9 +102,23 @@ class Uploads(unittest.TestCase):
                 os.chmod(path, 0o600)
             up.start().settle_all()
             s = up.until("an error", lambda sinks: sinks["x"]["last_error"] and sinks["x"])
-            self.assertEqual((s["last_error"], s["taken"]), ("the history: Permission denied", 0))
+            self.assertEqual((s["last_error"], s["taken"]),
+                             ("the history: Permission denied; if its directory was removed, restart kindlingd", 0))
             for path in paths:
                 os.chmod(path, 0o640)
+            self.delivered(up)
+
+    def test_a_history_that_is_removed_and_made_again_is_read(self):
+        with Upload([]) as up:
+            up.settings(["name: x, type: files, directory: %s, format: json, interval: 10s" % up.directory("out")])
+            up.start().until("its start", lambda sinks: "x" in sinks)
+            subprocess.run(["cp", "-a", up.state + "/segments", up.state + "/copy"], check=True)
+            shutil.rmtree(up.state + "/segments")
+            up.settle_all()
+            s = up.until("an error", lambda sinks: sinks["x"]["last_error"] and sinks["x"])
+            self.assertEqual((s["last_error"], s["taken"]),
+                             ("the history: No such file or directory; if its directory was removed, restart kindlingd", 0))
+            os.rename(up.state + "/copy", up.state + "/segments")
             self.delivered(up)
 
     def test_a_server_says_when_to_come_again(self):

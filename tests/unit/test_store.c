@@ -183,6 +183,39 @@ static void a_full_disk_drops_windows_and_counts_them(void **state)
 	store_free(s);
 }
 
+/* A user who wants the space removes the files, or the directory, below the running daemon. */
+static void a_history_that_was_removed_begins_again(void **state)
+{
+	struct store *s = opened();
+	char command[128], note[STORE_NOTE_MAX];
+	struct store_counts c;
+
+	(void)state;
+	assert_int_equal(append(s, t0, 1), 0);
+	snprintf(command, sizeof(command), "rm %s/*", dir);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(append(s, t0 + 10 * NS_PER_S, 1), 0);
+	assert_int_equal(stored(s, t0, t0 + 100 * NS_PER_S), 1);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+	assert_true(store_is_gone(s));
+	assert_int_equal(append(s, t0 + 20 * NS_PER_S, 1), 0);
+	assert_int_equal(stored(s, t0, t0 + 100 * NS_PER_S), 1);
+	store_free(s);
+	s = opened();
+	assert_int_equal(stored(s, t0, t0 + 100 * NS_PER_S), 1);
+
+	/* a directory that cannot be made again */
+	snprintf(command, sizeof(command), "rm -r %s && touch %s", dir, dir);
+	assert_int_equal(system(command), 0);
+	assert_true(append(s, t0 + 30 * NS_PER_S, 1) < 0);
+	store_counts(s, &c);
+	assert_int_equal(c.dropped_windows, 1);
+	store_note(&c, note);
+	assert_non_null(strstr(note, "the history stopped"));
+	store_free(s);
+}
+
 static void old_segments_are_unlinked(void **state)
 {
 	struct store *s;
@@ -640,6 +673,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_flipped_bit_is_found, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_disk_drops_windows_and_counts_them, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_history_that_was_removed_begins_again, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(old_segments_are_unlinked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(damage_in_the_middle_costs_one_window_and_no_other,
