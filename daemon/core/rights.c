@@ -130,6 +130,19 @@ static int rights_give_history(const char *dir, const struct rights *r, gid_t re
 	return result == -ENOENT ? 0 : result;
 }
 
+int rights_share_history(const char *dir, const struct rights *reader)
+{
+	struct rights owner = { 0 };
+	char path[300];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/segments", dir);
+	if (lstat(path, &st) < 0)
+		return -errno;
+	owner.uid = st.st_uid;
+	return S_ISDIR(st.st_mode) ? rights_give_history(dir, &owner, reader->gid) : -ENOTDIR;
+}
+
 static int rights_give_state(const char *dir, const struct rights *r, gid_t reader)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

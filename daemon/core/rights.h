@@ -40,6 +40,9 @@ int rights_give(const char *path, const struct rights *r);
  * @r; directories between the two keep their owners. 0; -ELOOP: there is a symbolic link on the
  * way; -EXDEV: @name leaves @top; or another -errno. */
 int rights_give_beneath(const char *top, const char *name, const struct rights *r);
+/* As root: gives the history in the state directory @dir to the group of @reader, whatever account
+ * it belongs to; links as above. 0; -ENOENT: there is none; or another -errno. */
+int rights_share_history(const char *dir, const struct rights *reader);
 /* Gives up the rights of all threads of this process, which then ends when @parent ends. 0, or
  * -errno and @f: the process must not continue. */
 int rights_drop(const struct rights *r, pid_t parent, struct fault *f);

@@ -593,6 +593,13 @@ int sink_new(struct upload *u, const struct config_sink *c, int spool_dfd,
 	return 0;
 }
 
+bool sink_is_gone(const struct sink *s)
+{
+	struct stat st;
+
+	return fstat(s->dfd, &st) == 0 && st.st_nlink == 0;
+}
+
 struct sink *sink_free(struct sink *s)
 {
 	if (!s)

@@ -210,6 +210,8 @@ int sink_choose_format(struct sink *s, enum report_format other, char *why, size
 int sink_new(struct upload *u, const struct config_sink *c, int spool_dfd,
 	     const struct sink_secrets *secrets, struct sink **ret, char *why, size_t why_size);
 struct sink *sink_free(struct sink *s);
+/* Was its spool removed, as by a user who wants the space? Then nothing can be taken any more. */
+bool sink_is_gone(const struct sink *s);
 /* Sends what is due; drops what is too old or too much. */
 void sink_run(struct sink *s);
 /* Counts samples that were lost on their way into the history. */

@@ -77,10 +77,25 @@ static void upload_test_done(struct upload *u, const struct sink *s, bool ok, co
 
 /* ---- from kindlingd-data --------------------------------------------------------------------- */
 
+/* kindlingd starts this program again, which makes a new spool. */
+static bool upload_must_begin_again(const struct upload *u)
+{
+	bool gone = false;
+
+	for (unsigned i = 0; i < u->n_sinks; i++)
+		gone |= sink_is_gone(u->sinks[i]);
+	return gone && access(u->config->state_dir, X_OK) == 0;
+}
+
 static void upload_tick(struct upload *u, const struct upload_question *q)
 {
 	static unsigned ticks;
 
+	if (upload_must_begin_again(u)) {
+		log_err("upload.end", "error=%s", log_str("the spool was removed"));
+		loop_stop(u->loop, 0);
+		return;
+	}
 	u->settled_real_ns = q->settled_real_ns;
 	for (unsigned i = 0; i < u->n_sinks; i++) {
 		sink_not_stored(u->sinks[i], q->not_stored);
@@ -226,6 +241,8 @@ static int upload_take_spool(const struct config *c, struct rights *ret, struct 
 	upload_spool_path(c, path, sizeof(path));
 	if (r == 0)
 		r = rights_give(path, ret);
+	if (r == 0) /* its directory may have been removed, and made again by the data process */
+		(void)rights_share_history(c->state_dir, ret);
 	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL, "give %.120s to uid %u: ", path,
 				 (unsigned)ret->uid)
 		     : 0;

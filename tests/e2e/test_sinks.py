@@ -166,6 +166,22 @@ sinks:
         self.assertEqual(samples_in(taken), ledger["mine"])
         daemon.start()
 
+    def test_a_state_that_is_removed_is_made_again(self):
+        with Places() as p:
+            settings = "\nsinks:\n  - {name: dir, type: files, directory: %s, format: json, interval: 10s}\n" % (p.dir + "/out")
+            with Daemon(settings + ONLY_MINE) as daemon, Jvm(MAJOR) as jvm:
+                daemon.wait_state(jvm.pid, "streaming")
+                self.settled(daemon, ["dir"], 20)
+                state = daemon.dir + "/state"
+                subprocess.run("rm -rf '%s'/*" % state, shell=True, check=True)
+                wait_for("a new ledger", lambda: sinks_of(daemon).get("dir", {}).get("delivered") == 0)
+                s = self.settled(daemon, ["dir"], 20)["dir"]
+                self.assertTrue(is_balanced(s), s)
+                self.assertEqual((s["dropped"], s["last_error"]), ({}, None))
+                self.assertTrue(glob.glob(state + "/segments/*.seg"))
+                self.assertIn("%d" % jvm.pid, daemon.cli("history").stdout)
+                self.assertFalse(daemon.status()["store"]["note"], daemon.status()["store"])
+
     def test_servers_get_what_the_ledger_says(self):
         with Places() as p, S3(p.directory("s3")) as s3, Pyroscope() as pyro, OtlpGrpc(p.directory("grpc")) as grpc, \
                 Stub(lambda h, body: self.keep(p, h, body)) as web:
