@@ -108,6 +108,22 @@ int source_list(struct source *s, uint64_t from, uint64_t to, struct source_proc
 	return 0;
 }
 
+uint64_t source_next(struct source *s, uint64_t from, uint64_t to)
+{
+	struct store_process *known;
+	uint64_t next = to;
+	uint32_t n;
+
+	if (store_processes_unnamed(s->store, from, to, &known, &n) < 0)
+		return to;
+	/* of whole segments, so what is found may begin too early, never too late */
+	for (uint32_t i = 0; i < n; i++)
+		if (known[i].end_real_ns > from && known[i].begin_real_ns < next)
+			next = known[i].begin_real_ns;
+	store_processes_free(known, n);
+	return next;
+}
+
 struct source_sum {
 	struct profile *profile;
 	struct profile_filter filter;

@@ -20,6 +20,9 @@ struct source_process {
 /* Lists the processes of [from, to), malloc'ed. 0, -ENOMEM, or -errno of the store. */
 int source_list(struct source *s, uint64_t from_real_ns, uint64_t to_real_ns,
 		struct source_process **ret, uint32_t *ret_n);
+/* When the first window begins of those that are not over before @from; @to if there is none before
+ * that, or the history cannot be read. */
+uint64_t source_next(struct source *s, uint64_t from, uint64_t to);
 /* A profile of one of them, without waits for work, of @events only (bits; 0 = all). 0 or
  * -errno. */
 int source_profile(struct source *s, uint64_t from_real_ns, uint64_t to_real_ns,

@@ -9,9 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/core/labels.h"
+#include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 #include "daemon/upload/cloud.h"
 #include "daemon/upload/upload.h"
+
+#define CLOCK_SLACK_NS (5 * NS_PER_S)
 
 struct take_file {
 	uint64_t seq;
@@ -350,12 +353,41 @@ static void take_on_timer(void *userdata)
 		take_end(t);
 }
 
+/* The history goes on at times that were taken already if the wall clock is set back. They are
+ * taken again: otherwise nothing would be until the clock reaches the old time. */
+static void take_follow_clock(struct sink *s, uint64_t settled_real_ns)
+{
+	uint64_t interval = s->config->interval_ns, cursor = s->ledger.cursor_ns;
+
+	if (!settled_real_ns || cursor <= settled_real_ns ||
+	    cursor <= clock_real_ns() + CLOCK_SLACK_NS)
+		return;
+	s->ledger.cursor_ns = settled_real_ns / interval * interval;
+	log_warn("sink.clock_set_back", "sink=%s by_s=%llu", s->config->name,
+		 (unsigned long long)((cursor - s->ledger.cursor_ns) / NS_PER_S));
+}
+
+/* The end of an interval without JVMs: intervals that follow and have none belong to it, as when
+ * the wall clock was set forward by years. */
+static uint64_t take_end_of_nothing(const struct sink *s, uint64_t end, uint64_t settled_real_ns)
+{
+	uint64_t interval = s->config->interval_ns, next;
+
+	if (settled_real_ns - end < interval)
+		return end;
+	next = source_next(s->upload->source, end, settled_real_ns) / interval * interval;
+	return next > end ? next : end;
+}
+
 void take_run(struct sink *s, uint64_t settled_real_ns)
 {
-	uint64_t begin = s->ledger.cursor_ns, end = begin + s->config->interval_ns;
+	uint64_t begin, end;
 	struct sink_take *t;
 	int r;
 
+	take_follow_clock(s, settled_real_ns);
+	begin = s->ledger.cursor_ns;
+	end = begin + s->config->interval_ns;
 	if (s->dead[0] || s->take || end > settled_real_ns ||
 	    !cloud_is_known(s->upload->cloud)) /* `targets` may name labels of the cloud */
 		return;
@@ -374,6 +406,8 @@ void take_run(struct sink *s, uint64_t settled_real_ns)
 				 ? "; if its directory was removed, restart kindlingd"
 				 : "");
 	}
+	if (r == 0 && !t->n_processes)
+		t->end_ns = take_end_of_nothing(s, end, settled_real_ns);
 	if (r < 0 || loop_timer_add(s->upload->loop, 1, 0, take_on_timer, t, &t->timer) < 0)
 		take_free(t); /* the next tick tries again */
 }

@@ -121,6 +121,30 @@ class Uploads(unittest.TestCase):
             os.rename(up.state + "/copy", up.state + "/segments")
             self.delivered(up)
 
+    def test_a_clock_that_is_set_back_stops_no_sink(self):
+        with Upload([], windows=60) as up:
+            up.settings(["name: x, type: files, directory: %s, format: json, interval: 10s" % up.directory("out")])
+            up.start().settle_all()
+            first = sum(up.made.values())
+            up.until("all of it", lambda sinks: sinks["x"]["delivered"] == first)
+            up.end_s = up.settled_s = (int(time.time()) // 60 - 5) * 60
+            up.more(6)
+            up.until("the present", lambda sinks: sinks["x"]["taken_to_ns"] == up.settled_s * 10 ** 9)
+            up.settle_all()
+            s = up.until("the rest", lambda sinks: sinks["x"]["taken"] == sum(up.made.values()) and sinks["x"])
+            self.assertTrue(is_balanced(s), s)
+            self.assertIn("sink.clock_set_back sink=x by_s=", up.read_log())
+
+    def test_a_clock_that_is_set_forward_by_years_takes_no_hours(self):
+        with Upload([], ago=600) as up:
+            up.settings(["name: x, type: files, directory: %s, format: json, interval: 10s" % up.directory("out")])
+            up.begin_ledger("x")
+            up.start()
+            up.end_s += 20 * 365 * 86400
+            up.more(6)
+            up.settle_all()
+            self.delivered(up)
+
     def test_a_server_says_when_to_come_again(self):
         for status in (429, 503):
             seen = []
