@@ -295,6 +295,12 @@ static void command_threads_print_target(FILE *to, const cJSON *t, const char *s
 		print_text(to, json_text_of(t, "virtual_unseen_why"));
 		fputc('\n', to);
 	}
+	if (json_number_of(t, "without_times") > 0) {
+		fprintf(to,
+			"[not seen] of %.0f more threads: ", json_number_of(t, "without_times"));
+		print_text(to, json_text_of(t, "without_times_why"));
+		fputc('\n', to);
+	}
 	command_threads_put_threads(&table, threads, sort, rows);
 	table_print(to, &table, width);
 	if ((size_t)n > table.n_rows)

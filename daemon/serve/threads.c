@@ -42,6 +42,7 @@ struct threads_answer {
 	uint64_t span_ns, now_ns;
 	bool states; /* the agent has reported the states of its threads */
 	bool stacks; /* waits that go on are wanted with their stacks */
+	unsigned without; /* threads of which the kernel's totals are not kept */
 };
 
 static void open_text(const struct threads_answer *a, const struct locks_open *w)
@@ -65,7 +66,7 @@ static void open_text(const struct threads_answer *a, const struct locks_open *w
 	json_end_object(to);
 }
 
-static void serve_threads_times_text(const struct threads_answer *a, uint32_t tid)
+static void serve_threads_times_text(struct threads_answer *a, uint32_t tid)
 {
 	const struct time_row unknown = { .wall_ns = a->times.rows.span_ns,
 					  .unseen_ns = a->times.rows.span_ns };
@@ -73,10 +74,11 @@ static void serve_threads_times_text(const struct threads_answer *a, uint32_t ti
 	const struct time_row *row =
 		tid ? time_rows_find(is_virtual ? &a->virtuals : &a->times.rows, tid) : NULL;
 
+	a->without += !row && a->times.by_kernel && tid && tid < WIRE_VIRTUAL_TID;
 	thread_times_row_text(a->to, row ? row : &unknown);
 }
 
-static void serve_threads_row_text(const struct threads_answer *a, const struct locks_thread_row *r)
+static void serve_threads_row_text(struct threads_answer *a, const struct locks_thread_row *r)
 {
 	struct text_out *to = a->to;
 
@@ -180,6 +182,23 @@ static void serve_threads_take_virtual(struct threads_answer *a,
 		json_add_null(a->to, "virtual_unseen_why");
 }
 
+/* How many threads have no times, and why. */
+static void serve_threads_without_text(const struct threads_answer *a)
+{
+	bool full = a->times.rows.n >= TIME_LEDGER_THREADS;
+
+	json_add_u64(a->to, "without_times", a->without);
+	if (!a->without)
+		json_add_null(a->to, "without_times_why");
+	else if (full)
+		json_add_string(a->to, "without_times_why",
+				"only so many threads of a JVM have room for theirs");
+	else
+		json_add_string(
+			a->to, "without_times_why",
+			"they have just begun, or too many threads of the host are measured");
+}
+
 static void serve_threads_target_text(struct threads_answer *a, uint64_t back_ns, uint64_t last_ns)
 {
 	const struct target *t = a->t;
@@ -208,6 +227,7 @@ static void serve_threads_target_text(struct threads_answer *a, uint64_t back_ns
 		serve_threads_row_text(a, &rows.rows[i]);
 	serve_threads_others_text(a, &rows);
 	json_end_list(to);
+	serve_threads_without_text(a);
 	json_end_object(to);
 	locks_thread_rows_free(&rows);
 	time_rows_free(&a->times.rows);

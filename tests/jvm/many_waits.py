@@ -1,6 +1,7 @@
 """More times off the CPU than there are signals, and than there are records: many_waits.py MAJOR. Needs root. As long as
 their records fit all are in the report, some without a Java stack; of more, nearly all of one length, a sample is, and the
-report says how much is missing. Either way what was taken is the time that the threads slept."""
+report says how much is missing. Either way what was taken is the time that the threads slept. Of more threads than have
+room `kindling threads` says how many have no times."""
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ SETTLED_S = 15
 SECONDS = 20
 ASKED_NS = 1_000_000
 NOTES = ("times off the CPU of less than", "only some times off the CPU of")
+ROOM = 2048  # TIME_LEDGER_THREADS
 # length in ms, and the number a second as a multiple of the signals: twice as many have records
 FEW, MANY = (10, 1.8), (20, 4.5)
 
@@ -54,12 +56,27 @@ def stack(profile, node):
         yield profile["frames"][frame]["name"]
 
 
+def crowd(daemon):
+    with Jvm(sys.argv[1], "Sleepers", str(ROOM + 300), "1000") as jvm:
+        daemon.wait_state(jvm.pid, "streaming")
+        time.sleep(SETTLED_S)
+        known = json.loads(daemon.cli("threads", "--json", str(jvm.pid)).stdout)["targets"][0]
+        shown = daemon.cli("threads", str(jvm.pid)).stdout
+        jvm.end()
+    without = sum(t["unseen_ns"] == t["wall_ns"] for t in known["threads"])
+    print("%d threads, %d with times, %d without" % (len(known["threads"]), known["times"]["threads"], known["without_times"]))
+    check(known["times"]["threads"] == ROOM and known["without_times"] >= 300, "threads without times are not counted")
+    check(abs(without - known["without_times"]) <= 20, "%d threads have no times" % without)
+    check("more threads: only so many" in shown, "`kindling threads` does not say it: " + shown[:400])
+
+
 def main():
     with Daemon("events: {offcpu: {}}\n") as daemon:
         why = daemon.status().get("offcpu", {}).get("why")
         if why:
             skip("no times off the CPU: " + why)
         few, many = measure(daemon, *FEW), measure(daemon, *MANY)
+        crowd(daemon)
     check(few["shown"] > 0.97, "not all are shown")
     check(few["min_ns"] < 10 * ASKED_NS, "the report says that times below %d ns may be missing" % few["min_ns"])
     check(many["min_ns"] > ASKED_NS, "the report of a sample has no longer minimum")
