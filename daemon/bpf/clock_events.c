@@ -17,9 +17,9 @@
 /* the periods of all CPUs are drawn anew in this time, one CPU after the other */
 #define REDRAW_S	20
 /* offline CPUs that are tried again in a second: a kernel may allow for many more than there are */
-#define RETRIES	     4
-#define SILENT_TICKS 16 /* a CPU that lacks as many, and for a while longer, has lost its events \
-			 */
+#define RETRIES 4
+/* a CPU that lacks so many ticks, and a while longer, has lost its events */
+#define SILENT_TICKS	16
 #define SILENT_NS	(2 * NS_PER_S)
 #define SPREAD_PERMILLE 200 /* periods vary by this share, up and down */
 #define PRICE_PERIOD_NS (NS_PER_MS / 10)
@@ -224,6 +224,8 @@ int clock_events_new(int prog_fd, struct clock_events **ret)
 	int cpus = libbpf_num_possible_cpus();
 	struct clock_events *c;
 
+	if (cpus < 1)
+		cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
 	/* perf_event_paranoid or seccomp may refuse this */
 	if (fd < 0 && fd != -ENODEV)
 		return fd;

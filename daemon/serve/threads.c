@@ -3,6 +3,7 @@
  * client asks for them: the first answer may lack them ("states": false), the next one has them.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include "daemon/ground/clock.h"
 #include "daemon/serve/thread_times.h"
@@ -185,18 +186,16 @@ static void serve_threads_take_virtual(struct threads_answer *a,
 /* How many threads have no times, and why. */
 static void serve_threads_without_text(const struct threads_answer *a)
 {
-	bool full = a->times.rows.n >= TIME_LEDGER_THREADS;
+	char why[100] = "they have just begun, or too many threads of the host are measured";
 
+	if (a->times.rows.n >= TIME_LEDGER_THREADS)
+		snprintf(why, sizeof(why), "kindlingd keeps the times of %u threads of a JVM",
+			 TIME_LEDGER_THREADS);
 	json_add_u64(a->to, "without_times", a->without);
-	if (!a->without)
-		json_add_null(a->to, "without_times_why");
-	else if (full)
-		json_add_string(a->to, "without_times_why",
-				"only so many threads of a JVM have room for theirs");
+	if (a->without)
+		json_add_string(a->to, "without_times_why", why);
 	else
-		json_add_string(
-			a->to, "without_times_why",
-			"they have just begun, or too many threads of the host are measured");
+		json_add_null(a->to, "without_times_why");
 }
 
 static void serve_threads_target_text(struct threads_answer *a, uint64_t back_ns, uint64_t last_ns)

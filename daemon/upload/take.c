@@ -222,6 +222,13 @@ static void take_lose(struct sink_take *t, uint64_t samples)
 	t->taken += samples;
 }
 
+static void take_note_history(struct sink *s, int r)
+{
+	snprintf(s->error, sizeof(s->error), "the history: %s%s", strerror(-r),
+		 r == -EACCES || r == -ENOENT ? "; if its directory was removed, restart kindlingd"
+					      : "");
+}
+
 static void take_one(struct sink_take *t, const struct source_process *who)
 {
 	const struct profile *p = NULL;
@@ -233,10 +240,7 @@ static void take_one(struct sink_take *t, const struct source_process *who)
 	int r = take_shared_profile(t, who, &p);
 
 	if (r < 0) {
-		snprintf(s->error, sizeof(s->error), "the history: %s%s", strerror(-r),
-			 r == -EACCES || r == -ENOENT
-				 ? "; if its directory was removed, restart kindlingd"
-				 : "");
+		take_note_history(s, r);
 		return;
 	}
 	samples = profile_samples(p);
@@ -359,7 +363,7 @@ static void take_follow_clock(struct sink *s, uint64_t settled_real_ns)
 {
 	uint64_t interval = s->config->interval_ns, cursor = s->ledger.cursor_ns;
 
-	if (!settled_real_ns || cursor <= settled_real_ns ||
+	if (s->take || !settled_real_ns || cursor <= settled_real_ns ||
 	    cursor <= clock_real_ns() + CLOCK_SLACK_NS)
 		return;
 	s->ledger.cursor_ns = settled_real_ns / interval * interval;
@@ -401,10 +405,7 @@ void take_run(struct sink *s, uint64_t settled_real_ns)
 		if (!strstr(s->error, strerror(-r)))
 			log_err("sink.history", "sink=%s error=%s", s->config->name,
 				log_str(strerror(-r)));
-		snprintf(s->error, sizeof(s->error), "the history: %s%s", strerror(-r),
-			 r == -EACCES || r == -ENOENT
-				 ? "; if its directory was removed, restart kindlingd"
-				 : "");
+		take_note_history(s, r);
 	}
 	if (r == 0 && !t->n_processes)
 		t->end_ns = take_end_of_nothing(s, end, settled_real_ns);
