@@ -192,8 +192,12 @@ static void uploads_on_end(void *userdata, uint32_t events)
 	u->again_mono_ns = asked ? 0 : clock_mono_ns() + u->again_wait_ns;
 	if (asked)
 		return;
-	log_err("upload.ended", "status=%d again_in_s=%.0f", status,
-		(double)u->again_wait_ns / 1e9);
+	if (status == 0)
+		log_info("upload.ended", "status=0 again_in_s=%.0f",
+			 (double)u->again_wait_ns / 1e9);
+	else
+		log_err("upload.ended", "status=%d again_in_s=%.0f", status,
+			(double)u->again_wait_ns / 1e9);
 	u->again_wait_ns = u->again_wait_ns ? 2 * u->again_wait_ns : AGAIN_FIRST_NS;
 	if (u->again_wait_ns > AGAIN_MAX_NS)
 		u->again_wait_ns = AGAIN_MAX_NS;

@@ -11,6 +11,57 @@
 
 #define PEM_MAX (512u << 10)
 
+/* ---- changes --------------------------------------------------------------------------------- */
+
+/* The files that were read, still open: the change time of one that is written to, replaced or
+ * removed is a later one. */
+static struct secrets_file {
+	int fd;
+	struct statx_timestamp changed;
+} *files;
+static unsigned n_files;
+
+static bool secrets_change_time(int fd, struct statx_timestamp *ret)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_CTIME, &st) < 0)
+		return false;
+	*ret = st.stx_ctime;
+	return true;
+}
+
+static void secrets_watch(int fd)
+{
+	struct secrets_file f = { .fd = fcntl(fd, F_DUPFD_CLOEXEC, 0) }, *more;
+
+	if (f.fd < 0)
+		return;
+	more = secrets_change_time(f.fd, &f.changed)
+		       ? realloc(files, (n_files + 1) * sizeof(*files))
+		       : NULL;
+	if (!more) {
+		fd_close(f.fd);
+		return;
+	}
+	files = more;
+	files[n_files++] = f;
+}
+
+bool secrets_have_changed(void)
+{
+	struct statx_timestamp now;
+
+	for (unsigned i = 0; i < n_files; i++)
+		if (secrets_change_time(files[i].fd, &now) &&
+		    (now.tv_sec != files[i].changed.tv_sec ||
+		     now.tv_nsec != files[i].changed.tv_nsec))
+			return true;
+	return false;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
 /* Reads a whole file into malloc'ed, NUL-terminated memory. */
 static int secrets_read_file(const char *path, size_t max, char **ret)
 {
@@ -25,6 +76,7 @@ static int secrets_read_file(const char *path, size_t max, char **ret)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
+	secrets_watch(fd); /* before it is read, so that no change is missed */
 	if (!text)
 		return -ENOMEM;
 	while (len <= max && (n = read(fd, text + len, max + 1 - len)) > 0)

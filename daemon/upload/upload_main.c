@@ -77,8 +77,7 @@ static void upload_test_done(struct upload *u, const struct sink *s, bool ok, co
 
 /* ---- from kindlingd-data --------------------------------------------------------------------- */
 
-/* kindlingd starts this program again, which makes a new spool. */
-static bool upload_must_begin_again(const struct upload *u)
+static bool upload_spool_is_gone(const struct upload *u)
 {
 	bool gone = false;
 
@@ -87,12 +86,22 @@ static bool upload_must_begin_again(const struct upload *u)
 	return gone && access(u->config->state_dir, X_OK) == 0;
 }
 
+/* What only root can do is done at the start, and kindlingd starts this program again. NULL = there
+ * is nothing to do. */
+static const char *upload_why_begin_again(const struct upload *u)
+{
+	if (upload_spool_is_gone(u))
+		return "the spool was removed";
+	return secrets_have_changed() ? "a secret's file has changed" : NULL;
+}
+
 static void upload_tick(struct upload *u, const struct upload_question *q)
 {
+	const char *why = upload_why_begin_again(u);
 	static unsigned ticks;
 
-	if (upload_must_begin_again(u)) {
-		log_err("upload.end", "error=%s", log_str("the spool was removed"));
+	if (why) {
+		log_info("upload.begins_again", "why=%s", log_str(why));
 		loop_stop(u->loop, 0);
 		return;
 	}

@@ -224,6 +224,33 @@ sinks:
             self.check_otlp(grpc_bodies, cpu_ns)
             self.check_otlp(web_bodies, cpu_ns)
 
+    def test_a_secret_that_is_replaced_is_read_again(self):
+        right = ["Bearer one"]
+
+        def answer(handler, body):
+            return (200, {}, "") if handler.headers["Authorization"] == right[0] else (401, {}, "who are you?")
+        with Places() as p, Stub(answer) as server:
+            for name in ("one", "two"):
+                with open(p.dir + "/" + name, "w") as f:
+                    f.write(name + "\n")
+                os.chmod(p.dir + "/" + name, 0o600)
+            os.symlink("one", p.dir + "/secret")
+            settings = "\nsinks:\n  - {name: web, type: otlp, url: http://127.0.0.1:%d, interval: 10s, bearer_file: %s/secret}\n" % (
+                server.port, p.dir)
+            with Daemon(settings + ONLY_MINE) as daemon, Jvm(MAJOR) as jvm:
+                daemon.wait_state(jvm.pid, "streaming")
+                self.settled(daemon, ["web"])
+                right[0] = "Bearer two"
+                wait_for("a refusal", lambda: "401" in (sinks_of(daemon)["web"]["last_error"] or ""))
+                # as Kubernetes does: a link to the new file, then the old one is removed
+                os.symlink("two", p.dir + "/next")
+                os.rename(p.dir + "/next", p.dir + "/secret")
+                os.unlink(p.dir + "/one")
+                wait_for("the new secret", lambda: not sinks_of(daemon).get("web", {"last_error": "?"})["last_error"])
+                s = self.settled(daemon, ["web"])["web"]
+                self.assertTrue(is_balanced(s) and not s["dropped"], s)
+                self.assertIn("upload.begins_again why=\"a secret's file has changed\"", daemon.read_log())
+
     def test_a_server_and_a_client_show_certificates(self):
         with Places() as p:
             cert, key, password = p.dir + "/cert", p.dir + "/key", p.dir + "/password"
