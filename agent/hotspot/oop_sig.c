@@ -1,7 +1,8 @@
 /*
- * See oop.h. Sources: zAddress.hpp, zForwarding.inline.hpp, zForwardingTable.inline.hpp,
- * shenandoahForwarding.inline.hpp. An object without a forwarding entry is still at its old
- * address; the old copy of a moved object stays intact until its whole region is reclaimed.
+ * See oop.h. Sources: zAddress.hpp, zBarrier.inline.hpp, zForwarding.inline.hpp,
+ * zForwardingTable.inline.hpp, shenandoahForwarding.inline.hpp. An object without a forwarding
+ * entry is still at its old address; the old copy of a moved object stays intact until its whole
+ * region is reclaimed.
  */
 #include "agent/hotspot/oop.h"
 
@@ -16,6 +17,7 @@
 /* position of the four remap bits, which give the phase of each generation in which the reference
  * was valid */
 #define REMAP_SHIFT    12
+#define Z_REMEMBERED   0x30ull /* both bits: an old object in a field of an old one */
 #define Z_ADDRESS_FROM 16 /* the bits below are colours */
 
 struct oop_layout oop_sig;
@@ -33,13 +35,20 @@ static uint32_t oop_hash(uint32_t key)
 	return key ^ key >> 16;
 }
 
+/* The table of what moves, or has moved, away from the page of @offset; 0 = none. */
+static uint64_t oop_table(uint64_t map, uint64_t offset)
+{
+	uint64_t granule = offset >> GRANULE_SHIFT;
+
+	return map && granule < oop_sig.granules ? load64_sig(map + 8 * granule) : 0;
+}
+
 /* The new heap offset of the object that was at @offset; @offset itself if it has not moved. */
 static uint64_t oop_forwarded(uint64_t map, uint64_t offset)
 {
 	const struct oop_layout *o = &oop_sig;
-	uint64_t granule = offset >> GRANULE_SHIFT, page, n, index;
+	uint64_t page = oop_table(map, offset), n, index;
 
-	page = map && granule < o->granules ? load64_sig(map + 8 * granule) : 0;
 	n = page ? load64_sig(page + o->length) : 0;
 	if (!n || n & (n - 1) || n > ENTRIES_MAX)
 		return offset;
@@ -86,13 +95,15 @@ static uint64_t follow_generational(uint64_t value)
 	unsigned then = remap_index(value), now = remap_index(*o->good);
 	uint64_t offset =
 		value >> machine_z_shift(then, *continuation_sig.z_shift) & o->offset_mask;
-	uint64_t to = offset;
+	bool young = (then ^ now) & 1, old = (then ^ now) & 2;
 
-	if ((then ^ now) & 1)
-		to = oop_forwarded(o->maps[0], offset);
-	if (to == offset && (then ^ now) & 2)
-		to = oop_forwarded(o->maps[1], offset);
-	return to | (o->offset_mask + 1);
+	/* an address may have a table in both generations, of two pages one after the other:
+	 * ZBarrier::remap_generation() */
+	if (young && old)
+		young = (value & Z_REMEMBERED) != Z_REMEMBERED && oop_table(o->maps[0], offset);
+	if (young || old)
+		offset = oop_forwarded(o->maps[young ? 0 : 1], offset);
+	return offset | (o->offset_mask + 1);
 }
 
 static uint64_t follow_z(uint64_t value)

@@ -115,6 +115,30 @@ static void a_bad_colour_is_looked_up_in_the_generation_that_moved(void **state)
 	assert_int_equal(loaded(colour(from, 2)), BASE | 0x5550); /* both */
 }
 
+/* Two pages that were at one address one after the other; both generations began to move objects
+ * since the reference was written. */
+static void an_address_with_two_tables_is_looked_up_in_the_right_one(void **state)
+{
+	static struct forwarding of_old = { 3ull << 21, 3, ENTRIES, { 0 } };
+	uint64_t from = page.start + 0x40, both = 0x30;
+
+	(void)state;
+	begin_generational(1);
+	young[3] = (uint64_t)(uintptr_t)&page;
+	old[3] = (uint64_t)(uintptr_t)&of_old;
+	forward(from, 0x5550);
+	memcpy(of_old.entries, page.entries, sizeof(of_old.entries));
+	for (int i = 0; i < ENTRIES; i++) /* the old objects moved elsewhere */
+		if (of_old.entries[i])
+			of_old.entries[i] ^= (0x5550ull ^ 0x7770) << 1;
+	assert_int_equal(loaded(colour(from, 2)), BASE | 0x5550);
+	assert_int_equal(loaded(colour(from, 2) | both), BASE | 0x7770);
+	assert_int_equal(loaded(colour(from, 0) | both), BASE | 0x5550); /* not of the old one */
+	/* the page of the young generation has not moved this object yet */
+	memset(page.entries, 0, sizeof(page.entries));
+	assert_int_equal(loaded(colour(from, 2)), BASE | from);
+}
+
 static void without_tables_a_bad_colour_is_unreadable(void **state)
 {
 	static const sigset_t nothing_blocked;
@@ -234,6 +258,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_good_colour_is_an_address),
 		cmocka_unit_test(a_bad_colour_is_looked_up_in_the_generation_that_moved),
+		cmocka_unit_test(an_address_with_two_tables_is_looked_up_in_the_right_one),
 		cmocka_unit_test(without_tables_a_bad_colour_is_unreadable),
 		cmocka_unit_test(a_search_ends),
 		cmocka_unit_test(
