@@ -70,7 +70,8 @@ static uint64_t follow_old(uint64_t value)
 	const struct oop_layout *o = &oop_sig;
 	uint64_t good = *o->good, offset = value & o->offset_mask;
 
-	if (!offset)
+	/* a reference with a colour to the offset 0 is one to the first object of the heap */
+	if (!value)
 		return 0;
 	/* the table is needed unless the reference has the current colour, or was remapped in the
 	 * last cycle and the current cycle has not begun to move objects */
@@ -167,7 +168,7 @@ bool oop_is_followable_sig(uint64_t at)
 	value = load64_sig(at);
 	if (c->z_shift)
 		return !(value >> Z_ADDRESS_FROM) || !(value & *c->z_bad_mask);
-	return !(value & o->offset_mask) || value & *o->good;
+	return !value || value & *o->good;
 }
 
 bool oop_is_good_sig(uint64_t at)

@@ -193,6 +193,11 @@ static void the_older_zgc_is_followed_but_for_what_was_remapped_before_marking(v
 	assert_int_equal(loaded(remapped | from), marked1 | from);
 	assert_int_equal(loaded(marked1 | from), marked1 | from);
 	assert_int_equal(loaded(0), 0);
+	/* the first object of the heap is at the offset 0 */
+	forward(from + 8, 0);
+	assert_int_equal(loaded(marked0 | (from + 8)), marked1);
+	assert_int_equal(loaded(remapped), marked1);
+	assert_int_equal(loaded(marked1), marked1);
 }
 
 static void shenandoah_leaves_the_new_place_in_the_header(void **state)
