@@ -373,6 +373,8 @@ pid_t offcpu_child(enum offcpu_manner manner)
 		stay_asleep();
 	if (manner == SELDOM)
 		sleep_long(NULL);
+	while (manner == LONG)
+		offcpu_child_nap(30 * NS_PER_S);
 	if (manner == MANY)
 		begin_sleepers();
 	if (manner == BLOCKING)

@@ -52,6 +52,7 @@ enum offcpu_manner {
 	CROWDED,
 	ASLEEP,
 	SELDOM,
+	LONG, /* it sleeps for half a minute, then again */
 	BLOCKING,
 	MANY, /* MANY_THREADS that begin when `go` is set, and sleep */
 	DISGUISED, /* as SELDOM to whoever looks at the system call, with another kernel stack */

@@ -409,8 +409,7 @@ static bool times_of_halted(enum offcpu_manner manner, size_t way, struct offcpu
 	return fine;
 }
 
-/* A thread that is halted does not wait for what its system call waits for; it goes on with that
- * afterwards, in another call of the kernel's. */
+/* A thread that is halted does not wait for what its system call waits for. */
 static void a_halted_thread_waits_for_something_else(void **state)
 {
 	struct offcpu_times t;
@@ -427,9 +426,23 @@ static void a_halted_thread_waits_for_something_else(void **state)
 		if (way != HALT_V1)
 			assert_in_range(t.off_ns[OFFCPU_OTHER], 2 * HALTED_NS, 4 * HALTED_NS);
 		assert_true(t.off_ns[OFFCPU_SLEEP] > 2 * HALTED_NS);
-		for (unsigned i = 0; i < seen.n; i++)
-			assert_true(seen.intervals[i].syscall_nr != SYS_restart_syscall);
 	}
+}
+
+/* A sleep of minutes goes on in another call of the kernel's each time, which is the same sleep. */
+static void a_sleep_that_was_halted_keeps_its_name(void **state)
+{
+	unsigned sleeps = 0;
+	struct offcpu_times t;
+
+	(void)state;
+	if (!times_of_halted(LONG, HALT_SIGNAL, &t))
+		return;
+	for (unsigned i = 0; i < seen.n; i++) {
+		assert_true(seen.intervals[i].syscall_nr != SYS_restart_syscall);
+		sleeps += seen.intervals[i].class == OFFCPU_SLEEP;
+	}
+	assert_true(sleeps >= 2);
 }
 
 static void cookies_say_what_was_put_in(void **state)
@@ -454,6 +467,7 @@ int main(void)
 		cmocka_unit_test(waiting_for_a_cpu_is_the_run_queue),
 		cmocka_unit_test(a_used_up_quota_is_told_from_the_run_queue),
 		cmocka_unit_test(a_halted_thread_waits_for_something_else),
+		cmocka_unit_test(a_sleep_that_was_halted_keeps_its_name),
 		cmocka_unit_test(cookies_say_what_was_put_in),
 	};
 
