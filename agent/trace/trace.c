@@ -24,7 +24,9 @@
 #define AGAIN_NS (10 * NS_PER_S)
 /* shortest time before a search for an unknown class that a handler has met */
 #define WANTED_NS    (NS_PER_S / 10)
-#define SHARE	     1000u /* searches may take 1/1000 of the time */
+#define SHARE	     1000u /* searches may take 1/1000 of the time ... */
+/* ... and so much before that: the first one runs cold code, and may take 8 ms instead of 1 */
+#define BURST_NS     (20 * NS_PER_MS)
 #define WANTED_SHARE 100u
 #define VIRTUAL_MAX  64u /* virtual threads in one search */
 #define LOCAL_REFS   64
@@ -32,6 +34,8 @@
 static struct {
 	bool usable; /* START asks for trace ids, and this JVM's layout is known */
 	uint64_t next_ns, not_before_ns;
+	uint64_t debt_ns,
+		debt_at_ns; /* CPU time of searches above their share, and when that was */
 	uint32_t checked; /* virtual threads in this search so far */
 	char note[256]; /* the last NOTE */
 	uint64_t kinds; /* bits that START asks for */
@@ -113,11 +117,21 @@ static void trace_send_note(void)
 		snprintf(trace.note, sizeof(trace.note), "%s", what);
 }
 
+/* Adds a search of @took_ns. Returns the time until the next one that the share allows. */
+static uint64_t trace_pay(uint64_t now_ns, uint64_t took_ns)
+{
+	uint64_t paid_ns = (now_ns - trace.debt_at_ns) / SHARE;
+
+	trace.debt_ns = (trace.debt_ns > paid_ns ? trace.debt_ns - paid_ns : 0) + took_ns;
+	trace.debt_at_ns = now_ns;
+	return trace.debt_ns > BURST_NS ? (trace.debt_ns - BURST_NS) * SHARE : 0;
+}
+
 uint64_t trace_tick(uint64_t now_ns, trace_virtual_fn *virtual_threads)
 {
 	static const sigset_t nothing_blocked;
 	bool wanted = __atomic_load_n(&trace_sig.wanted, __ATOMIC_ACQUIRE);
-	uint64_t began_ns, took_ns, least_ns;
+	uint64_t began_ns, took_ns, least_ns, wait_ns;
 
 	took_ns = trace_tls_tick(now_ns);
 	if (!trace.usable || now_ns < trace.not_before_ns || (!wanted && now_ns < trace.next_ns))
@@ -135,7 +149,8 @@ uint64_t trace_tick(uint64_t now_ns, trace_virtual_fn *virtual_threads)
 	least_ns = took_ns * WANTED_SHARE;
 	trace.not_before_ns = now_ns + (least_ns > WANTED_NS ? least_ns : WANTED_NS);
 	least_ns = trace_sig.on & TRACE_ON_HEAP ? AGAIN_NS : SEARCH_NS;
-	trace.next_ns = now_ns + (took_ns * SHARE > least_ns ? took_ns * SHARE : least_ns);
+	wait_ns = trace_pay(now_ns, took_ns);
+	trace.next_ns = now_ns + (wait_ns > least_ns ? wait_ns : least_ns);
 	return took_ns;
 }
 
