@@ -154,6 +154,30 @@ static int changes_file(const struct changes *c, struct profile **ret)
 	return CLI_OK;
 }
 
+/* Says so if one of the two profiles has no samples: a difference from nothing is hardly what was
+ * meant. */
+static void changes_warn(const struct changes *c, const struct changes_side *side,
+			 const struct profile *p)
+{
+	bool is_base = side == &c->base;
+	struct report_counts counts;
+
+	report_count(p, &c->options, &counts);
+	if (counts.samples)
+		return;
+	fprintf(stderr, "kindling %s: %s ", c->command,
+		is_base ? "the baseline" : "what is compared");
+	if (is_base && c->base_is_file)
+		fprintf(stderr, "(%s) ", c->baseline);
+	else if (*side->key)
+		fprintf(stderr, "(%s=%s) ", side->key, side->value);
+	else if (*side->from)
+		fprintf(stderr, "(%s/%s) ", side->from, side->to);
+	fprintf(stderr, "has no samples%s, so everything is %s\n",
+		counts.filtered ? " that --thread, --include and --exclude leave" : "",
+		is_base ? "new" : "gone");
+}
+
 int changes_write(struct changes *c, const char *format, const char *output)
 {
 	CLEANUP(profile_freep) struct profile *base = NULL, *now = NULL;
@@ -175,9 +199,10 @@ int changes_write(struct changes *c, const char *format, const char *output)
 		return CLI_FAILED;
 	}
 	r = write_file(output, out, len);
-	if (r == CLI_OK)
-		output_report_written(output, format, c->options.events,
-				      report_samples(now, &c->options),
-				      report_dropped(now, &c->options));
+	if (r == CLI_OK) {
+		changes_warn(c, &c->base, base);
+		changes_warn(c, &c->now, now);
+		output_profile_written(output, format, now, &c->options);
+	}
 	return r;
 }

@@ -14,6 +14,7 @@
 #include "daemon/ground/usage.h"
 #include "daemon/report/json_out.h"
 #include "daemon/report/read.h"
+#include "daemon/report/report.h"
 
 /* exit statuses */
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_NO_DAEMON = 3 };
@@ -81,7 +82,7 @@ int cli_targets(void);
 
 struct reply {
 	long status; /* HTTP status; 0 = no daemon answered */
-	uint64_t samples, dropped; /* of the profile in the answer */
+	struct report_counts counts; /* of the profile in the answer */
 	bool denied; /* set by client_look(): this user may not open the socket */
 	char *body; /* NUL-terminated; not NULL after success; freed by reply_free() */
 	size_t len, cap;
@@ -125,8 +126,11 @@ int write_file(const char *path, const char *bytes, size_t len);
 const char *format_of(const char *format, const char *path);
 /* Prints "flame.html: 512 samples, 0 dropped. Open it in a browser."; nothing if @path is
  * stdout. @events: bits. */
-void output_report_written(const char *path, const char *format, unsigned events, uint64_t samples,
-			   uint64_t dropped);
+void output_report_written(const char *path, const char *format, unsigned events,
+			   const struct report_counts *counts);
+/* Likewise for what @options select of @p. */
+void output_profile_written(const char *path, const char *format, const struct profile *p,
+			    const struct report_options *options);
 /*
  * Makes @s safe to print: control characters (those of C1 as well, which terminals obey) and
  * invalid UTF-8 become \xNN; text wider than @width columns is cut, with an ellipsis. @buf always

@@ -44,18 +44,25 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata)
  * "; not NUL-terminated. */
 static size_t on_header(char *data, size_t size, size_t n, void *userdata)
 {
-	static const char samples[] = "Kindling-Samples:", dropped[] = "Kindling-Dropped:";
-	struct reply *r = userdata;
+	struct report_counts *c = &((struct reply *)userdata)->counts;
+	const struct {
+		const char *name;
+		uint64_t *value;
+	} headers[] = {
+		{ "Kindling-Samples:", &c->samples },
+		{ "Kindling-Dropped:", &c->dropped },
+		{ "Kindling-Filtered:", &c->filtered },
+		{ "Kindling-Idle:", &c->idle },
+	};
 	char line[128];
 
 	if (size * n >= sizeof(line))
 		return size * n;
 	memcpy(line, data, size * n);
 	line[size * n] = '\0';
-	if (strncasecmp(line, samples, strlen(samples)) == 0)
-		r->samples = strtoull(line + strlen(samples), NULL, 10);
-	else if (strncasecmp(line, dropped, strlen(dropped)) == 0)
-		r->dropped = strtoull(line + strlen(dropped), NULL, 10);
+	for (size_t i = 0; i < ARRAY_SIZE(headers); i++)
+		if (strncasecmp(line, headers[i].name, strlen(headers[i].name)) == 0)
+			*headers[i].value = strtoull(line + strlen(headers[i].name), NULL, 10);
 	return size * n;
 }
 

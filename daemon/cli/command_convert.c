@@ -197,7 +197,6 @@ int command_convert(int argc, char **argv)
 			"numbers count samples\n",
 			c.out, p->n_rows, c.in);
 	else
-		output_report_written(c.out, c.format, c.options.events,
-				      report_samples(p, &c.options), report_dropped(p, &c.options));
+		output_profile_written(c.out, c.format, p, &c.options);
 	return CLI_OK;
 }

@@ -237,7 +237,7 @@ static int command_record_fetch(void *userdata, const char *file, unsigned event
 		return r;
 	r = write_file(file, reply.body, reply.len);
 	if (r == CLI_OK)
-		output_report_written(file, a->format, events, reply.samples, reply.dropped);
+		output_report_written(file, a->format, events, &reply.counts);
 	reply_free(&reply);
 	return r;
 }

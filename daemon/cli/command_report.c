@@ -224,7 +224,7 @@ int command_report(int argc, char **argv)
 		return r;
 	r = write_file(a.output, reply.body, reply.len);
 	if (r == CLI_OK)
-		output_report_written(a.output, a.format, a.events, reply.samples, reply.dropped);
+		output_report_written(a.output, a.format, a.events, &reply.counts);
 	reply_free(&reply);
 	return r;
 }

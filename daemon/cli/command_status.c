@@ -216,7 +216,7 @@ static void put_profilers(struct table *table, const cJSON *t, size_t width)
 			break;
 		len += (size_t)snprintf(
 			text + len, CELL_MAX - len, "%s%.30s",
-			len ? ", " : "other profilers in this JVM: ", name->valuestring);
+			len ? ", " : "other agents in this JVM: ", name->valuestring);
 	}
 	if (len)
 		table_note(table, text, width);

@@ -12,7 +12,6 @@
 #include "daemon/ground/replace.h"
 #include "daemon/ground/utf8.h"
 #include "daemon/report/event_names.h"
-#include "daemon/report/report.h"
 
 volatile int cli_interrupted;
 
@@ -113,6 +112,19 @@ const char *format_of(const char *format, const char *path)
 	return NULL;
 }
 
+/* Says what left all samples out of a file. false: nothing did, there were none. */
+static bool says_what_left_out(const struct report_counts *c)
+{
+	if (c->filtered)
+		fprintf(stderr,
+			"%" PRIu64 " others were left out by --thread, --include or --exclude.\n",
+			c->filtered);
+	else if (c->idle)
+		fprintf(stderr, "%" PRIu64 " waits for work were left out; --idle shows them.\n",
+			c->idle);
+	return c->filtered || c->idle;
+}
+
 /* Why a file has no samples. */
 static const char *nothing_of(unsigned events)
 {
@@ -125,17 +137,28 @@ static const char *nothing_of(unsigned events)
 	return "There was no such event; `kindling status` shows which events are collected.";
 }
 
-void output_report_written(const char *path, const char *format, unsigned events, uint64_t samples,
-			   uint64_t dropped)
+void output_profile_written(const char *path, const char *format, const struct profile *p,
+			    const struct report_options *options)
+{
+	struct report_counts c;
+
+	report_count(p, options, &c);
+	output_report_written(path, format, options->events, &c);
+}
+
+void output_report_written(const char *path, const char *format, unsigned events,
+			   const struct report_counts *c)
 {
 	int f = report_format_by_name(format);
 	const char *what = report_events[report_event_of(events)].samples;
 
 	if (strcmp(path, "-") == 0)
 		return;
-	fprintf(stderr, "%s: %" PRIu64 " %s, %" PRIu64 " dropped. ", path, samples,
-		events & (events - 1) ? "samples" : what, dropped);
-	if (samples == 0)
+	fprintf(stderr, "%s: %" PRIu64 " %s, %" PRIu64 " dropped. ", path, c->samples,
+		events & (events - 1) ? "samples" : what, c->dropped);
+	if (c->samples == 0 && says_what_left_out(c))
+		return;
+	if (c->samples == 0)
 		fprintf(stderr, "%s\n", nothing_of(events));
 	else if (f == REPORT_PPROF || f == REPORT_TXT || f == REPORT_JSON || f == REPORT_JFR)
 		fprintf(stderr, "%s %s\n", formats[f].next, path);

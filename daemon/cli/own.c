@@ -156,8 +156,7 @@ static int write_profile(void *userdata, const char *file, unsigned events)
 	r = write_file(file, out, len);
 	free(out);
 	if (r == CLI_OK)
-		output_report_written(file, a->format, events, report_samples(x->profile, &options),
-				      report_dropped(x->profile, &options));
+		output_profile_written(file, a->format, x->profile, &options);
 	return r;
 }
 

@@ -385,8 +385,7 @@ int source_report(int argc, char **argv)
 		return source_report_failure(r);
 	r = write_file(a.output, bytes, len);
 	if (r == CLI_OK)
-		output_report_written(a.output, a.format, a.events, report_samples(p, &o),
-				      report_dropped(p, &o));
+		output_profile_written(a.output, a.format, p, &o);
 	return r;
 }
 

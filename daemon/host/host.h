@@ -138,6 +138,9 @@ struct host_thread {
 			      */
 };
 struct host_thread host_thread_of(const struct target *t, uint32_t number);
+/* The name of a thread, also of one that has ended, as long as anything here remembers it; "" =
+ * unknown. Valid until the target's next callback. */
+const char *host_thread_name(const struct target *t, uint32_t number);
 /* Has the agent report the states of threads for half a minute. */
 void host_want_states(struct target *t);
 /* Has the agent reported states since @asked_mono_ns? Then host_locks() has them. */

@@ -143,6 +143,16 @@ struct host_thread host_thread_of(const struct target *t, uint32_t number)
 							   : number };
 }
 
+const char *host_thread_name(const struct target *t, uint32_t number)
+{
+	const struct locks *l = host_locks(t);
+	const char *name = l ? locks_thread_name(l, number) : "";
+	uint32_t tid = number < WIRE_VIRTUAL_TID ? host_thread_of(t, number).ns_tid : number;
+
+	/* the locks forget an ended thread that has not waited for one */
+	return *name || !t->stream || !tid ? name : stream_thread_name(t->stream, tid);
+}
+
 /* ---- target -> profile, symbols -------------------------------------------------------------- */
 
 /* In the header of every report: what a reader of its samples, or of its times off the CPU, should

@@ -276,26 +276,40 @@ static bool has_more(const struct profile *p, const struct report_options *o, co
 	return false;
 }
 
-uint64_t report_samples(const struct profile *p, const struct report_options *o)
+void report_count(const struct profile *p, const struct report_options *o,
+		  struct report_counts *ret)
 {
 	CLEANUP(freep) bool *shown = NULL;
-	uint64_t n = 0;
 
+	*ret = (struct report_counts){ 0 };
 	(void)report_pattern_rows(p, o, &shown);
-	for (uint32_t i = 0; i < p->n_rows; i++)
-		if (is_asked_for(&p->rows[i], o) && (!shown || shown[i]))
-			n += p->rows[i].samples;
-	return n;
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		const struct profile_row *r = &p->rows[i];
+
+		if (!(events_of(o) & 1u << r->event))
+			continue;
+		if (!is_asked_for(r, o))
+			ret->idle += r->samples;
+		else if (shown && !shown[i])
+			ret->filtered += r->samples;
+		else
+			ret->samples += r->samples;
+	}
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+		if (!(events_of(o) & 1u << e))
+			continue;
+		ret->dropped += p->accounts.of[e].dropped;
+		ret->filtered += p->threads_left_out[e].samples + p->rows_left_out[e].samples;
+		ret->idle += p->idle_left_out[e].samples;
+	}
 }
 
-uint64_t report_dropped(const struct profile *p, const struct report_options *o)
+uint64_t report_samples(const struct profile *p, const struct report_options *o)
 {
-	uint64_t n = 0;
+	struct report_counts c;
 
-	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-		if (events_of(o) & 1u << e)
-			n += p->accounts.of[e].dropped;
-	return n;
+	report_count(p, o, &c);
+	return c.samples;
 }
 
 static int part_of(const struct profile *p, const struct report_options *o, bool no_spans,

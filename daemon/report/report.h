@@ -46,9 +46,17 @@ bool report_reverses(enum report_format format, char *why, size_t why_size);
  * invalid; -ETIME: matching takes too long. */
 int report_write(const struct profile *p, enum report_format format,
 		 const struct report_options *options, char **ret, size_t *ret_len);
-/* The numbers of samples, and of lost ones, in what the options select. */
+/* Numbers of samples, of the events that the options select. */
+struct report_counts {
+	uint64_t samples; /* in the report */
+	uint64_t dropped; /* lost */
+	uint64_t filtered; /* left out by a thread's name or a pattern */
+	uint64_t idle; /* left out because they are waits for work */
+};
+void report_count(const struct profile *p, const struct report_options *options,
+		  struct report_counts *ret);
+/* Only the first of these numbers. */
 uint64_t report_samples(const struct profile *p, const struct report_options *options);
-uint64_t report_dropped(const struct profile *p, const struct report_options *options);
 /* The mark that other tools give a frame for how it ran: "_[0]" interpreted, "_[1]" C1, "_[j]"
  * C2, "_[i]" inlined, "_[k]" kernel; "" for others. */
 const char *report_kind_mark(unsigned kind);

@@ -72,7 +72,10 @@ static void txt_put_header(struct text_out *t, const struct profile *p,
 	report_rate_text(p, event, rate, sizeof(rate));
 	strftime(begin, sizeof(begin), "%Y-%m-%d %H:%M:%S", localtime_r(&from, &tm));
 	strftime(end, sizeof(end), "%H:%M:%S", localtime_r(&to, &tm));
-	text_printf(t, "%s\n%s to %s, %s, %s\n", title, begin, end, sum, rate);
+	text_printf(t, "%s\n", title);
+	if (p->end_real_ns)
+		text_printf(t, "%s to %s, ", begin, end);
+	text_printf(t, "%s, %s\n", sum, rate);
 	txt_put_accounts(t, p, event);
 }
 

@@ -47,8 +47,8 @@ static const struct {
 /* The beginning of the file in memory, before the answer. */
 struct head {
 	uint32_t status;
-	bool counted; /* the next two fields are set */
-	uint64_t samples, dropped;
+	bool counted; /* counts is set */
+	struct report_counts counts;
 	uint64_t len;
 	char content_type[64];
 };
@@ -162,8 +162,7 @@ enum MHD_Result apart_write(struct request *r, unsigned status, const char *cont
 	snprintf(h.content_type, sizeof(h.content_type), "%s", content_type);
 	if (counts) {
 		h.counted = true;
-		h.samples = counts->samples;
-		h.dropped = counts->dropped;
+		h.counts = *counts;
 	}
 	if (!apart_write_all(r->apart_fd, &h, sizeof(h)) ||
 	    !apart_write_all(r->apart_fd, body, len))
@@ -203,8 +202,6 @@ static void apart_answered(struct apart *a)
 /* The child has read hostile data: only a header that makes sense is believed. */
 static bool send_file(struct apart *a)
 {
-	const struct report_counts *counts;
-	struct report_counts c;
 	struct head h;
 	struct stat st;
 
@@ -212,10 +209,8 @@ static bool send_file(struct apart *a)
 	    h.len != (uint64_t)st.st_size - sizeof(h) || h.status < 200 || h.status > 599)
 		return false;
 	h.content_type[sizeof(h.content_type) - 1] = '\0';
-	c = (struct report_counts){ h.samples, h.dropped };
-	counts = h.counted ? &c : NULL;
-	return answer_file(a->request, h.status, h.content_type, counts, TAKE_FD(a->out_fd),
-			   sizeof(h), h.len) == MHD_YES;
+	return answer_file(a->request, h.status, h.content_type, h.counted ? &h.counts : NULL,
+			   TAKE_FD(a->out_fd), sizeof(h), h.len) == MHD_YES;
 }
 
 static void apart_refuse(struct apart *a, const char *why)

@@ -68,7 +68,7 @@ enum MHD_Result api_answer_profile(struct request *r, const struct profile *p,
 		return answer_error(r, 400, "matching this pattern takes too long");
 	if (e < 0)
 		return answer_error(r, 500, "the report could not be written: %s", strerror(-e));
-	return answer_report(r, p, format, options, report_samples(p, options), out, len);
+	return answer_report(r, p, format, options, out, len);
 }
 
 bool api_time_range(struct request *r, uint64_t *from, uint64_t *to)

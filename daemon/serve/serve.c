@@ -62,6 +62,8 @@ static enum MHD_Result serve_queue(struct request *r, unsigned status, const cha
 	if (counts) {
 		add_number(response, "Kindling-Samples", counts->samples);
 		add_number(response, "Kindling-Dropped", counts->dropped);
+		add_number(response, "Kindling-Filtered", counts->filtered);
+		add_number(response, "Kindling-Idle", counts->idle);
 	}
 	result = MHD_queue_response(r->connection, status, response);
 	MHD_destroy_response(response);
@@ -90,11 +92,11 @@ enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *con
 }
 
 enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
-			      const struct report_options *o, uint64_t samples, char *body,
-			      size_t len)
+			      const struct report_options *o, char *body, size_t len)
 {
-	const struct report_counts counts = { samples, report_dropped(p, o) };
+	struct report_counts counts;
 
+	report_count(p, o, &counts);
 	return serve_answer(r, 200, report_content_type(format), &counts, body, len);
 }
 

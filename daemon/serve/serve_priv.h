@@ -67,14 +67,9 @@ enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *con
 			     char *body, size_t len); /* takes @body */
 /* Answers with what json_out.h has written to @json, or with 503 if that failed. Takes its text. */
 enum MHD_Result answer_json(struct request *r, unsigned status, struct text_out *json);
-/* Numbers of samples, sent as headers: those in the profile after all filters, and those lost. */
-struct report_counts {
-	uint64_t samples, dropped;
-};
-/* Answers with a written report. @samples: report_samples() of @p. Takes @body. */
+/* Answers with a written report, and its counts as headers. Takes @body. */
 enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
-			      const struct report_options *o, uint64_t samples, char *body,
-			      size_t len);
+			      const struct report_options *o, char *body, size_t len);
 /* Answers with @len bytes of @fd from @offset on. @counts may be NULL. Takes @fd. */
 enum MHD_Result answer_file(struct request *r, unsigned status, const char *content_type,
 			    const struct report_counts *counts, int fd, size_t offset, size_t len);

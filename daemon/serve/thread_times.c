@@ -46,10 +46,8 @@ static struct time_reason *open_reasons(const struct target *t, uint64_t now_ns,
 /* For the kernel a wait of the JVM's own threads is a futex or a sleep like any other. */
 static void times_find_idle(const struct target *t, struct time_rows *rows)
 {
-	const struct locks *l = host_locks(t);
-
-	for (uint32_t i = 0; l && i < rows->n; i++) {
-		const char *thread = locks_thread_name(l, rows->rows[i].tid);
+	for (uint32_t i = 0; i < rows->n; i++) {
+		const char *thread = host_thread_name(t, rows->rows[i].tid);
 		uint64_t *off_ns = rows->rows[i].off_ns;
 
 		for (enum offcpu_reason r = 0; r < OFFCPU_REASON_COUNT; r++) {

@@ -57,7 +57,7 @@ static void open_text(const struct threads_answer *a, const struct locks_open *w
 	locks_text_lock(to, "lock", w->class_name, w->identity);
 	if (w->owner_tid) {
 		json_begin_object(to, "owner");
-		thread_text(to, a->t, w->owner_tid, locks_thread_name(a->locks, w->owner_tid));
+		thread_text(to, a->t, w->owner_tid, host_thread_name(a->t, w->owner_tid));
 		json_end_object(to);
 	} else {
 		json_add_null(to, "owner");
@@ -136,7 +136,7 @@ static bool serve_threads_has(const struct locks_thread_rows *rows, uint32_t tid
 	return false;
 }
 
-/* Threads that only the kernel's totals have: their number is all that is known. */
+/* Threads that only the kernel's totals have, as ended ones. */
 static void serve_threads_others_text(struct threads_answer *a,
 				      const struct locks_thread_rows *rows)
 {
@@ -147,7 +147,7 @@ static void serve_threads_others_text(struct threads_answer *a,
 	for (uint32_t i = 0; a->times.by_kernel && i < times->n; i++) {
 		const struct time_row *r = &times->rows[i];
 		const struct locks_thread_row row = { .tid = r->tid,
-						      .name = "",
+						      .name = host_thread_name(a->t, r->tid),
 						      .state = WIRE_STATE_COUNT,
 						      .flags = r->ended ? WIRE_THREAD_ENDED : 0 };
 

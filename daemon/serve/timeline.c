@@ -205,16 +205,15 @@ static bool timeline_is_around(const struct drawing *d, uint32_t tid)
 	return false;
 }
 
-/* The name in the answer, or the one that waits for locks have; "" = unknown. */
+/* The name in the answer, or the newest one; "" = unknown. */
 static const char *timeline_name(const struct drawing *d, uint32_t tid)
 {
 	const struct timeline_answer *a = &d->answer;
-	const struct locks *l = host_locks(d->target);
 
 	for (uint32_t i = a->n_threads; i-- > 0;)
 		if (a->threads[i].tid == tid)
 			return a->threads[i].name;
-	return l ? locks_thread_name(l, tid) : "";
+	return host_thread_name(d->target, tid);
 }
 
 /* Finds the last time off the CPU of each thread: what goes on now began after it. */

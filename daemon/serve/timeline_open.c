@@ -94,7 +94,7 @@ int timeline_opens_of(struct host *h, const struct target *t, struct timeline_op
 	for (uint32_t i = 0; ret->list && i < n_off; i++)
 		ret->list[ret->n++] =
 			timeline_open_of_off(&off[i], timeline_open_lock_of(ret, n, off[i].tid),
-					     l ? locks_thread_name(l, off[i].tid) : "", shift_ns);
+					     host_thread_name(t, off[i].tid), shift_ns);
 	free(locks);
 	free(off);
 	return ret->list ? 0 : -ENOMEM;

@@ -595,7 +595,7 @@ class OtherProfilers(unittest.TestCase):
             daemon.wait_state(jvm.pid, "streaming")
             t = wait_for("samples", lambda: (lambda t: t if t["samples"]["delivered"] > 150 else None)(daemon.target(jvm.pid)))
             self.assertEqual(t["profilers"], ["async-profiler"])
-            self.assertIn("other profilers in this JVM: async-profiler", daemon.cli("status").stdout)
+            self.assertIn("other agents in this JVM: async-profiler", daemon.cli("status").stdout)
             self.assertRegex(daemon.cli("doctor", str(jvm.pid), check=False).stdout, "ok +profilers +async-profiler is loaded in the JVM too")
             daemon.cli("detach", str(jvm.pid))
             jvm.end()

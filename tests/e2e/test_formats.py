@@ -279,6 +279,19 @@ class Formats(unittest.TestCase):
             refused = self.daemon.cli("report", str(self.jvm.pid), "-o", self.path("5.html"), *options, check=False)
             self.assertEqual((refused.returncode, words in refused.stderr), (2, True), refused.stderr)
 
+    def test_a_file_without_samples_says_what_left_them_out(self):
+        for options in (("--thread", "no such thread"), ("--include", "no.such.method")):
+            done = self.daemon.cli("report", str(self.jvm.pid), *self.range, "-o", self.path("none.txt"), *options)
+            self.assertRegex(done.stderr, r"0 samples, 0 dropped. [1-9]\d* others were left out by --thread, --include or --exclude")
+        done = self.convert(self.path("x.json"), self.path("none.txt"), "--include", "no.such.method")
+        self.assertRegex(done.stderr, r"[1-9]\d* others were left out")
+        nobody = f"@{self.begin - 100}/@{self.begin - 50}"
+        for diff, words in ((f"{nobody}..@{self.begin}/@{self.end}", rf"the baseline \({nobody}\) has no samples, so everything is new"),
+                            (f"@{self.begin}/@{self.end}..{nobody}", rf"what is compared \({nobody}\) has no samples, so everything is gone")):
+            done = self.daemon.cli("report", str(self.jvm.pid), "--diff", diff, "-o", self.path("none.txt"))
+            self.assertRegex(done.stderr, words)
+            self.assertNotIn("1970", self.read("none.txt"))
+
     def test_a_page_shows_what_changed(self):
         for name, lines in (("a", "a.B.run;a.B.old 50\na.B.run;a.B.same 30\n"), ("b", "a.B.run;a.B.new 20\na.B.run;a.B.same 140\n")):
             with open(self.path(name + ".collapsed"), "w") as f:

@@ -196,6 +196,18 @@ class LongWaits(unittest.TestCase):
                 self.assertEqual(reason, self.OFF[self.WAITS[thread]], thread)
                 self.assertTrue(self.is_whole(stack), (thread, stack))
 
+    def test_an_ended_thread_keeps_its_name(self):
+        with Daemon("events: { cpu: {}, offcpu: {} }\n") as daemon, Jvm(MAJOR, "Sleepers", "2", "400", "3") as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+
+            def ended():
+                t = json.loads(daemon.cli("threads", "--json", "--last", "1m", str(jvm.pid)).stdout)["targets"][0]
+                if t["times"]["by"] != "kernel":
+                    self.skipTest("no times off the CPU: %s" % daemon.status()["offcpu"].get("why"))
+                names = [thread["name"] for thread in t["threads"] if thread["state"] == "ended"]
+                return names if names.count("sleeper") >= 4 else None
+            self.assertNotIn("", wait_for("ended threads", ended))
+
     def judge_threads(self, daemon, story):
         threads = json.loads(daemon.cli("threads", "--json", str(story.pid)).stdout)["targets"][0]["threads"]
         waiting = {t["name"]: t["waiting"]["stack"] for t in threads if t["waiting"] and t["name"] in self.WAITS}
