@@ -187,17 +187,34 @@ static void events_have_names(void **state)
 	assert_int_equal(report_event_of(0), WIRE_EVENT_CPU);
 }
 
+static void check_counts(const struct report_counts *c, uint64_t samples, uint64_t dropped,
+			 uint64_t filtered, uint64_t idle)
+{
+	assert_int_equal(c->samples, samples);
+	assert_int_equal(c->dropped, dropped);
+	assert_int_equal(c->filtered, filtered);
+	assert_int_equal(c->idle, idle);
+}
+
 static void samples_and_drops_are_those_that_were_asked_for(void **state)
 {
 	const struct report_options lock = { .events = LOCK },
-				    all = { .events = CPU | LOCK, .idle = true };
+				    all = { .events = CPU | LOCK, .idle = true },
+				    none = { .events = CPU | LOCK, .include = "no.such.method" };
 	struct profile *p = example();
+	struct report_counts c;
 
 	(void)state;
-	assert_int_equal(report_samples(p, &lock), 3);
-	assert_int_equal(report_dropped(p, &lock), 1);
-	assert_int_equal(report_samples(p, &all), 6);
-	assert_int_equal(report_dropped(p, &all), 2);
+	report_count(p, &lock, &c);
+	check_counts(&c, 3, 1, 0, 1);
+	report_count(p, &all, &c);
+	check_counts(&c, 6, 2, 0, 0);
+	report_count(p, &none, &c);
+	check_counts(&c, 0, 2, 5, 1);
+	p->threads_left_out[WIRE_EVENT_LOCK].samples = 4;
+	p->idle_left_out[WIRE_EVENT_LOCK].samples = 5;
+	report_count(p, &lock, &c);
+	check_counts(&c, 3, 1, 4, 6);
 	profile_free(p);
 }
 
