@@ -60,6 +60,7 @@ struct offcpu_times {
 	uint32_t host_tid;
 	bool ended;
 	bool runs; /* it is on the CPU at to_ns */
+	bool halted; /* it is not, because of a signal, a debugger or a frozen control group */
 	enum offcpu_class class; /* unless `runs`: the class of its present time off the CPU */
 	int syscall_nr; /* unless `runs`: the system call it is in; -1 = none, or unknown */
 	uint64_t since_ns; /* when its present run or time off the CPU began */

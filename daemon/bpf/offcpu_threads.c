@@ -220,6 +220,7 @@ void offcpu_threads_times(const struct offcpu_thread *t, uint64_t now_ns, struct
 		.tid = t->own_tid,
 		.host_tid = t->tid,
 		.runs = t->now == OFFCPU_NOW_RUNS,
+		.halted = t->now == OFFCPU_NOW_OFF && t->state == 'T',
 		.class = t->class < OFFCPU_CLASS_COUNT ? (enum offcpu_class)t->class : OFFCPU_OTHER,
 		.syscall_nr = t->syscall_nr,
 		.since_ns = t->since_ns,
@@ -240,6 +241,7 @@ void offcpu_threads_times(const struct offcpu_thread *t, uint64_t now_ns, struct
 		open_ns = ret->to_ns - t->woken_ns;
 		ret->class = OFFCPU_RUNQUEUE;
 		ret->since_ns = t->woken_ns;
+		ret->halted = false;
 	}
 	if (ret->runs)
 		ret->oncpu_ns += open_ns;

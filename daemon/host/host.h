@@ -122,6 +122,9 @@ const struct pauses *host_pauses(const struct target *t);
 /* Brings the kernel's times of all threads up to now; called once a second and before a
  * question. */
 void host_take_times(struct host *h);
+/* For how long all threads of @t have been halted by a signal, a debugger or a frozen control
+ * group; 0 = they are not, or the kernel does not tell. */
+uint64_t host_halted_ns(const struct target *t);
 /* Where the time of the threads of @t went, by enum offcpu_reason, as the kernel counts it. NULL
  * = it does not, and *ret_why says why. */
 const struct time_ledger *host_time_ledger(struct host *h, const struct target *t,

@@ -71,6 +71,13 @@ struct host_cpu {
 };
 
 /* What the host keeps for a target, as its userdata; freed with the target. */
+/* How many of a target's threads are halted, at the last reading of the kernel's times; and since
+ * when the last of these is, CLOCK_MONOTONIC. */
+struct host_halt {
+	unsigned threads, halted;
+	uint64_t since_ns;
+};
+
 struct host_entry {
 	unsigned recorded; /* recordings that run: the events are wanted at once */
 	struct live_source *source;
@@ -78,6 +85,7 @@ struct host_entry {
 	struct timeline *timeline; /* NULL = no memory, or the target has ended */
 	struct pauses pauses; /* its last safepoints */
 	struct time_ledger *ledger; /* NULL = the kernel has no times of its threads */
+	struct host_halt halt;
 	struct offcpu_join *offcpu; /* NULL = no record has come yet, or no memory */
 	struct thread_ids
 		*ids; /* NULL = it is in our pid namespace, or /proc/PID/task cannot be opened */

@@ -82,8 +82,24 @@ static void ledgers_on_times(void *userdata, const struct offcpu_times *times)
 	const struct booking_target *found =
 		bsearch(&key, b->targets, b->n, sizeof(*b->targets), ledgers_by_pid);
 
-	if (found)
-		ledgers_put(found->entry, times);
+	if (!found)
+		return;
+	ledgers_put(found->entry, times);
+	found->entry->halt.threads++;
+	found->entry->halt.halted += times->halted;
+	if (times->halted && times->since_ns > found->entry->halt.since_ns)
+		found->entry->halt.since_ns = times->since_ns;
+}
+
+uint64_t host_halted_ns(const struct target *t)
+{
+	const struct host_entry *e = t->userdata;
+	uint64_t now_ns = clock_mono_ns();
+
+	return e && t->state == TARGET_STREAMING && e->halt.halted &&
+			       e->halt.halted == e->halt.threads && e->halt.since_ns < now_ns
+		       ? now_ns - e->halt.since_ns
+		       : 0;
 }
 
 void host_take_times(struct host *h)
@@ -97,6 +113,8 @@ void host_take_times(struct host *h)
 		return;
 	h->times_ns = now_ns;
 	ledgers_list(h, &booking);
+	for (size_t i = 0; i < booking.n; i++)
+		booking.targets[i].entry->halt = (struct host_halt){ 0 };
 	if (booking.n)
 		(void)offcpu_engine_threads(engine, 0, ledgers_on_times, &booking);
 }

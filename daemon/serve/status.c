@@ -11,6 +11,7 @@
 
 #define ENDED_S		600 /* for this time an ended JVM is shown without all= */
 #define GAP_S		600 /* for this time a gap is among the notes */
+#define HALTED_MIN_NS	(2 * NS_PER_S)
 #define DENIED_PIDS_MAX 32
 
 /* Before Linux 6.13 agents do not know how long their times off the CPU were. */
@@ -132,6 +133,20 @@ static void status_put_gap_note(struct text_out *to, const struct host_gap *g)
 	status_put_note(to, "restart", what);
 }
 
+static void status_put_halt_note(struct text_out *to, const struct target *t)
+{
+	uint64_t ns = host_halted_ns(t);
+	char what[160];
+
+	if (ns < HALTED_MIN_NS)
+		return;
+	snprintf(
+		what, sizeof(what),
+		"all its threads have been halted for %.0f s, by SIGSTOP, a debugger or a frozen control group (docker pause)",
+		(double)ns / 1e9);
+	status_put_note(to, "paused", what);
+}
+
 /* What the user should know, the owner's limits included: [{"step":"monitors","what":"..."}] */
 static void status_put_notes(struct text_out *to, struct host *h, const struct target *t)
 {
@@ -145,6 +160,7 @@ static void status_put_notes(struct text_out *to, struct host *h, const struct t
 		status_put_note(to, "its owner", text);
 	if (target_held_back(t, text, sizeof(text)))
 		status_put_note(to, "held back", text);
+	status_put_halt_note(to, t);
 	status_put_gap_note(to, host_gap_of(t));
 	status_put_offcpu_notes(to, h, t);
 	json_end_list(to);

@@ -472,6 +472,24 @@ class Versions(unittest.TestCase):
             self.assertEqual(jvm.end(), ("END\n", ""))
 
 
+class Paused(unittest.TestCase):
+    def test_a_jvm_that_is_stopped_is_said_to_be(self):
+        def is_noted():
+            return "paused" in [note["step"] for note in daemon.target(jvm.pid)["notes"]]
+        with Daemon("events: { cpu: {}, offcpu: {} }\n") as daemon, Jvm(MAJOR) as jvm:
+            why = daemon.status()["offcpu"].get("why")
+            if why:
+                self.skipTest("no times off the CPU: " + why)
+            daemon.wait_state(jvm.pid, "streaming")
+            time.sleep(3)
+            self.assertFalse(is_noted())
+            os.kill(jvm.pid, signal.SIGSTOP)
+            wait_for("the note", is_noted)
+            self.assertRegex(daemon.cli("status").stdout, r"paused: all its threads have been halted for \d+ s, by SIGSTOP")
+            os.kill(jvm.pid, signal.SIGCONT)
+            wait_for("its end", lambda: not is_noted())
+
+
 class Ends(unittest.TestCase):
     def tail(self, daemon, *args):
         return subprocess.Popen([BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", *args], stdout=subprocess.PIPE,
