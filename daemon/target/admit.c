@@ -111,7 +111,7 @@ static void admit_review_crashes(struct targets *table)
 {
 	uint64_t now = clock_real_ns();
 
-	crash_expire(&table->crashes, now);
+	crash_expire(&table->crashes, now, table->config->crash_block_ns);
 	for (struct target *t = table->first; t; t = t->priv->next)
 		if (t->state == TARGET_EXCLUDED && t->priv->kept == KEEP_CRASH &&
 		    !crash_find(&table->crashes, &t->jvm, now))

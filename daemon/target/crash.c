@@ -232,17 +232,25 @@ const struct cohort *crash_find(const struct crashes *c, const struct jvm *jvm, 
 	return x && x->until_real_ns > real_ns ? x : NULL;
 }
 
-void crash_expire(struct crashes *c, uint64_t real_ns)
+void crash_expire(struct crashes *c, uint64_t real_ns, uint64_t most_ns)
 {
-	unsigned before = c->n;
+	bool changed = false;
 
 	for (unsigned i = 0; i < c->n;) {
-		if (c->list[i].until_real_ns > real_ns)
-			i++;
-		else
-			c->list[i] = c->list[--c->n];
+		struct cohort *x = &c->list[i];
+
+		if (x->until_real_ns <= real_ns) {
+			*x = c->list[--c->n];
+			changed = true;
+			continue;
+		}
+		if (x->until_real_ns - real_ns > most_ns) {
+			x->until_real_ns = real_ns + most_ns;
+			changed = true;
+		}
+		i++;
 	}
-	if (c->n != before)
+	if (changed)
 		crash_save(c);
 }
 

@@ -48,5 +48,7 @@ void crash_block(struct crashes *c, const struct jvm *jvm, const char *reason,
 		 uint64_t until_real_ns);
 /* The cohort that blocks @jvm now; NULL = none. */
 const struct cohort *crash_find(const struct crashes *c, const struct jvm *jvm, uint64_t real_ns);
-void crash_expire(struct crashes *c, uint64_t real_ns);
+/* Forgets the cohorts whose time is over. None is blocked for longer than @most_ns from now, which
+ * it would be if the clock was wrong when it crashed, and has been set back since. */
+void crash_expire(struct crashes *c, uint64_t real_ns, uint64_t most_ns);
 void crash_explain(const struct cohort *cohort, struct fault *ret);

@@ -312,7 +312,7 @@ static void a_crash_blocks_its_cohort_and_nobody_else_until_it_expires(void **st
 			    "left alone until 1970-01-01T01:00Z, for process 4711 died of "
 			    "SIGSEGV 3 s after an attach");
 	assert_null(crash_find(&c, &same, 3600 * NS_PER_S));
-	crash_expire(&c, 3600 * NS_PER_S);
+	crash_expire(&c, 3600 * NS_PER_S, NS_PER_S);
 	assert_int_equal(c.n, 0);
 	crashes_close(&c);
 }
@@ -460,7 +460,13 @@ static void blocks_outlive_the_daemon_until_they_expire(void **state)
 	assert_string_equal(crash_find(&c, &jvm, 15)->reason, "it died again");
 	assert_int_equal(crash_find(&c, &jvm, 15)->crashes, 2);
 	assert_string_equal(c.list[1].name, "??[2J");
-	crash_expire(&c, 100);
+	/* the clock has been set back */
+	crash_expire(&c, 5, 20);
+	crashes_close(&c);
+	crashes_open(&c, dir, 5);
+	assert_non_null(crash_find(&c, &jvm, 24));
+	assert_null(crash_find(&c, &jvm, 25));
+	crash_expire(&c, 100, 20);
 	crashes_close(&c);
 	crashes_open(&c, dir, 1);
 	assert_int_equal(c.n, 0);
