@@ -34,8 +34,8 @@
 static struct {
 	bool usable; /* START asks for trace ids, and this JVM's layout is known */
 	uint64_t next_ns, not_before_ns;
-	uint64_t debt_ns,
-		debt_at_ns; /* CPU time of searches above their share, and when that was */
+	uint64_t debt_ns; /* CPU time of searches above their share ... */
+	uint64_t debt_at_ns; /* ... at the last one */
 	uint32_t checked; /* virtual threads in this search so far */
 	char note[256]; /* the last NOTE */
 	uint64_t kinds; /* bits that START asks for */

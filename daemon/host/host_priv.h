@@ -71,9 +71,10 @@ struct host_cpu {
 };
 
 /* What the host keeps for a target, as its userdata; freed with the target. */
-/* How many of a target's threads are halted, at the last reading of the kernel's times; and since
- * when the last of these is, CLOCK_MONOTONIC. */
+/* How many of a target's threads were halted at the last reading of the kernel's times, and since
+ * when the last of these was. CLOCK_MONOTONIC. */
 struct host_halt {
+	uint64_t at_ns; /* of that reading */
 	unsigned threads, halted;
 	uint64_t since_ns;
 };

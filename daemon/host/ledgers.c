@@ -96,10 +96,10 @@ uint64_t host_halted_ns(const struct target *t)
 	const struct host_entry *e = t->userdata;
 	uint64_t now_ns = clock_mono_ns();
 
-	return e && t->state == TARGET_STREAMING && e->halt.halted &&
-			       e->halt.halted == e->halt.threads && e->halt.since_ns < now_ns
-		       ? now_ns - e->halt.since_ns
-		       : 0;
+	if (!e || t->state != TARGET_STREAMING || now_ns - e->halt.at_ns > TIME_LEDGER_STALE_NS ||
+	    !e->halt.halted || e->halt.halted < e->halt.threads)
+		return 0;
+	return now_ns > e->halt.since_ns ? now_ns - e->halt.since_ns : 0;
 }
 
 void host_take_times(struct host *h)
@@ -114,7 +114,7 @@ void host_take_times(struct host *h)
 	h->times_ns = now_ns;
 	ledgers_list(h, &booking);
 	for (size_t i = 0; i < booking.n; i++)
-		booking.targets[i].entry->halt = (struct host_halt){ 0 };
+		booking.targets[i].entry->halt = (struct host_halt){ .at_ns = now_ns };
 	if (booking.n)
 		(void)offcpu_engine_threads(engine, 0, ledgers_on_times, &booking);
 }
