@@ -7,10 +7,15 @@
 
 struct host_engine;
 
+/* sampler_calls.c: writes which system calls wait, by number (enum sampler_wait), to
+ * @of_call[@n]. */
+void sampler_calls_fill(unsigned char *of_call, size_t n);
+
 /* The maps that the off-CPU programs share with the sampler. The descriptors belong to @e. */
 struct host_engine_maps {
 	int targets, counts;
 	int slots; /* -1 = signals are not put off by task work */
+	int stays; /* -1 = they are */
 	bool linux7; /* which object was loaded */
 };
 

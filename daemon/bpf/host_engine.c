@@ -220,6 +220,7 @@ void host_engine_maps(const struct host_engine *e, struct host_engine_maps *ret)
 		.targets = bpf_map__fd(e->bpf->maps.targets),
 		.counts = bpf_map__fd(e->bpf->maps.counts),
 		.slots = host_engine_puts_off(e) ? bpf_map__fd(e->bpf->maps.slots) : -1,
+		.stays = host_engine_puts_off(e) ? -1 : bpf_map__fd(e->bpf->maps.stays),
 		.linux7 = e->linux7,
 	};
 }
@@ -278,6 +279,9 @@ static int host_engine_load_one(struct host_engine *e, bool put_off, bool linux7
 	bpf_program__set_autoload(e->bpf->progs.on_tick_put_off, put_off);
 	bpf_program__set_autoload(e->bpf->progs.on_tick, !put_off);
 	bpf_map__set_autocreate(e->bpf->maps.slots, put_off);
+	bpf_map__set_autocreate(e->bpf->maps.stays, !put_off);
+	sampler_calls_fill((unsigned char *)e->bpf->rodata->wait_of_call,
+			   sizeof(e->bpf->rodata->wait_of_call));
 	r = sampler_bpf__load(e->bpf);
 	if (r < 0) {
 		sampler_bpf__destroy(e->bpf);

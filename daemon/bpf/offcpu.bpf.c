@@ -352,6 +352,8 @@ static __always_inline int on_switch(int preempted, struct task_struct *prev,
 		began = bpf_ktime_get_ns();
 	if (leaves)
 		switch_out(prev, preempted, state, now);
+	if (arrives && !by_task_work)
+		stay_begin(next, now);
 	if (arrives)
 		signal_ns = switch_in(next, now, by_task_work);
 	if (began)
@@ -394,26 +396,44 @@ static __always_inline int is_given_up(struct task_struct *task, const struct of
 	       (at_exit && now > t->since_ns + SYSCALL_END_NS);
 }
 
+/* Takes the time off the CPU for which a thread is owed a signal; 0 = none. */
+static __always_inline __u64 take_owed(struct task_struct *task, struct sampler_counts *c,
+				       int at_exit)
+{
+	struct offcpu_thread *t = thread_known(task);
+	__u64 off_ns;
+
+	/* at the end of a call, the return of a thread with restartable sequences is still to come
+	 */
+	if (!t || !t->owed_ns || (at_exit && task->rseq))
+		return 0;
+	off_ns = t->owed_ns;
+	t->owed_ns = 0;
+	if (!is_given_up(task, t, at_exit, bpf_ktime_get_ns()))
+		return off_ns;
+	c->off_dropped++;
+	return 0;
+}
+
 /* Sends the signal that a thread is owed. */
 static __always_inline int on_way_back(struct task_struct *task, int at_exit)
 {
-	struct offcpu_thread *t = targets_bit(task->tgid) ? thread_known(task) : 0;
-	__u32 tgid = task->tgid, zero = 0;
+	__u32 tgid = task->tgid, zero = 0, ticks;
 	struct sampler_target *s;
 	struct sampler_counts *c;
 	__u64 off_ns, begin;
 
-	if (!t || !t->owed_ns)
+	c = targets_bit(task->tgid) ? bpf_map_lookup_elem(&counts, &zero) : 0;
+	if (!c)
+		return 0;
+	off_ns = take_owed(task, c, at_exit);
+	ticks = stay_take(task, at_exit);
+	if (!off_ns && !ticks)
 		return 0;
 	begin = bpf_ktime_get_ns();
-	off_ns = t->owed_ns;
-	t->owed_ns = 0;
 	s = bpf_map_lookup_elem(&targets, &tgid);
-	c = bpf_map_lookup_elem(&counts, &zero);
-	if (c && is_given_up(task, t, at_exit, begin))
-		c->off_dropped++;
-	else if (s && c)
-		send_off(c, s, off_ns);
+	if (s)
+		send_owed(c, s, ticks, off_ns);
 	count_signal(begin);
 	return 0;
 }
@@ -429,9 +449,7 @@ int BPF_PROG(on_rseq, struct task_struct *task)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_syscall_exit)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-
-	return task->rseq ? 0 : on_way_back(task, 1);
+	return on_way_back(bpf_get_current_task_btf(), 1);
 }
 
 SEC("tp_btf/sched_waking")

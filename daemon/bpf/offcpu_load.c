@@ -99,6 +99,8 @@ static int offcpu_share(struct host_engine *host, struct offcpu_bpf *bpf)
 		r = bpf_map__reuse_fd(bpf->maps.counts, maps.counts);
 	if (r == 0 && maps.slots >= 0)
 		r = bpf_map__reuse_fd(bpf->maps.slots, maps.slots);
+	if (r == 0 && maps.stays >= 0)
+		r = bpf_map__reuse_fd(bpf->maps.stays, maps.stays);
 	return r;
 }
 
@@ -142,6 +144,7 @@ static int offcpu_open(struct host_engine *host, enum offcpu_way way, struct off
 	offcpu_fill_classes(p->bpf);
 	offcpu_choose(p->bpf, way, p->syscall_exits);
 	bpf_map__set_autocreate(p->bpf->maps.slots, by_task_work);
+	bpf_map__set_autocreate(p->bpf->maps.stays, !by_task_work);
 	return offcpu_share(host, p->bpf);
 }
 

@@ -182,28 +182,80 @@ static int signal_by_rseq(struct task_struct *task, struct offcpu_thread *t, __u
 }
 
 #ifdef WITHOUT_KFUNCS
-/* As send_at_return(). */
-static void send_off(struct sampler_counts *c, struct sampler_target *t, __u64 off_ns)
+/* As send_at_return(), for one of the two signals. */
+static void send_one(struct sampler_counts *c, struct sampler_target *t, __u32 signo, int is_off)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	(void)off_ns;
-	if (!has_agents_handler(c, t, task, t->off_signo)) {
-		c->off_dropped++;
-	} else if (is_blocked(task, t->off_signo)) {
+	if (!has_agents_handler(c, t, task, signo)) {
+		c->off_dropped += is_off;
+	} else if (is_blocked(task, signo)) {
 		c->held++;
-		c->off_dropped++;
-	} else if (bpf_send_signal_thread(t->off_signo) < 0) {
+		c->off_dropped += is_off;
+	} else if (bpf_send_signal_thread(signo) < 0) {
 		c->failed++;
-		c->off_dropped++;
+		c->off_dropped += is_off;
 	} else {
 		c->sent++;
-		c->off_sent++;
+		c->off_sent += is_off;
 	}
 }
-#else
-static void send_off(struct sampler_counts *c, struct sampler_target *t, __u64 off_ns)
+
+/* A signal without a value stands for one tick. */
+static void send_owed(struct sampler_counts *c, struct sampler_target *t, __u32 ticks, __u64 off_ns)
 {
-	send_at_return(c, t, 0, off_ns);
+	if (ticks) {
+		c->held += ticks - 1;
+		send_one(c, t, t->signo, 0);
+	}
+	if (off_ns)
+		send_one(c, t, t->off_signo, 1);
+}
+#else
+static void send_owed(struct sampler_counts *c, struct sampler_target *t, __u32 ticks, __u64 off_ns)
+{
+	send_at_return(c, t, ticks * t->interval_ns, off_ns);
 }
 #endif
+
+/* ---- ticks that are put off before Linux 6.18 ---- */
+
+/* @task gets the CPU: programs will run when it returns to user mode. */
+static __always_inline void stay_begin(struct task_struct *task, __u64 now)
+{
+	struct sampler_stay *s;
+
+	if (!task->rseq && !has_syscall_exits)
+		return;
+	s = stay_of(task->pid);
+	if (!s)
+		return;
+	if (s->tid != (__u32)task->pid) {
+		s->tid = task->pid;
+		s->ticks = 0;
+	}
+	s->returns = task->rseq != 0;
+	s->exits = has_syscall_exits;
+	s->seen_ns = now;
+}
+
+/* Takes the ticks that were put off for @task, which returns to user mode or, @at_exit, is at the
+ * end of a system call. They wait until the next return if that call is made again. */
+static __always_inline __u32 stay_take(struct task_struct *task, int at_exit)
+{
+	struct sampler_stay *s = stay_of(task->pid);
+	struct pt_regs *regs;
+	__u32 ticks;
+
+	if (!s || s->tid != (__u32)task->pid || (at_exit && s->returns))
+		return 0;
+	s->returns = 0;
+	ticks = s->ticks;
+	if (!ticks)
+		return 0;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	if (syscall_in(regs) >= 0 && is_in_vain(regs))
+		return 0;
+	s->ticks = 0;
+	return ticks;
+}

@@ -107,8 +107,77 @@ static void take_stack(void *ctx, struct sampler_counts *c, struct sampler_targe
 		c->stacks_lost++;
 }
 
-/* For kernels before 6.18: sends the signal at once. A read or write that copies for a long time
- * returns early then. */
+/* ---- at once ---- */
+
+/* by number of the system call: enum sampler_wait */
+const volatile __u8 wait_of_call[SAMPLER_CALLS];
+
+#define FUTEX_WAIT	      0 /* operations, include/uapi/linux/futex.h */
+#define FUTEX_LOCK_PI	      6
+#define FUTEX_WAIT_BITSET     9
+#define FUTEX_WAIT_REQUEUE_PI 11
+#define FUTEX_LOCK_PI2	      13
+#define FUTEX_OPERATION	      0x7f
+
+static __u32 argument(struct pt_regs *regs, int i)
+{
+#if defined(__TARGET_ARCH_arm64)
+	return (__u32)(i == 1 ? regs->regs[1] : i == 2 ? regs->regs[2] : regs->regs[3]);
+#else
+	return (__u32)(i == 1 ? regs->si : i == 2 ? regs->dx : regs->r10);
+#endif
+}
+
+/* Is it a call that waits, unless what it waits for is there, and that a signal ends with EINTR? */
+static int is_wait(struct pt_regs *regs, int nr)
+{
+	__u64 at = (__u32)nr;
+	__u32 operation;
+
+	barrier_var(at); /* keeps the checked value in one register for the verifier */
+	switch (at < SAMPLER_CALLS ? wait_of_call[at] : SAMPLER_NO_WAIT) {
+	case SAMPLER_WAIT:
+		return 1;
+	case SAMPLER_WAIT_FUTEX:
+		operation = argument(regs, 1) & FUTEX_OPERATION;
+		return operation == FUTEX_WAIT || operation == FUTEX_LOCK_PI ||
+		       operation == FUTEX_WAIT_BITSET || operation == FUTEX_WAIT_REQUEUE_PI ||
+		       operation == FUTEX_LOCK_PI2;
+	case SAMPLER_WAIT_POLL:
+		return argument(regs, 2) != 0;
+	case SAMPLER_WAIT_EPOLL:
+		return argument(regs, 3) != 0;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * Puts a tick within a system call off, if a program will run when the thread returns from it: for
+ * sure, because the thread has been off the CPU in this call or because one runs at the end of
+ * each; or most likely, because the call waits. A tick in user mode stands for those that were put
+ * off in a call which did not wait.
+ */
+static int is_put_off(void *ctx, struct sampler_counts *c, struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	struct sampler_stay *s = stay_of(tid);
+	int nr = syscall_in(regs);
+
+	if (!s || s->tid != tid || bpf_ktime_get_ns() - s->seen_ns > STAY_SEEN_NS)
+		return 0;
+	if (nr >= 0 && is_in_kernel(ctx) && (s->returns || s->exits || is_wait(regs, nr))) {
+		s->ticks++;
+		return 1;
+	}
+	c->held += s->ticks;
+	s->ticks = 0;
+	return 0;
+}
+
+/* For kernels before 6.18: sends the signal at once, unless it can be put off. A read or write that
+ * copies for a long time returns early then. */
 SEC("perf_event")
 int on_tick(void *ctx)
 {
@@ -127,7 +196,7 @@ int on_tick(void *ctx)
 	take_stack(ctx, c, t, task);
 	if (is_blocked(task, t->signo) || is_in_unsafe_call(task))
 		c->held++;
-	else
+	else if (!is_put_off(ctx, c, task))
 		send(c, t);
 	return 0;
 }

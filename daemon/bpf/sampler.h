@@ -15,6 +15,30 @@ struct sampler_target {
 	__u32 off_signo; /* for times off the CPU, if that is another signal; 0 = it is not */
 };
 
+#define SAMPLER_CALLS 512 /* system calls; those with higher numbers are no waits */
+
+/* What a system call does to a tick before Linux 6.18; see is_wait(). */
+enum sampler_wait {
+	SAMPLER_NO_WAIT,
+	SAMPLER_WAIT,
+	SAMPLER_WAIT_FUTEX, /* by its operation */
+	SAMPLER_WAIT_POLL, /* unless the third argument, a timeout, is 0 */
+	SAMPLER_WAIT_EPOLL, /* unless the fourth argument, a timeout, is 0 */
+};
+
+/*
+ * Before Linux 6.18: a thread that the off-CPU programs see at its context switches, and which
+ * therefore can get the signals of its ticks when it returns to user mode.
+ */
+struct sampler_stay {
+	__u64 seen_ns; /* CLOCK_MONOTONIC, when it last got a CPU */
+	__u32 tid;
+	__u16 ticks; /* that were put off; more than 65,535 begin at 0 again */
+	/* a program runs at its return from the kernel, because it got the CPU there */
+	__u8 returns;
+	__u8 exits; /* a program runs at the end of each system call */
+};
+
 /* Counters of one CPU. Except for `ticks`, they count only ticks in threads of targets. */
 struct sampler_counts {
 	__u64 ticks;
@@ -22,8 +46,8 @@ struct sampler_counts {
 	/* the handler was not the agent's: the process runs another program, or another profiler
 	 * has replaced it */
 	__u64 foreign;
-	/* not sent: the thread blocks the signal, is in a system call that must not get it, or
-	 * already has a delayed signal */
+	/* not sent: the thread blocks the signal, is in a system call that must not get it,
+	 * already has a delayed signal, or it was put off in a call that then did not wait */
 	__u64 held;
 	__u64 failed; /* the kernel refused, usually because the thread exits */
 	__u64 stacks; /* kernel stacks recorded */

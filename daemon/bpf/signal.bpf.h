@@ -156,6 +156,26 @@ static __u32 own_tid(struct task_struct *task)
 	return nr;
 }
 
+/* ---- put off where that costs nothing, before Linux 6.18 ---- */
+
+#define STAY_SEEN_NS \
+	1000000000 /* the off-CPU programs may rest, or not know the process any more */
+
+/* Indexed as slots are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAMPLER_SLOTS);
+	__type(key, __u32);
+	__type(value, struct sampler_stay);
+} stays SEC(".maps");
+
+static __attribute__((unused)) struct sampler_stay *stay_of(__u32 tid)
+{
+	__u32 at = tid & (SAMPLER_SLOTS - 1);
+
+	return bpf_map_lookup_elem(&stays, &at);
+}
+
 /* ---- delayed until the thread returns to user mode: nothing in the kernel is disturbed ---- */
 
 struct slot {

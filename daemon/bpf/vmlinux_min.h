@@ -80,7 +80,9 @@ struct pt_regs {
 	__u64 orig_x0;
 	__s32 syscallno;
 #else
+	unsigned long r10;
 	unsigned long ax;
+	unsigned long dx;
 	unsigned long si;
 	unsigned long di;
 	unsigned long orig_ax;
