@@ -1,6 +1,7 @@
 /* The system calls in which a tick is put off before Linux 6.18: those that a signal ends with
- * EINTR whatever SA_RESTART says (signal(7)), and that mostly wait. Calls that receive and send are
- * not among them: they seldom have a timeout, and often take much CPU time without waiting. */
+ * EINTR whatever SA_RESTART says (signal(7)), and that mostly wait. Calls that receive, send or
+ * connect are not among them: they take much CPU time without waiting, and a signal ends them only
+ * where the socket has a timeout of its own (SO_RCVTIMEO, SO_SNDTIMEO). */
 #include <stddef.h>
 #include <linux/types.h>
 #include <string.h>
@@ -16,7 +17,8 @@ static const struct {
 	{ SYS_nanosleep, SAMPLER_WAIT },	{ SYS_clock_nanosleep, SAMPLER_WAIT },
 	{ SYS_rt_sigtimedwait, SAMPLER_WAIT },	{ SYS_semop, SAMPLER_WAIT },
 	{ SYS_semtimedop, SAMPLER_WAIT },	{ SYS_msgrcv, SAMPLER_WAIT },
-	{ SYS_msgsnd, SAMPLER_WAIT },		{ SYS_ppoll, SAMPLER_WAIT },
+	{ SYS_msgsnd, SAMPLER_WAIT },		{ SYS_accept, SAMPLER_WAIT },
+	{ SYS_accept4, SAMPLER_WAIT },		{ SYS_ppoll, SAMPLER_WAIT },
 	{ SYS_pselect6, SAMPLER_WAIT },		{ SYS_epoll_pwait, SAMPLER_WAIT_EPOLL },
 	{ SYS_futex, SAMPLER_WAIT_FUTEX },
 #ifdef SYS_epoll_pwait2
