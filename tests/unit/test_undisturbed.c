@@ -27,6 +27,7 @@
 #define OFF_MIN_NS  (NS_PER_MS / 10)
 #define SIGNALS_MAX 5000 /* a second */
 #define WAITS	    12
+#define AT_ONCE_MAX 5
 #define NAP_NS	    (NS_PER_MS / 20)
 #define NAPS_NS	    (3 * NS_PER_S / 2)
 
@@ -192,9 +193,9 @@ static void run(struct engines *e, bool off, uint64_t cpu_ns, void (*instead)(vo
 		host_engine_remove(e->host, pid);
 }
 
-/* Calls with a result other than expected, except those in @without. @shorts: a call may have done
- * less than it was asked for. */
-static unsigned disturbed(const struct words *without, bool shorts, const char *what)
+/* Calls with a result other than expected, except those in @without. @at_once: some signals are not
+ * put off, so a call may have done less than it was asked for. */
+static unsigned disturbed(const struct words *without, bool at_once, const char *what)
 {
 	unsigned n = 0;
 
@@ -210,12 +211,12 @@ static unsigned disturbed(const struct words *without, bool shorts, const char *
 			      undisturbed_name(i), r[UNDISTURBED_CUT], r[UNDISTURBED_SHORT],
 			      r[UNDISTURBED_WRONG], UNDISTURBED_RUNS);
 		n += w[UNDISTURBED_FINE] - r[UNDISTURBED_FINE] -
-		     (shorts ? r[UNDISTURBED_SHORT] - w[UNDISTURBED_SHORT] : 0);
+		     (at_once ? r[UNDISTURBED_SHORT] - w[UNDISTURBED_SHORT] : 0);
 	}
 	return n;
 }
 
-static void check(enum offcpu_way way, bool off, uint64_t cpu_ns, bool shorts, const char *what)
+static void check(enum offcpu_way way, bool off, uint64_t cpu_ns, bool at_once, const char *what)
 {
 	struct engines none = { NULL, NULL }, e;
 	struct words *without;
@@ -230,10 +231,11 @@ static void check(enum offcpu_way way, bool off, uint64_t cpu_ns, bool shorts, c
 	assert_int_equal(shared->off_signals + shared->cpu_signals, 0);
 	memcpy(without, shared, sizeof(*without));
 	run(&e, off, cpu_ns, NULL);
-	n = disturbed(without, shorts, what);
+	n = disturbed(without, at_once, what);
 	print_message("%s: %u calls disturbed, %u signals for times off the CPU, %u for CPU time\n",
 		      what, n, shared->off_signals, shared->cpu_signals);
-	assert_int_equal(n, 0);
+	/* a call on a socket with a timeout may end, too */
+	assert_in_range(n, 0, at_once ? AT_ONCE_MAX : 0);
 	/* each waiting call waits once; fsync and the bulk calls do not wait */
 	assert_true(!off || shared->off_signals > 30 * UNDISTURBED_RUNS);
 	free(without);
