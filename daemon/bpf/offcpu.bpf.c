@@ -403,8 +403,7 @@ static __always_inline __u64 take_owed(struct task_struct *task, struct sampler_
 	struct offcpu_thread *t = thread_known(task);
 	__u64 off_ns;
 
-	/* at the end of a call, the return of a thread with restartable sequences is still to come
-	 */
+	/* a thread with restartable sequences gets it at its return, after the end of the call */
 	if (!t || !t->owed_ns || (at_exit && task->rseq))
 		return 0;
 	off_ns = t->owed_ns;

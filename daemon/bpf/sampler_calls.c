@@ -2,9 +2,8 @@
  * EINTR whatever SA_RESTART says (signal(7)), and that mostly wait. Calls that receive, send or
  * connect are not among them: they take much CPU time without waiting, and a signal ends them only
  * where the socket has a timeout of its own (SO_RCVTIMEO, SO_SNDTIMEO). */
-#include <stddef.h>
 #include <linux/types.h>
-#include <string.h>
+#include <stddef.h>
 #include <sys/syscall.h>
 #include "daemon/bpf/bpf_priv.h"
 #include "daemon/bpf/sampler.h"

@@ -158,8 +158,8 @@ static __u32 own_tid(struct task_struct *task)
 
 /* ---- put off where that costs nothing, before Linux 6.18 ---- */
 
-#define STAY_SEEN_NS \
-	1000000000 /* the off-CPU programs may rest, or not know the process any more */
+/* The off-CPU programs may rest, or not know the process any more. */
+#define STAY_SEEN_NS 1000000000
 
 /* Indexed as slots are. */
 struct {
