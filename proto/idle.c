@@ -371,6 +371,7 @@ static const struct {
 	{ "org.quartz.core.QuartzSchedulerThread", "run" },
 	{ "kotlinx.coroutines.scheduling.CoroutineScheduler$Worker", "park" },
 	{ "kotlinx.coroutines.scheduling.CoroutineScheduler$Worker", "tryPark" },
+	{ "kotlinx.coroutines.scheduling.CoroutineScheduler$Worker", "runWorker" },
 	{ "kotlinx.coroutines.DefaultExecutor", "run" },
 	{ "okhttp3.internal.concurrent.TaskRunner", "awaitTaskToRun" },
 	{ "okhttp3.internal.concurrent.TaskRunner$RealBackend", "coordinatorWait" },

@@ -1,11 +1,13 @@
-/* See dict.h: open addressing, grown by doubling. Memory comes from mmap, so that it can be
- * returned. */
+/* See dict.h. An id is the place of its key, and open addressing finds the place, so an entry takes
+ * 16 bytes and its share of the slots, 5 to 11. Memory comes from mmap, so that it can be returned,
+ * and so that keys can be given more without a second copy of them. */
 #include "agent/base/dict.h"
 
 #include <stddef.h>
 #include <sys/mman.h>
 
-#define CAPACITY_FIRST 1024u
+#define ROOM_STEP      1024u /* keys */
+#define CAPACITY_FIRST 2048u
 
 static uint64_t budget_bytes = 4u << 20;
 static uint64_t held_bytes; /* memory of all tables */
@@ -27,94 +29,108 @@ uint64_t dict_hash(const void *p, uint32_t len)
 	return h * 0x9e3779b97f4a7c15ull;
 }
 
-static uint32_t dict_slot(uint64_t k0, uint64_t k1, uint32_t capacity)
+/* The slot of a key, or the empty one that it would get. */
+static uint32_t *dict_find(const struct dict *d, uint64_t k0, uint64_t k1)
 {
 	uint64_t h = (k0 ^ (k1 * 0x9e3779b97f4a7c15ull)) * 0xff51afd7ed558ccdull;
+	uint32_t i = (uint32_t)(h >> 32) & (d->capacity - 1);
 
-	return (uint32_t)(h >> 32) & (capacity - 1);
+	while (d->slots[i] &&
+	       (d->keys[d->slots[i] - 1].k0 != k0 || d->keys[d->slots[i] - 1].k1 != k1))
+		i = (i + 1) & (d->capacity - 1);
+	return &d->slots[i];
 }
 
-static struct dict_entry *dict_find(struct dict_entry *entries, uint32_t capacity, uint64_t k0,
-				    uint64_t k1)
+/* NULL = no memory. */
+static void *dict_map(uint64_t bytes)
 {
-	uint32_t i = dict_slot(k0, k1, capacity);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	while (entries[i].id && (entries[i].k0 != k0 || entries[i].k1 != k1))
-		i = (i + 1) & (capacity - 1);
-	return &entries[i];
+	return p == MAP_FAILED ? NULL : p;
 }
 
-static struct dict_entry *dict_allocate(uint32_t capacity)
+static bool dict_more_keys(struct dict *d)
 {
-	uint64_t bytes = capacity * sizeof(struct dict_entry);
+	/* a step, or an eighth: each moves page tables */
+	uint32_t more = ROOM_STEP * (1 + d->room / (8 * ROOM_STEP));
+	uint64_t old_bytes = (uint64_t)d->room * sizeof(d->keys[0]);
+	uint64_t bytes = (uint64_t)more * sizeof(d->keys[0]);
 	void *p;
 
 	if (held_bytes + bytes > budget_bytes)
-		return NULL;
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
-		return NULL;
-	held_bytes += bytes;
-	return p;
-}
-
-static void dict_release(struct dict *d)
-{
-	if (!d->entries)
-		return;
-	munmap(d->entries, dict_bytes(d));
-	held_bytes -= dict_bytes(d);
-}
-
-static bool dict_grow(struct dict *d)
-{
-	uint32_t capacity = d->capacity ? 2 * d->capacity : CAPACITY_FIRST;
-	struct dict_entry *entries;
-
-	entries = dict_allocate(capacity);
-	if (!entries)
 		return false;
-	for (uint32_t i = 0; i < d->capacity; i++)
-		if (d->entries[i].id)
-			*dict_find(entries, capacity, d->entries[i].k0, d->entries[i].k1) =
-				d->entries[i];
-	dict_release(d);
-	d->entries = entries;
-	d->capacity = capacity;
+	if (d->keys) {
+		p = mremap(d->keys, old_bytes, old_bytes + bytes, MREMAP_MAYMOVE);
+		if (p == MAP_FAILED)
+			return false;
+	} else {
+		p = dict_map(bytes);
+		if (!p)
+			return false;
+	}
+	held_bytes += bytes;
+	d->keys = p;
+	d->room += more;
+	return true;
+}
+
+/* The old slots are given back only when the new ones are full of them, so for that moment there is
+ * memory for half as many more. */
+static bool dict_more_slots(struct dict *d)
+{
+	struct dict bigger = *d;
+	uint64_t old_bytes = (uint64_t)d->capacity * sizeof(d->slots[0]), bytes;
+
+	bigger.capacity = d->capacity ? 2 * d->capacity : CAPACITY_FIRST;
+	bytes = (uint64_t)bigger.capacity * sizeof(d->slots[0]);
+	if (held_bytes - old_bytes + bytes > budget_bytes)
+		return false;
+	bigger.slots = dict_map(bytes);
+	if (!bigger.slots)
+		return false;
+	for (uint32_t i = 0; i < d->count; i++)
+		*dict_find(&bigger, d->keys[i].k0, d->keys[i].k1) = i + 1;
+	if (d->slots)
+		munmap(d->slots, old_bytes);
+	held_bytes += bytes - old_bytes;
+	*d = bigger;
 	return true;
 }
 
 uint32_t dict_id(struct dict *d, uint64_t k0, uint64_t k1, bool *ret_new)
 {
-	struct dict_entry *e;
+	uint32_t *slot;
 
 	*ret_new = false;
 	if (d->capacity) {
-		e = dict_find(d->entries, d->capacity, k0, k1);
-		if (e->id)
-			return e->id;
+		slot = dict_find(d, k0, k1);
+		if (*slot)
+			return *slot;
 	}
 	if (d->count >= DICT_ENTRIES_MAX)
 		return 0;
-	if (d->count * 2 >= d->capacity && !dict_grow(d))
+	if (d->count == d->room && !dict_more_keys(d))
 		return 0;
-	e = dict_find(d->entries, d->capacity, k0, k1);
-	e->k0 = k0;
-	e->k1 = k1;
-	e->id = ++d->count;
+	/* at most three quarters of the slots are in use */
+	if (d->count + d->count / 3 >= d->capacity && !dict_more_slots(d))
+		return 0;
+	d->keys[d->count] = (struct dict_key){ k0, k1 };
+	*dict_find(d, k0, k1) = ++d->count;
 	*ret_new = true;
-	return e->id;
+	return d->count;
 }
 
 void dict_clear(struct dict *d)
 {
-	dict_release(d);
-	d->entries = NULL;
-	d->capacity = 0;
-	d->count = 0;
+	held_bytes -= dict_bytes(d);
+	if (d->keys)
+		munmap(d->keys, (uint64_t)d->room * sizeof(d->keys[0]));
+	if (d->slots)
+		munmap(d->slots, (uint64_t)d->capacity * sizeof(d->slots[0]));
+	*d = (struct dict){ 0 };
 }
 
 uint64_t dict_bytes(const struct dict *d)
 {
-	return (uint64_t)d->capacity * sizeof(struct dict_entry);
+	return (uint64_t)d->room * sizeof(d->keys[0]) + (uint64_t)d->capacity * sizeof(d->slots[0]);
 }

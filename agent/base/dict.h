@@ -10,21 +10,22 @@
 
 #define DICT_ENTRIES_MAX (1u << 17) /* per table; the memory of all is bounded by dict_budget() */
 
-struct dict_entry {
+struct dict_key {
 	uint64_t k0, k1;
-	uint32_t id; /* 0 = empty */
 };
 
 struct dict {
-	struct dict_entry *entries;
-	uint32_t capacity; /* power of two */
+	struct dict_key *keys; /* of id 1 and on */
+	uint32_t *slots; /* ids by the hash of their keys; 0 = empty */
+	uint32_t room; /* number of keys[] */
+	uint32_t capacity; /* number of slots[], a power of two */
 	uint32_t count; /* ids are 1..count */
 };
 
 /* Returns the id of a key; 0 = the table is full or out of memory. *ret_new: true = the key is new,
  * and the caller must send its definition. */
 uint32_t dict_id(struct dict *d, uint64_t k0, uint64_t k1, bool *ret_new);
-/* The memory in bytes that all tables together may use, including a table that is being moved. */
+/* The memory in bytes that all tables together may use. */
 void dict_budget(uint64_t bytes);
 void dict_clear(struct dict *d); /* forgets everything and returns the memory */
 uint64_t dict_bytes(const struct dict *d);

@@ -2,28 +2,98 @@
 #include "agent/engine/old_copy.h"
 
 #include <link.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include "agent/engine/cpu_timer.h"
 
-/* bytes of the handler that are compared; it is longer, and position-independent */
-#define CODE_BYTES 256
+/*
+ * An ELF note in each build of this library, which keeps its layout: where the handler is, and the
+ * two words of its engine that are 0 when its session has ended. Distances are from the field
+ * itself. A build with another layout takes another type.
+ */
+#define NOTE_NAME "kindling"
+#define NOTE_TYPE 1
 
-/* The shared object that contains an address. */
-struct object {
-	uintptr_t address;
-	uintptr_t base; /* 0 = not found */
-	uintptr_t end; /* end of its memory */
-	const char *path;
+struct note {
+	uint32_t name_bytes, desc_bytes, type;
+	char name[12];
+	int32_t to_handler;
+	int32_t to_running; /* uint32_t */
+	int32_t to_slots; /* a pointer */
 };
+
+static __attribute__((used)) void old_copy_note_of_this_build(void)
+{
+	__asm__ volatile(".pushsection .note.kindling, \"a\", %%note\n"
+			 ".balign 4\n"
+			 ".long 9, 12, %c0\n"
+			 ".asciz \"" NOTE_NAME "\"\n"
+			 ".balign 4\n"
+			 ".long engine_handler_sig - .\n"
+			 ".long engine + %c1 - .\n"
+			 ".long engine + %c2 - .\n"
+			 ".popsection\n"
+			 :
+			 : "i"(NOTE_TYPE), "i"(offsetof(struct engine, running)),
+			   "i"(offsetof(struct engine, slots)));
+}
+
+/* What the note of the shared object with a handler says. */
+struct old_copy {
+	uintptr_t handler;
+	uintptr_t base, end; /* memory of the object */
+	const uint32_t *running; /* NULL = it has no note of ours for that handler */
+	void *const *slots;
+};
+
+static uintptr_t old_copy_at(const struct old_copy *c, const int32_t *field, size_t bytes)
+{
+	uintptr_t at = (uintptr_t)field + (uintptr_t)(intptr_t)*field;
+
+	return at >= c->base && at <= c->end && c->end - at >= bytes ? at : 0;
+}
+
+static void old_copy_read_note(struct old_copy *c, const struct note *n)
+{
+	uintptr_t running, slots;
+
+	if (n->name_bytes != sizeof(NOTE_NAME) || n->type != NOTE_TYPE ||
+	    n->desc_bytes != sizeof(*n) - offsetof(struct note, to_handler) ||
+	    memcmp(n->name, NOTE_NAME, sizeof(NOTE_NAME)) != 0 ||
+	    old_copy_at(c, &n->to_handler, 1) != c->handler)
+		return;
+	running = old_copy_at(c, &n->to_running, sizeof(*c->running));
+	slots = old_copy_at(c, &n->to_slots, sizeof(*c->slots));
+	if (!running || !slots)
+		return;
+	c->running = (const uint32_t *)running;
+	c->slots = (void *const *)slots;
+}
+
+/* The linker gives notes of another alignment a segment of their own. */
+static void old_copy_read_notes(struct old_copy *c, uintptr_t at, uintptr_t end)
+{
+	while (end - at >= sizeof(struct note) && !c->running) {
+		const struct note *n = (const struct note *)at;
+		uint64_t bytes = offsetof(struct note, name) +
+				 ((uint64_t)n->name_bytes + 3) / 4 * 4 +
+				 ((uint64_t)n->desc_bytes + 3) / 4 * 4;
+
+		old_copy_read_note(c, n);
+		if (bytes > end - at)
+			break;
+		at += bytes;
+	}
+}
 
 static int old_copy_on_object(struct dl_phdr_info *info, size_t size, void *data)
 {
-	struct object *o = data;
+	struct old_copy *c = data;
 	bool inside = false;
-	uintptr_t end = 0;
 
 	(void)size;
+	c->end = 0;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
 		uintptr_t begin = info->dlpi_addr + h->p_vaddr;
@@ -31,52 +101,30 @@ static int old_copy_on_object(struct dl_phdr_info *info, size_t size, void *data
 		if (h->p_type != PT_LOAD)
 			continue;
 		inside |=
-			o->address >= begin && o->address - begin < h->p_memsz && h->p_flags & PF_X;
-		if (begin + h->p_memsz > end)
-			end = begin + h->p_memsz;
+			c->handler >= begin && c->handler - begin < h->p_memsz && h->p_flags & PF_X;
+		if (begin + h->p_memsz > c->end)
+			c->end = begin + h->p_memsz;
 	}
 	if (!inside)
 		return 0;
-	o->base = info->dlpi_addr;
-	o->end = end;
-	o->path = info->dlpi_name;
+	c->base = info->dlpi_addr;
+	for (int i = 0; i < info->dlpi_phnum && !c->running; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+		uintptr_t begin = info->dlpi_addr + h->p_vaddr;
+
+		if (h->p_type == PT_NOTE && h->p_align <= 4 && begin % 4 == 0)
+			old_copy_read_notes(c, begin, begin + h->p_memsz);
+	}
 	return 1;
-}
-
-/* The file name alone: the directory differs from mount to mount, the name contains a hash of the
- * content. */
-static const char *old_copy_name_of(const char *path)
-{
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	return slash ? slash + 1 : "";
-}
-
-static struct object old_copy_object_of(uintptr_t address)
-{
-	struct object o = { .address = address };
-
-	dl_iterate_phdr(old_copy_on_object, &o);
-	return o;
 }
 
 bool old_copy_has_ended(const struct sigaction *now)
 {
-	uintptr_t own = (uintptr_t)engine_handler_sig, other = (uintptr_t)now->sa_sigaction;
-	struct object o, self;
-	const struct engine *e;
+	struct old_copy c = { .handler = (uintptr_t)now->sa_sigaction };
 
-	if (!(now->sa_flags & SA_SIGINFO) || other == own)
+	if (!(now->sa_flags & SA_SIGINFO) || now->sa_sigaction == engine_handler_sig)
 		return false;
-	o = old_copy_object_of(other);
-	self = old_copy_object_of(own);
-	/* in two copies of one build everything has the same offset from the library's base */
-	if (!o.base || !self.base ||
-	    strcmp(old_copy_name_of(o.path), old_copy_name_of(self.path)) != 0 ||
-	    other - o.base != own - self.base || o.end - o.base != self.end - self.base ||
-	    memcmp((const void *)other, (const void *)own, CODE_BYTES) != 0)
-		return false;
-	e = (const struct engine *)(o.base + ((uintptr_t)&engine - self.base));
-	return !__atomic_load_n(&e->running, __ATOMIC_SEQ_CST) &&
-	       !__atomic_load_n(&e->slots, __ATOMIC_SEQ_CST);
+	dl_iterate_phdr(old_copy_on_object, &c);
+	return c.running && !__atomic_load_n(c.running, __ATOMIC_SEQ_CST) &&
+	       !__atomic_load_n(c.slots, __ATOMIC_SEQ_CST);
 }

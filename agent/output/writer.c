@@ -16,7 +16,7 @@
 
 #define AGENT_BYTES_MAX (3u << 20) /* total memory of the agent */
 /* of the dictionary, even if other parts of the agent need all of AGENT_BYTES_MAX */
-#define DICT_BYTES_MIN (512u << 10)
+#define DICT_BYTES_MIN (1u << 20)
 
 static const enum wire_type pending_type[PENDING_COUNT] = {
 	WIRE_STRING,  WIRE_MAPPING, WIRE_METHOD, WIRE_NODE,   WIRE_CONTEXT, WIRE_THREAD, WIRE_STATE,

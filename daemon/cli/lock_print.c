@@ -117,7 +117,7 @@ static void put_subject(const cJSON *r, bool brief, char *name, char *id)
 	const char *class_name = json_text_of(lock ? lock : r, "class");
 
 	snprintf(name, CELL_MAX, "%s",
-		 !*class_name ? "(unknown)"
+		 !*class_name ? "(unnamed)"
 		 : brief      ? last_name(class_name)
 			      : class_name);
 	if (!lock) {

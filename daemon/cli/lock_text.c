@@ -25,7 +25,7 @@ void lock_text(const cJSON *lock, char *buf, size_t size)
 	const char *class_name = json_text_of(lock, "class"), *id = json_text_of(lock, "id");
 
 	if (!*class_name && !*id)
-		snprintf(buf, size, "an unknown lock");
+		snprintf(buf, size, "(unnamed)");
 	else
 		snprintf(buf, size, "%s%s%s", *class_name ? class_name : "?", *id ? "@" : "", id);
 }

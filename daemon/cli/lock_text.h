@@ -8,7 +8,8 @@
 
 /* Writes "850us", "23.4ms", "1.24s", "2m03s" or "5h12m". */
 void duration_text(double ns, char *buf, size_t size);
-/* Writes "org.shop.Stock@1a2b3c", or "an unknown lock". */
+/* Writes "org.shop.Stock@1a2b3c", or "(unnamed)": a park without a blocker, or a lock that nothing
+ * names. */
 void lock_text(const cJSON *lock, char *buf, size_t size);
 /* The same without the package, for columns that may be cut. */
 void lock_text_brief(const cJSON *lock, char *buf, size_t size);

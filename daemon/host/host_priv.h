@@ -140,8 +140,10 @@ void host_offcpu_before_message(struct host *h);
 void host_offcpu_agent(struct target *t, const struct stream_offcpu *o);
 /* A wait that has ended, with the stream's numbers of threads. */
 void host_offcpu_lock(struct target *t, const struct stream_lock *w, bool idle);
-/* Passes on all intervals of @t that wait, because its ids get new meanings or its session ends. */
-void host_offcpu_flush(struct target *t);
+/* The ids of the stream of @t get new meanings: passes on the intervals that have some. */
+void host_offcpu_reset(struct target *t);
+/* The session of @t ends: passes on all its intervals, and forgets what its threads usually do. */
+void host_offcpu_end(struct target *t);
 
 /* memory.c: ends the sessions of targets that exceed limits.memory. */
 void host_check_memory(struct host *h);

@@ -301,7 +301,15 @@ void host_offcpu_lock(struct target *t, const struct stream_lock *w, bool idle)
 		offcpu_join_lock(e->offcpu, w, idle);
 }
 
-void host_offcpu_flush(struct target *t)
+void host_offcpu_reset(struct target *t)
+{
+	struct host_entry *e = t->userdata;
+
+	if (e && e->offcpu)
+		offcpu_join_reset(e->offcpu);
+}
+
+void host_offcpu_end(struct target *t)
 {
 	struct host_entry *e = t->userdata;
 

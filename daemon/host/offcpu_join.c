@@ -36,6 +36,7 @@ struct join_item {
 struct join_open {
 	struct join_open *next; /* in its bucket */
 	struct stream_lock w; /* without the names of threads and the trace, which may change */
+	bool idle; /* it is a wait for work */
 };
 
 struct offcpu_join {
@@ -154,7 +155,7 @@ static void join_open_end(struct offcpu_join *j, uint32_t tid)
 	j->n_opens--;
 }
 
-static void join_open_begin(struct offcpu_join *j, const struct stream_lock *w)
+static void join_open_begin(struct offcpu_join *j, const struct stream_lock *w, bool idle)
 {
 	struct join_open **at = join_open_at(j, w->tid);
 
@@ -167,6 +168,7 @@ static void join_open_begin(struct offcpu_join *j, const struct stream_lock *w)
 	(*at)->w = *w;
 	(*at)->w.thread = (*at)->w.owner = "";
 	(*at)->w.trace = NULL;
+	(*at)->idle = idle;
 }
 
 static void join_open_end_all(struct offcpu_join *j)
@@ -469,23 +471,26 @@ static bool join_is_locks(const struct join_item *i, const struct stream_lock *w
 	       both_end_ns - both_begin_ns >= i->e.duration_ns / 2;
 }
 
-static void join_with_lock(struct offcpu_join *j, struct join_item *i, const struct stream_lock *w)
+static void join_with_lock(struct offcpu_join *j, struct join_item *i, const struct stream_lock *w,
+			   bool idle)
 {
 	struct offcpu_event *e = &i->e;
+	bool held;
 
 	if (e->unsettled)
 		j->explain(j->userdata, e);
 	e->lock = w;
 	e->unsettled = false;
-	/* otherwise the interval's own reason is more specific: a safepoint held the thread when its
-	 * wait was over */
-	if (e->reason != OFFCPU_REASON_GC && e->reason != OFFCPU_REASON_SAFEPOINT &&
-	    (w->wait != WIRE_WAIT_PARK || !join_parks(e)))
+	/* the interval's own reason is more specific: a safepoint held the thread when its wait was
+	 * over */
+	held = e->reason == OFFCPU_REASON_GC || e->reason == OFFCPU_REASON_SAFEPOINT;
+	if (!held && (w->wait != WIRE_WAIT_PARK || !join_parks(e)))
 		e->reason = join_reason_of(w);
 	if (!e->has_stack && w->node) { /* the agent did not report the interval, but its wait */
 		e->node = w->node;
 		e->has_stack = true;
 		e->trace = w->trace;
+		e->idle = idle && !held;
 	}
 	join_emit(j, i);
 }
@@ -521,7 +526,7 @@ static void join_lock_alone(struct offcpu_join *j, const struct stream_lock *w, 
 
 /* Joins the wait of a virtual thread: its carrier is unknown, so all waiting intervals are
  * searched. */
-static bool join_lock_virtual(struct offcpu_join *j, const struct stream_lock *w)
+static bool join_lock_virtual(struct offcpu_join *j, const struct stream_lock *w, bool idle)
 {
 	struct join_item *older;
 	bool found = false;
@@ -529,7 +534,7 @@ static bool join_lock_virtual(struct offcpu_join *j, const struct stream_lock *w
 	for (struct join_item *i = j->newest; i; i = older) {
 		older = i->older;
 		if (i->e.virtual_tid == w->tid && join_is_locks(i, w)) {
-			join_with_lock(j, i, w);
+			join_with_lock(j, i, w, idle);
 			found = true;
 		}
 	}
@@ -537,14 +542,14 @@ static bool join_lock_virtual(struct offcpu_join *j, const struct stream_lock *w
 }
 
 /* Joins the waiting intervals of a platform thread that are that wait, or parts of it. */
-static void join_lock_platform(struct offcpu_join *j, const struct stream_lock *w)
+static void join_lock_platform(struct offcpu_join *j, const struct stream_lock *w, bool idle)
 {
 	struct join_item *next;
 
 	for (struct join_item *i = *join_bucket(j, w->tid); i; i = next) {
 		next = i->right;
 		if (i->e.tid == w->tid && join_is_locks(i, w))
-			join_with_lock(j, i, w);
+			join_with_lock(j, i, w, idle);
 	}
 }
 
@@ -561,19 +566,19 @@ static bool join_with_open(struct offcpu_join *j, struct join_item *i)
 	so_far.duration_ns = i->e.end_ns - so_far.begin_ns;
 	if (!join_is_locks(i, &so_far))
 		return false;
-	join_with_lock(j, i, &so_far);
+	join_with_lock(j, i, &so_far, o->idle);
 	return true;
 }
 
 /* A wait goes on, or its end got lost. Returns false if it is over. */
-static bool join_lock_open(struct offcpu_join *j, const struct stream_lock *w)
+static bool join_lock_open(struct offcpu_join *j, const struct stream_lock *w, bool idle)
 {
 	if (w->flags & WIRE_LOCK_OPEN) {
-		join_open_begin(j, w);
+		join_open_begin(j, w, idle);
 		if (w->tid < WIRE_VIRTUAL_TID)
-			join_lock_platform(j, w);
+			join_lock_platform(j, w, idle);
 		else
-			(void)join_lock_virtual(j, w);
+			(void)join_lock_virtual(j, w, idle);
 		return true;
 	}
 	if (!(w->flags & WIRE_LOCK_SUM))
@@ -587,11 +592,11 @@ void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool i
 	    w->tid < WIRE_VIRTUAL_TID)
 		offcpu_habits_work(&j->habits, w->tid, w->begin_ns + w->duration_ns,
 				   join_reason_of(w), w->waits);
-	if (w->wait >= WIRE_WAIT_COUNT || join_lock_open(j, w) || w->flags & WIRE_LOCK_SUM)
+	if (w->wait >= WIRE_WAIT_COUNT || join_lock_open(j, w, idle) || w->flags & WIRE_LOCK_SUM)
 		return;
 	if (w->tid < WIRE_VIRTUAL_TID)
-		join_lock_platform(j, w);
-	else if (!join_lock_virtual(j, w))
+		join_lock_platform(j, w, idle);
+	else if (!join_lock_virtual(j, w, idle))
 		join_lock_alone(j, w, idle);
 }
 
@@ -617,12 +622,24 @@ void offcpu_join_expire(struct offcpu_join *j, uint64_t now_ns)
 	}
 }
 
+void offcpu_join_reset(struct offcpu_join *j)
+{
+	struct join_item *next;
+
+	for (struct join_item *i = j->oldest; i; i = next) {
+		next = i->newer;
+		if (i->e.has_stack && !join_with_open(j, i))
+			join_emit(j, i);
+	}
+	join_open_end_all(j); /* their classes and stacks get new meanings, too */
+}
+
 void offcpu_join_flush(struct offcpu_join *j)
 {
 	while (j->oldest)
 		if (!join_with_open(j, j->oldest))
 			join_emit(j, j->oldest);
-	join_open_end_all(j); /* their stacks get new meanings, too */
+	join_open_end_all(j);
 }
 
 void offcpu_join_counts(const struct offcpu_join *j, struct offcpu_join_counts *ret)

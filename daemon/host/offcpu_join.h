@@ -73,12 +73,15 @@ void offcpu_join_kernel(struct offcpu_join *j, const struct offcpu_kernel *k, co
 			unsigned n, uint64_t now_ns);
 void offcpu_join_agent(struct offcpu_join *j, const struct stream_offcpu *o, uint64_t now_ns);
 /* Adds a wait that has ended, or one that goes on (WIRE_LOCK_OPEN): its class and stacks must stay
- * valid until it is over, or until offcpu_join_flush(). With the stream's numbers. @idle:
+ * valid until it is over, or until offcpu_join_reset(). With the stream's numbers. @idle:
  * idle_wait() of it. */
 void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle);
 /* Passes on the intervals that have waited long enough. */
 void offcpu_join_expire(struct offcpu_join *j, uint64_t now_ns);
-/* Passes on all intervals, because nodes get new meanings or the target ends. */
+/* Nodes and classes get new meanings: passes on the intervals with a stack. Those that wait for the
+ * agent's record have none yet, and go on waiting. */
+void offcpu_join_reset(struct offcpu_join *j);
+/* Passes on all intervals, because the target ends. */
 void offcpu_join_flush(struct offcpu_join *j);
 void offcpu_join_counts(const struct offcpu_join *j, struct offcpu_join_counts *ret);
 size_t offcpu_join_bytes(const struct offcpu_join *j);

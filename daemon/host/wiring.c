@@ -254,7 +254,7 @@ static void wiring_on_reset(void *userdata, struct target *t)
 	struct host_entry *e = t->userdata;
 
 	(void)userdata;
-	host_offcpu_flush(t);
+	host_offcpu_reset(t);
 	if (e)
 		live_source_reset(e->source);
 	if (e && e->locks)
@@ -445,7 +445,7 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 	struct host *h = userdata;
 
 	if (next != TARGET_STREAMING)
-		host_offcpu_flush(t);
+		host_offcpu_end(t);
 	if (next != TARGET_STREAMING) {
 		host_sampling_stop(h->sampling, t);
 		host_leave_cpu(h, t);

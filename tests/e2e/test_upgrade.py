@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -290,6 +291,27 @@ def read_some(fd):
         return os.read(fd, 65536)
     except BlockingIOError:
         return b""
+
+
+class Builds(unittest.TestCase):
+    """More upgrades in the life of one JVM than there are signals that a profiler may use."""
+
+    def test_each_takes_over_the_signal_of_the_one_before(self):
+        with tempfile.TemporaryDirectory() as directory, Jvm("17", "Pulse", options=SMALL) as jvm:
+            os.chmod(directory, 0o755)
+            for build in range(6):
+                library = "%s/libkindling-%d.so" % (directory, build)
+                shutil.copy(BUILD + "/lib/libkindling.so", library)
+                with open(library, "ab") as f:
+                    f.write(b"x" * build)  # another file is another library for the loader
+                with Daemon(SETTINGS + "agent: {library: %s}\n" % library) as daemon:
+                    all_sampled(daemon, [jvm])
+            with open("/proc/%d/maps" % jvm.pid) as f:
+                self.assertEqual(len(set(re.findall(r"libkindling-\w+\.so", f.read()))), 6)
+            with open("/proc/%d/status" % jvm.pid) as f:
+                caught = int(re.search(r"SigCgt:\s*(\w+)", f.read()).group(1), 16)
+            used = [s for s in (signal.SIGPROF, signal.SIGVTALRM, signal.SIGSTKFLT, signal.SIGPWR) if caught >> s - 1 & 1]
+            self.assertLessEqual(len(used), 1)
 
 
 class Leavings(Case):

@@ -95,7 +95,7 @@ static void a_wait_is_one_line(void **state)
 			"{\"event\":\"lock\",\"ts_ns\":1e18,\"pid\":1,\"tid\":2,\"thread\":\"\",\"kind\":\"park\","
 			"\"duration_ns\":2e9,\"open\":true,\"lock\":{\"class\":null,\"id\":null},\"owner\":null,"
 			"\"stack\":[]}"),
-		"lock 2s so far park an unknown lock\n"));
+		"lock 2s so far park (unnamed)\n"));
 }
 
 #define TARGET \
@@ -167,7 +167,7 @@ static void classes_of_locks_are_a_table(void **state)
 	assert_non_null(strstr(
 		out,
 		"A          340+ enter     4   1    2s      1s -          -         w1      o2\n"));
-	assert_non_null(strstr(out, "(unknown)     2 park "));
+	assert_non_null(strstr(out, "(unnamed)     2 park "));
 	assert_non_null(strstr(out, "and 2 more classes; -n shows more\n"));
 }
 

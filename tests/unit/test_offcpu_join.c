@@ -578,6 +578,52 @@ static void a_signal_without_a_value_is_for_the_last_interval(void **state)
 	assert_int_equal(counts.no_kernel, 2); /* of no interval's duration */
 }
 
+/* Where no signal was sent, the lock's record is the only one that tells what the wait was for. */
+static void a_wait_for_work_is_idle_though_only_its_lock_tells(void **state)
+{
+	(void)state;
+	kernel(7, 10 * S, 30 * MS, 0, false, OFFCPU_FUTEX);
+	lock_wait_for(7, 10 * S + 1000, 30 * MS + 2000, 0, true);
+	assert_int_equal(events, 1);
+	assert_non_null(last.lock);
+	assert_true(last.idle);
+	/* also while the wait goes on */
+	lock_wait_for(7, 20 * S, 10 * MS, WIRE_LOCK_OPEN, true);
+	kernel(7, 21 * S, 900 * MS, 0, false, OFFCPU_FUTEX);
+	offcpu_join_expire(join, 22 * S);
+	assert_int_equal(events, 2);
+	assert_true(last.idle);
+	kernel(7, 30 * S, 30 * MS, 0, false, OFFCPU_FUTEX);
+	lock_wait(7, 30 * S + 1000, 30 * MS + 2000, 0);
+	assert_int_equal(events, 3);
+	assert_false(last.idle);
+}
+
+/* The agent's dictionary is full now and then: only what has ids of it may not wait longer. */
+static void new_meanings_of_ids_leave_what_has_none(void **state)
+{
+	(void)state;
+	kernel(7, 10 * S, 30 * MS, 1, true, OFFCPU_FUTEX);
+	kernel(8, 10 * S, 30 * MS, 2, true, OFFCPU_FUTEX);
+	agent(8, 10 * S, 30 * MS, WIRE_OFFCPU_PARK);
+	assert_int_equal(events, 0);
+	offcpu_join_reset(join);
+	assert_int_equal(events, 1);
+	assert_int_equal(last.tid, 8);
+	agent(7, 10 * S, 30 * MS, WIRE_OFFCPU_SLEEP);
+	assert_int_equal(events, 2);
+	assert_int_equal(last.tid, 7);
+	assert_int_equal(counts().joined, 2);
+	assert_int_equal(counts().no_kernel, 0);
+	/* nor is what a thread usually waits for forgotten */
+	lock_wait_for(9, 10 * S, 30 * MS, WIRE_LOCK_SUM, true);
+	offcpu_join_reset(join);
+	kernel(9, 11 * S, 30 * MS, 0, false, OFFCPU_FUTEX);
+	offcpu_join_expire(join, 12 * S);
+	assert_int_equal(events, 3);
+	assert_true(last.by_habit);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -602,6 +648,10 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_wait_for_a_lock_is_one_event_with_both_parts,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_wait_for_work_is_idle_though_only_its_lock_tells,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(new_meanings_of_ids_leave_what_has_none, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(the_steps_of_a_long_entry_have_its_lock, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_wait_that_goes_on_tells_of_steps_without_a_signal,
