@@ -369,6 +369,10 @@ static const struct {
 	{ "ch.qos.logback.core.AsyncAppenderBase$Worker", "run" },
 	{ "org.quartz.simpl.SimpleThreadPool$WorkerThread", "run" },
 	{ "org.quartz.core.QuartzSchedulerThread", "run" },
+	{ "io.trino.execution.executor.timesharing.TimeSharingTaskExecutor$TaskRunner", "run" },
+	{ "execution.executor.TaskExecutor$TaskRunner", "run" }, /* older Trino's, and Presto's */
+	{ "io.trino.execution.executor.scheduler.BlockingSchedulingQueue", "dequeue" },
+	{ "io.trino.execution.scheduler.faulttolerant.BinPackingNodeAllocatorService", NULL },
 	{ "kotlinx.coroutines.scheduling.CoroutineScheduler$Worker", "park" },
 	{ "kotlinx.coroutines.scheduling.CoroutineScheduler$Worker", "tryPark" },
 	{ "kotlinx.coroutines.scheduling.CoroutineScheduler$Worker", "runWorker" },
