@@ -189,7 +189,8 @@ struct wire_accounts {
 	X(HANDLER_NS, "handler_ns", "time in signal handlers, ns (part of agent_cpu_ns)")         \
 	X(PIPE_BYTES, "pipe_bytes", "bytes written to the pipe")                                  \
 	X(THREADS, "threads", "threads that are sampled now")                                     \
-	X(NO_TIMER, "no_timer", "threads that got no timer (RLIMIT_SIGPENDING)")                  \
+	X(NO_TIMER, "no_timer",                                                                   \
+	  "threads without a timer (RLIMIT_SIGPENDING), or without room for them")                \
 	X(INTERVAL_NS, "interval_ns", "the sampling interval in force, ns")                       \
 	X(PROCESS_CPU_NS, "process_cpu_ns", "CPU time of the whole process since HELLO, ns")      \
 	X(HOST_SIGNAL, "host_signal", "signal that the host engine may send now; 0 = none")       \

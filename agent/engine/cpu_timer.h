@@ -23,7 +23,11 @@
 #include <stdint.h>
 #include "agent/walker/walker.h"
 
-#define SLOTS_MAX 16384u /* threads with a slot; power of two */
+/* Threads with a slot. The table has parts, each twice as large as the one before, a power of two.
+ */
+#define SLOTS_FIRST 1024u
+#define SLOT_PARTS  5u
+#define SLOTS_MAX   (SLOTS_FIRST * ((1u << SLOT_PARTS) - 1))
 
 enum slot_state {
 	SLOT_FREE,

@@ -26,13 +26,14 @@ struct handler_cost handler_cost;
 struct scratch scratch[SCRATCH_BUFFERS];
 
 /* Tids are given out in sequence, so a few pages of the table serve most JVMs. A larger part is
- * touched only when there is no room in the part before it. */
+ * touched only when there is no room in the part before it. No two parts have a slot in common, so
+ * threads with full neighbourhoods in one have others in the next, whatever their numbers. */
 struct slot *slot_probe_sig(uint32_t tid, uint32_t i)
 {
-	static const uint32_t parts[] = { SLOTS_MAX / 16, SLOTS_MAX / 4, SLOTS_MAX };
-	uint32_t each = SLOT_PROBES / 3, size = parts[i / each];
+	uint32_t size = SLOTS_FIRST << (i / SLOT_PROBES_EACH);
 
-	return &engine.slots[(tid + i % each) & (size - 1)];
+	/* the parts before it have as many slots as it has, less those of the first */
+	return &engine.slots[size - SLOTS_FIRST + ((tid + i % SLOT_PROBES_EACH) & (size - 1))];
 }
 
 struct slot *slot_find_sig(uint32_t tid)

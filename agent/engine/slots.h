@@ -3,8 +3,9 @@
 
 #include "agent/engine/cpu_timer.h"
 
-/* slots that a tid may use: 64 in each of three parts of the table */
-#define SLOT_PROBES 192u
+/* slots that a tid may use: some in each part of the table */
+#define SLOT_PROBES_EACH 32u
+#define SLOT_PROBES	 (SLOT_PARTS * SLOT_PROBES_EACH)
 
 struct slot *slot_probe_sig(uint32_t tid, uint32_t i); /* the @i-th of these slots */
 struct slot *slot_claim(uint32_t tid); /* NULL = none of these slots is free */

@@ -147,6 +147,20 @@ static void status_put_halt_note(struct text_out *to, const struct target *t)
 	status_put_note(to, "paused", what);
 }
 
+static void status_put_threads_note(struct text_out *to, const struct target *t)
+{
+	uint64_t n = t->stream ? stream_ledger(t->stream)->counter[WIRE_COUNTER_NO_TIMER] : 0;
+	char what[160];
+
+	if (!n)
+		return;
+	snprintf(what, sizeof(what), "%llu threads have no CPU samples: %s", (unsigned long long)n,
+		 strcmp(target_engine(t), "host") == 0
+			 ? "the agent has no room for more"
+			 : "they got no timer, and their CPU time is `[no timer]` in reports");
+	status_put_note(to, "threads", what);
+}
+
 /* What the user should know, the owner's limits included: [{"step":"monitors","what":"..."}] */
 static void status_put_notes(struct text_out *to, struct host *h, const struct target *t)
 {
@@ -161,6 +175,7 @@ static void status_put_notes(struct text_out *to, struct host *h, const struct t
 	if (target_held_back(t, text, sizeof(text)))
 		status_put_note(to, "held back", text);
 	status_put_halt_note(to, t);
+	status_put_threads_note(to, t);
 	status_put_gap_note(to, host_gap_of(t));
 	status_put_offcpu_notes(to, h, t);
 	json_end_list(to);
