@@ -13,6 +13,25 @@ struct {
 } ring SEC(".maps");
 
 __u64 lost; /* records for which the ring had no room */
+__u64 woken_ns; /* when a record woke the daemon */
+
+/* A JVM is to be found at once. */
+static bool is_java(const struct exec_record *r)
+{
+	return r->kind == EXEC_EXEC && r->comm[0] == 'j' && r->comm[1] == 'a' &&
+	       r->comm[2] == 'v' && r->comm[3] == 'a';
+}
+
+/* The daemon reads the ring once more EXEC_QUIET_NS after it was woken. */
+static __u64 wake_flag(const struct exec_record *r)
+{
+	if (is_java(r))
+		return BPF_RB_FORCE_WAKEUP;
+	if (r->mono_ns - woken_ns < EXEC_QUIET_NS)
+		return BPF_RB_NO_WAKEUP;
+	woken_ns = r->mono_ns;
+	return BPF_RB_FORCE_WAKEUP;
+}
 
 static void report_process(__u32 kind, __s32 status)
 {
@@ -28,7 +47,7 @@ static void report_process(__u32 kind, __s32 status)
 	r->status = status;
 	r->unused = 0;
 	bpf_get_current_comm(r->comm, sizeof(r->comm));
-	bpf_ringbuf_submit(r, 0);
+	bpf_ringbuf_submit(r, wake_flag(r));
 }
 
 SEC("tp_btf/sched_process_exec")

@@ -3,6 +3,9 @@
 #pragma once
 
 #define EXEC_RING_BYTES (256 * 1024)
+/* After a record that wakes the daemon others do not, for so long: where a build or a shell starts
+ * hundreds of programs a second, each waking would cost a CPU more than the record. */
+#define EXEC_QUIET_NS 10000000ull
 
 enum exec_kind {
 	EXEC_EXEC,

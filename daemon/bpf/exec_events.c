@@ -17,6 +17,7 @@ struct exec_events {
 	struct exec_bpf *bpf;
 	struct ring_buffer *ring;
 	struct loop_source *source;
+	struct loop_timer *quiet; /* for records that wake nobody */
 	struct exec_events_ops ops;
 	void *userdata;
 	unsigned left; /* records that this round may still handle */
@@ -37,13 +38,28 @@ static int on_record(void *userdata, void *data, size_t size)
 	return --e->left ? 0 : -EAGAIN;
 }
 
+static void exec_events_read(struct exec_events *e)
+{
+	e->left = ROUND_RECORDS_MAX;
+	(void)ring_buffer__consume(e->ring);
+}
+
 static void on_readable(void *userdata, uint32_t events)
 {
 	struct exec_events *e = userdata;
 
 	(void)events;
-	e->left = ROUND_RECORDS_MAX;
-	(void)ring_buffer__consume(e->ring);
+	exec_events_read(e);
+	loop_timer_set(e->quiet, EXEC_QUIET_NS, 0);
+}
+
+static void exec_events_on_quiet(void *userdata)
+{
+	struct exec_events *e = userdata;
+
+	exec_events_read(e);
+	if (!e->left)
+		loop_timer_set(e->quiet, 0, 0);
 }
 
 static int exec_events_refuse(int error, const char *step, char *why)
@@ -65,6 +81,8 @@ static int exec_events_attach(struct exec_events *e, struct loop *loop, char *wh
 	if (!e->ring)
 		return exec_events_refuse(errno, "map BPF ring", why);
 	r = loop_add(loop, ring_buffer__epoll_fd(e->ring), EPOLLIN, on_readable, e, &e->source);
+	if (r >= 0)
+		r = loop_timer_add(loop, UINT64_MAX, 0, exec_events_on_quiet, e, &e->quiet);
 	if (r < 0)
 		return exec_events_refuse(-r, "watch BPF ring", why);
 	r = exec_bpf__attach(e->bpf);
@@ -99,6 +117,7 @@ struct exec_events *exec_events_free(struct exec_events *e)
 	if (!e)
 		return NULL;
 	loop_source_free(e->source);
+	loop_timer_free(e->quiet);
 	ring_buffer__free(e->ring);
 	exec_bpf__destroy(e->bpf);
 	free(e);

@@ -5,9 +5,7 @@
  */
 #pragma once
 
-#define RB_NO_WAKEUP	1
-#define RB_FORCE_WAKEUP 2
-#define RB_AVAIL_DATA	0
+#define RB_AVAIL_DATA 0
 
 #define STACKS_KEPT	256 /* per CPU; power of two */
 #define KEPT_STACK_MAX	16 /* frames; such waits have seven */
@@ -46,7 +44,7 @@ static __u32 own_tid_of(__u32 tid, __u32 pid)
 /* Wakes the daemon only when a quarter of the ring is full. */
 static __u64 wake_flag(__u64 used)
 {
-	return used >= OFFCPU_RING_BYTES / 4 ? RB_FORCE_WAKEUP : RB_NO_WAKEUP;
+	return used >= OFFCPU_RING_BYTES / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
 /*

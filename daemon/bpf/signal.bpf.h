@@ -28,8 +28,6 @@
 #define ERRORS_INTERNAL 512
 #define ERRORS_MAX	4095
 
-#define BPF_RB_NO_WAKEUP 1
-
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SAMPLER_TARGETS_MAX);

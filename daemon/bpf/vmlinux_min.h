@@ -28,6 +28,12 @@ enum {
 	BPF_F_MMAPABLE = 1 << 10,
 };
 
+/* of bpf_ringbuf_submit() and bpf_ringbuf_output() */
+enum {
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+};
+
 enum pid_type {
 	PIDTYPE_PID,
 };

@@ -87,6 +87,31 @@ static void a_program_that_starts_and_ends_is_told_twice(void **state)
 	loop_free(s.loop);
 }
 
+/* Most records wake nobody; none may be forgotten. */
+static void each_of_many_processes_is_told(void **state)
+{
+	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S;
+	struct exec_events *e;
+	struct seen s;
+
+	(void)state;
+	listen(&s, &e);
+	for (int i = 0; i < 100; i++) {
+		s.exits = 0;
+		s.pid = fork();
+		if (s.pid == 0) {
+			usleep(2000); /* the loop waits by then */
+			_exit(0);
+		}
+		while (!s.exits && clock_mono_ns() < deadline)
+			assert_int_equal(loop_round(s.loop, 60 * NS_PER_S), 0);
+		assert_int_equal(s.exits, 1);
+		assert_int_equal(waitpid(s.pid, NULL, 0), s.pid);
+	}
+	exec_events_free(e);
+	loop_free(s.loop);
+}
+
 static int status_of(void (*end)(void))
 {
 	struct exec_events *e;
@@ -183,6 +208,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_program_that_starts_and_ends_is_told_twice),
+		cmocka_unit_test(each_of_many_processes_is_told),
 		cmocka_unit_test(an_end_comes_with_its_status),
 		cmocka_unit_test(a_thread_that_ends_is_no_exit),
 		cmocka_unit_test(more_events_than_a_round_takes_all_arrive),
