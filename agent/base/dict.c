@@ -1,9 +1,10 @@
 /* See dict.h. An id is the place of its key, and open addressing finds the place, so an entry takes
- * 16 bytes and its share of the slots, 5 to 11. Memory comes from mmap, so that it can be returned,
- * and so that keys can be given more without a second copy of them. */
+ * 16 bytes and its share of the slots, 5 to 11. Memory comes from mmap, so that it can be returned.
+ * A part that grows is copied: mremap is a system call that a seccomp filter may not allow. */
 #include "agent/base/dict.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #define ROOM_STEP      1024u /* keys */
@@ -49,33 +50,34 @@ static void *dict_map(uint64_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+static void dict_unmap(void *p, uint64_t bytes)
+{
+	if (p)
+		munmap(p, bytes);
+}
+
+/* By a quarter, so that each key is copied some four times. */
 static bool dict_more_keys(struct dict *d)
 {
-	/* a step, or an eighth: each moves page tables */
-	uint32_t more = ROOM_STEP * (1 + d->room / (8 * ROOM_STEP));
+	uint32_t room = d->room + ROOM_STEP * (1 + d->room / (4 * ROOM_STEP));
 	uint64_t old_bytes = (uint64_t)d->room * sizeof(d->keys[0]);
-	uint64_t bytes = (uint64_t)more * sizeof(d->keys[0]);
-	void *p;
+	uint64_t bytes = (uint64_t)room * sizeof(d->keys[0]);
+	struct dict_key *keys;
 
-	if (held_bytes + bytes > budget_bytes)
+	if (held_bytes - old_bytes + bytes > budget_bytes)
 		return false;
-	if (d->keys) {
-		p = mremap(d->keys, old_bytes, old_bytes + bytes, MREMAP_MAYMOVE);
-		if (p == MAP_FAILED)
-			return false;
-	} else {
-		p = dict_map(bytes);
-		if (!p)
-			return false;
-	}
-	held_bytes += bytes;
-	d->keys = p;
-	d->room += more;
+	keys = dict_map(bytes);
+	if (!keys)
+		return false;
+	if (d->keys)
+		memcpy(keys, d->keys, old_bytes);
+	dict_unmap(d->keys, old_bytes);
+	held_bytes += bytes - old_bytes;
+	d->keys = keys;
+	d->room = room;
 	return true;
 }
 
-/* The old slots are given back only when the new ones are full of them, so for that moment there is
- * memory for half as many more. */
 static bool dict_more_slots(struct dict *d)
 {
 	struct dict bigger = *d;
@@ -90,8 +92,7 @@ static bool dict_more_slots(struct dict *d)
 		return false;
 	for (uint32_t i = 0; i < d->count; i++)
 		*dict_find(&bigger, d->keys[i].k0, d->keys[i].k1) = i + 1;
-	if (d->slots)
-		munmap(d->slots, old_bytes);
+	dict_unmap(d->slots, old_bytes);
 	held_bytes += bytes - old_bytes;
 	*d = bigger;
 	return true;
@@ -123,10 +124,8 @@ uint32_t dict_id(struct dict *d, uint64_t k0, uint64_t k1, bool *ret_new)
 void dict_clear(struct dict *d)
 {
 	held_bytes -= dict_bytes(d);
-	if (d->keys)
-		munmap(d->keys, (uint64_t)d->room * sizeof(d->keys[0]));
-	if (d->slots)
-		munmap(d->slots, (uint64_t)d->capacity * sizeof(d->slots[0]));
+	dict_unmap(d->keys, (uint64_t)d->room * sizeof(d->keys[0]));
+	dict_unmap(d->slots, (uint64_t)d->capacity * sizeof(d->slots[0]));
 	*d = (struct dict){ 0 };
 }
 

@@ -25,7 +25,8 @@ struct dict {
 /* Returns the id of a key; 0 = the table is full or out of memory. *ret_new: true = the key is new,
  * and the caller must send its definition. */
 uint32_t dict_id(struct dict *d, uint64_t k0, uint64_t k1, bool *ret_new);
-/* The memory in bytes that all tables together may use. */
+/* The memory in bytes that all tables together may use, but for the moment in which a part of one
+ * is copied. */
 void dict_budget(uint64_t bytes);
 void dict_clear(struct dict *d); /* forgets everything and returns the memory */
 uint64_t dict_bytes(const struct dict *d);

@@ -26,7 +26,7 @@
 /* Threads with a slot. The table has parts, each twice as large as the one before, a power of two.
  */
 #define SLOTS_FIRST 1024u
-#define SLOT_PARTS  5u
+#define SLOT_PARTS  4u
 #define SLOTS_MAX   (SLOTS_FIRST * ((1u << SLOT_PARTS) - 1))
 
 enum slot_state {

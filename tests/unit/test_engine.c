@@ -525,7 +525,7 @@ static void many_threads_have_slots_whatever_their_numbers(void **state)
 	start(true, MS);
 	for (uint32_t i = 0; i < 64; i++)
 		threads_have_slots(100000 + 512 * i, 3000, 1);
-	threads_have_slots(100000, 20000, 1);
+	threads_have_slots(100000, 12000, 1);
 	threads_have_slots(100000, 5000, 3);
 	threads_have_slots(4000000, 2000, 7);
 }
