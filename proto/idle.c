@@ -369,6 +369,10 @@ static const struct {
 	{ "ch.qos.logback.core.AsyncAppenderBase$Worker", "run" },
 	{ "org.quartz.simpl.SimpleThreadPool$WorkerThread", "run" },
 	{ "org.quartz.core.QuartzSchedulerThread", "run" },
+	{ "org.axonframework.eventsourcing.eventstore.EmbeddedEventStore$EventProducer",
+	  "waitForData" },
+	{ "org.axonframework.eventsourcing.eventstore.EmbeddedEventStore$EventConsumer",
+	  "peekGlobalStream" },
 	{ "io.trino.execution.executor.timesharing.TimeSharingTaskExecutor$TaskRunner", "run" },
 	{ "execution.executor.TaskExecutor$TaskRunner", "run" }, /* older Trino's, and Presto's */
 	{ "io.trino.execution.executor.scheduler.BlockingSchedulingQueue", "dequeue" },
