@@ -18,7 +18,7 @@ READER = [BUILD + "/tests/agent_reader", "-l", BUILD + "/lib/libkindling.so"]
 PARTS = 6  # parts into which the attaches are divided: what grows with each attach grows in all parts, what happens once (an arena, compiled code) in one
 RSS_KIB_PER_ATTACH = 4  # KiB for each attach: 3 on 25, in glibc's arena of the attach listener, which HotSpot keeps of each load; the agent has no malloc
 # musl maps each new file anew (injector/copies.c), up to a number of copies
-MUSL_KIB_PER_ATTACH, MUSL_MAPPINGS_PER_ATTACH, MUSL_COPIES = 320, 9, 64
+MUSL_KIB_PER_ATTACH, MUSL_MAPPINGS_PER_ATTACH, MUSL_COPIES = 320, 10, 64
 QUIET = ("-Xmx32m", "-XX:+UseSerialGC", "-XX:+AlwaysPreTouch")  # the heap is excluded, as it may grow
 ARGS = None
 
