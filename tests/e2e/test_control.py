@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -488,6 +489,20 @@ class Paused(unittest.TestCase):
             self.assertRegex(daemon.cli("status").stdout, r"paused: all its threads have been halted for \d+ s, by SIGSTOP")
             os.kill(jvm.pid, signal.SIGCONT)
             wait_for("its end", lambda: not is_noted())
+
+
+class Untimed(unittest.TestCase):
+    def test_threads_without_timers_are_said_to_be(self):
+        """Of a user who has no other processes, whose signals would count, too."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_SIGPENDING)
+        resource.setrlimit(resource.RLIMIT_SIGPENDING, (10, hard))  # the agent uses half of it
+        try:
+            jvm = Jvm(MAJOR, uid=47110)
+        finally:
+            resource.setrlimit(resource.RLIMIT_SIGPENDING, (soft, hard))
+        with jvm, Daemon("events: { cpu: { host_engine: false } }\n") as daemon:
+            wait_for("the note", lambda: "threads" in [note["step"] for note in (daemon.target(jvm.pid) or {}).get("notes", [])])
+            self.assertRegex(daemon.cli("status").stdout, r"threads: \d+ threads have no CPU samples: they got no timer")
 
 
 class Ends(unittest.TestCase):
