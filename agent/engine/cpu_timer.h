@@ -23,8 +23,8 @@
 #include <stdint.h>
 #include "agent/walker/walker.h"
 
-/* Threads with a slot. The table has parts, each twice as large as the one before, a power of two.
- */
+/* The table of threads has parts; the first has SLOTS_FIRST slots, a power of two, and each further
+ * one twice as many as the one before it. */
 #define SLOTS_FIRST 1024u
 #define SLOT_PARTS  4u
 #define SLOTS_MAX   (SLOTS_FIRST * ((1u << SLOT_PARTS) - 1))

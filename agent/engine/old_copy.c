@@ -42,37 +42,50 @@ static __attribute__((used)) void old_copy_note_of_this_build(void)
 /* What the note of the shared object with a handler says. */
 struct old_copy {
 	uintptr_t handler;
-	uintptr_t base, end; /* memory of the object */
 	const uint32_t *running; /* NULL = it has no note of ours for that handler */
 	void *const *slots;
 };
 
-static uintptr_t old_copy_at(const struct old_copy *c, const int32_t *field, size_t bytes)
+/* Does @bytes at @at lie in a part of the object that is mapped, with these rights? Whatever else
+ * the headers of a foreign object say may be wrong, and must not be read. */
+static bool old_copy_is_mapped(const struct dl_phdr_info *info, uintptr_t at, size_t bytes,
+			       uint32_t rights)
 {
-	uintptr_t at = (uintptr_t)field + (uintptr_t)(intptr_t)*field;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+		uintptr_t offset = at - (info->dlpi_addr + h->p_vaddr);
 
-	return at >= c->base && at <= c->end && c->end - at >= bytes ? at : 0;
+		if (h->p_type == PT_LOAD && (h->p_flags & rights) == rights &&
+		    offset <= h->p_memsz && h->p_memsz - offset >= bytes)
+			return true;
+	}
+	return false;
 }
 
-static void old_copy_read_note(struct old_copy *c, const struct note *n)
+static uintptr_t old_copy_at(const int32_t *field)
 {
-	uintptr_t running, slots;
+	return (uintptr_t)field + (uintptr_t)(intptr_t)*field;
+}
+
+static void old_copy_read_note(struct old_copy *c, const struct dl_phdr_info *info,
+			       const struct note *n)
+{
+	uintptr_t running = old_copy_at(&n->to_running), slots = old_copy_at(&n->to_slots);
 
 	if (n->name_bytes != sizeof(NOTE_NAME) || n->type != NOTE_TYPE ||
 	    n->desc_bytes != sizeof(*n) - offsetof(struct note, to_handler) ||
 	    memcmp(n->name, NOTE_NAME, sizeof(NOTE_NAME)) != 0 ||
-	    old_copy_at(c, &n->to_handler, 1) != c->handler)
-		return;
-	running = old_copy_at(c, &n->to_running, sizeof(*c->running));
-	slots = old_copy_at(c, &n->to_slots, sizeof(*c->slots));
-	if (!running || !slots)
+	    old_copy_at(&n->to_handler) != c->handler ||
+	    !old_copy_is_mapped(info, running, sizeof(*c->running), PF_R | PF_W) ||
+	    !old_copy_is_mapped(info, slots, sizeof(*c->slots), PF_R | PF_W))
 		return;
 	c->running = (const uint32_t *)running;
 	c->slots = (void *const *)slots;
 }
 
 /* The linker gives notes of another alignment a segment of their own. */
-static void old_copy_read_notes(struct old_copy *c, uintptr_t at, uintptr_t end)
+static void old_copy_read_notes(struct old_copy *c, const struct dl_phdr_info *info, uintptr_t at,
+				uintptr_t end)
 {
 	while (end - at >= sizeof(struct note) && !c->running) {
 		const struct note *n = (const struct note *)at;
@@ -80,7 +93,7 @@ static void old_copy_read_notes(struct old_copy *c, uintptr_t at, uintptr_t end)
 				 ((uint64_t)n->name_bytes + 3) / 4 * 4 +
 				 ((uint64_t)n->desc_bytes + 3) / 4 * 4;
 
-		old_copy_read_note(c, n);
+		old_copy_read_note(c, info, n);
 		if (bytes > end - at)
 			break;
 		at += bytes;
@@ -90,30 +103,17 @@ static void old_copy_read_notes(struct old_copy *c, uintptr_t at, uintptr_t end)
 static int old_copy_on_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct old_copy *c = data;
-	bool inside = false;
 
 	(void)size;
-	c->end = 0;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
-		uintptr_t begin = info->dlpi_addr + h->p_vaddr;
-
-		if (h->p_type != PT_LOAD)
-			continue;
-		inside |=
-			c->handler >= begin && c->handler - begin < h->p_memsz && h->p_flags & PF_X;
-		if (begin + h->p_memsz > c->end)
-			c->end = begin + h->p_memsz;
-	}
-	if (!inside)
+	if (!old_copy_is_mapped(info, c->handler, 1, PF_X))
 		return 0;
-	c->base = info->dlpi_addr;
 	for (int i = 0; i < info->dlpi_phnum && !c->running; i++) {
 		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
 		uintptr_t begin = info->dlpi_addr + h->p_vaddr;
 
-		if (h->p_type == PT_NOTE && h->p_align <= 4 && begin % 4 == 0)
-			old_copy_read_notes(c, begin, begin + h->p_memsz);
+		if (h->p_type == PT_NOTE && h->p_align <= 4 && begin % 4 == 0 &&
+		    old_copy_is_mapped(info, begin, h->p_memsz, PF_R))
+			old_copy_read_notes(c, info, begin, begin + h->p_memsz);
 	}
 	return 1;
 }

@@ -3,8 +3,8 @@
 #pragma once
 
 #define EXEC_RING_BYTES (256 * 1024)
-/* After a record that wakes the daemon others do not, for so long: where a build or a shell starts
- * hundreds of programs a second, each waking would cost a CPU more than the record. */
+/* For so long after a record that woke the daemon, further ones do not: where a build or a shell
+ * starts hundreds of programs a second, waking it for each would slow them down. */
 #define EXEC_QUIET_NS 10000000ull
 
 enum exec_kind {

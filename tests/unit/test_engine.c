@@ -14,7 +14,6 @@
 #include <unistd.h>
 #include "agent/base/agent.h"
 #include "agent/engine/cpu_timer.h"
-#include "agent/engine/slots.h"
 #include "proto/host_cookie.h"
 #include "tests/unit/fake_agent.h"
 #include "tests/unit/unit.h"
@@ -498,38 +497,6 @@ static void a_slot_of_an_earlier_thread_does_not_eat_weights(void **state)
 	assert_int_equal(s.stack_ns, MS);
 }
 
-/* Threads with the numbers @first and on. */
-static void threads_have_slots(uint32_t first, uint32_t n, uint32_t step)
-{
-	for (uint32_t tid = first; tid < first + n * step; tid += step) {
-		struct slot *s = slot_claim(tid);
-
-		assert_non_null(s);
-		__atomic_store_n(&s->state, SLOT_HOST, __ATOMIC_RELEASE);
-	}
-	for (uint32_t tid = first; tid < first + n * step; tid += step) {
-		struct slot *s = slot_find_sig(tid);
-
-		assert_non_null(s);
-		assert_int_equal(s->tid, tid);
-		assert_true(slot_take(s));
-		slot_release(s);
-	}
-}
-
-/* The numbers of a JVM's threads may lie anywhere, and wherever there are others of the host in
- * between, have gaps. */
-static void many_threads_have_slots_whatever_their_numbers(void **state)
-{
-	(void)state;
-	start(true, MS);
-	for (uint32_t i = 0; i < 64; i++)
-		threads_have_slots(100000 + 512 * i, 3000, 1);
-	threads_have_slots(100000, 12000, 1);
-	threads_have_slots(100000, 5000, 3);
-	threads_have_slots(4000000, 2000, 7);
-}
-
 static void a_few_signals(void)
 {
 	for (int i = 0; i < 5; i++) {
@@ -680,8 +647,6 @@ int main(void)
 			signals_weigh_the_same_however_long_they_were_in_coming, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_time_off_the_cpu_is_a_sample_beside_the_ticks,
 						setup, teardown),
-		cmocka_unit_test_setup_teardown(many_threads_have_slots_whatever_their_numbers,
-						setup, teardown),
 		cmocka_unit_test_setup_teardown(weights_make_up_for_lost_ticks, setup, teardown),
 		cmocka_unit_test_setup_teardown(weights_make_up_for_ticks_too_many, setup,
 						teardown),
@@ -689,8 +654,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(threads_shorter_than_an_interval_are_right_in_sum,
 						setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_thread_that_is_named_late_is_reported_with_that_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_thread_that_is_named_late_is_reported_with_that_name,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(time_that_no_sample_covers_has_no_stack, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_signal_after_a_long_silence_is_no_witness, setup,
