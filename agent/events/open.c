@@ -24,6 +24,11 @@
 /* time to the next scan, if this one has left something undone */
 #define RESCAN_NS	(250 * NS_PER_MS)
 #define SCAN_GAP_MAX_NS (8 * NS_PER_S)
+/* Between two scans for waits that become long: with hundreds of threads one does at any moment,
+ * and a scan reads all of them. */
+#define SCAN_GAP_NS	(100 * NS_PER_MS)
+#define SHARE		250 /* scans may take 1/250 of the time */
+#define SAVED_NS	(50 * NS_PER_MS) /* scans may take this much at once after a pause */
 #define LONG_NS		NS_PER_S /* a wait is long after this time and LONG_MINS thresholds */
 #define LONG_MINS	10 /* see LONG_NS */
 #define EACH_MAX	256u /* waits reported in one scan */
@@ -44,6 +49,14 @@ static uint64_t
 	early_ns; /* a wait that begins before this moment becomes long before the next scan */
 static uint32_t due; /* 1 = a scan is needed now */
 static uint32_t pending; /* slots in one of the states OPENING, ENDED, CLOSING */
+
+/* The CPU time that scans may take. */
+static struct {
+	int64_t credit_ns;
+	uint64_t credit_at_ns;
+	uint64_t begin_ns; /* the thread's CPU clock when this scan began */
+	uint64_t not_before_ns; /* no scan before this moment */
+} cpu;
 
 /* The record that is being made. */
 static struct {
@@ -256,6 +269,25 @@ static void open_report_closed(uint32_t slot, uint64_t now_ns)
 
 /* ---- the scan ---- */
 
+static void open_cpu_begin(uint64_t now_ns)
+{
+	cpu.credit_ns += (int64_t)((now_ns - cpu.credit_at_ns) / SHARE);
+	cpu.credit_at_ns = now_ns;
+	if (cpu.credit_ns > (int64_t)SAVED_NS)
+		cpu.credit_ns = SAVED_NS;
+	cpu.begin_ns = thread_cpu_ns(0);
+}
+
+/* Returns the CPU time of this scan, ns. */
+static uint64_t open_cpu_end(uint64_t now_ns)
+{
+	uint64_t ns = thread_cpu_ns(0) - cpu.begin_ns;
+
+	cpu.credit_ns -= (int64_t)ns;
+	cpu.not_before_ns = cpu.credit_ns < 0 ? now_ns + (uint64_t)-cpu.credit_ns * SHARE : 0;
+	return ns;
+}
+
 /* The time of the next scan, at the latest, and this scan's progress. */
 struct next {
 	uint64_t now_ns, at_ns, long_ns;
@@ -418,6 +450,9 @@ uint64_t open_waits_scan(uint64_t now_ns)
 	if (next.long_ns < LONG_NS)
 		next.long_ns = LONG_NS;
 	__atomic_store_n(&due, 0, __ATOMIC_SEQ_CST);
+	if (now_ns < cpu.not_before_ns)
+		return cpu.not_before_ns;
+	open_cpu_begin(now_ns);
 	/* set before the table is read, so that waits that begin meanwhile see it */
 	if (next.long_ns + RESCAN_NS < SCAN_GAP_MAX_NS)
 		__atomic_store_n(&early_ns, next.at_ns - next.long_ns - RESCAN_NS,
@@ -430,10 +465,12 @@ uint64_t open_waits_scan(uint64_t now_ns)
 	}
 	open_report_parks(&next);
 	open_report_early(now_ns);
-	open_not_later(&next, open_early_next());
 	if (next.reported == EACH_MAX)
 		open_not_later(&next, now_ns + RESCAN_NS);
+	if (next.at_ns < now_ns + SCAN_GAP_NS)
+		next.at_ns = now_ns + SCAN_GAP_NS;
+	open_not_later(&next, open_early_next(open_cpu_end(now_ns)));
 	if (next.at_ns < now_ns + SCAN_GAP_MAX_NS)
 		__atomic_store_n(&early_ns, 0, __ATOMIC_SEQ_CST);
-	return next.at_ns;
+	return next.at_ns > cpu.not_before_ns ? next.at_ns : cpu.not_before_ns;
 }

@@ -23,7 +23,6 @@ static struct {
 	bool seen; /* this scan found an unreported wait for an owner */
 	uint32_t reported; /* waits reported in this scan */
 	uint32_t in_vain; /* scans in a row that reported none */
-	uint64_t cpu_ns;
 	int64_t credit_ns;
 	uint64_t credit_at_ns;
 } scan;
@@ -55,7 +54,6 @@ void open_early_scan_begins(uint64_t now_ns, uint32_t n_slots)
 	scan.least_gap_ns = GAP_NS + GAP_NS * (n_slots / SLOTS_EACH);
 	scan.seen = false;
 	scan.reported = 0;
-	scan.cpu_ns = thread_cpu_ns(0);
 	open_early_add_credit();
 }
 
@@ -79,10 +77,10 @@ void open_early_reported(void)
 	scan.reported++;
 }
 
-uint64_t open_early_next(void)
+uint64_t open_early_next(uint64_t cpu_ns)
 {
 	if (scan.seen)
-		scan.credit_ns -= (int64_t)(thread_cpu_ns(0) - scan.cpu_ns);
+		scan.credit_ns -= (int64_t)cpu_ns;
 	if (scan.credit_ns <= 0)
 		return scan.now_ns + GAP_MAX_NS;
 	if (scan.reported || scan.gap_ns < scan.least_gap_ns) {

@@ -26,8 +26,9 @@ void open_early_forget(void);
 /* Is there CPU time left to report some? */
 bool open_early_may_report(void);
 void open_early_reported(void); /* one was reported */
-/* The scan is over. Returns the time of the next one; UINT64_MAX = when a wait begins. */
-uint64_t open_early_next(void);
+/* The scan is over; it took @cpu_ns of CPU time. Returns the time of the next one; UINT64_MAX =
+ * when a wait begins. */
+uint64_t open_early_next(uint64_t cpu_ns);
 
 /* Does the thread with this number sleep? true if its CPU clock stands still between two
  * readings. */
