@@ -4,7 +4,9 @@
  */
 #pragma once
 
-#define OFFCPU_THREADS	   16384 /* in the table, of all targets; power of two */
+/* in the table, of all targets, by the host's memory; powers of two */
+#define OFFCPU_THREADS_MIN 16384
+#define OFFCPU_THREADS_MAX 65536
 #define OFFCPU_PROBES	   8 /* slots of the table in which a thread may be */
 #define OFFCPU_TARGETS_MAX 1024 /* as SAMPLER_TARGETS_MAX */
 #define OFFCPU_STACK_MAX   64 /* frames of the kernel */
@@ -14,8 +16,7 @@
 #define OFFCPU_PIDS	   (1 << 22) /* PID_MAX_LIMIT, include/linux/threads.h */
 
 /* a thread's first slot in the table: the upper bits of a product */
-#define OFFCPU_HASH	  2654435761u
-#define OFFCPU_HASH_SHIFT 18 /* 32 - log2(OFFCPU_THREADS) */
+#define OFFCPU_HASH 2654435761u
 
 #define OFFCPU_CALLS   512 /* system calls that have a class */
 #define OFFCPU_CALL_FD 0x40 /* the class depends on the file descriptor in the first argument */

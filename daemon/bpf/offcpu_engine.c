@@ -264,14 +264,14 @@ void offcpu_engine_drain(struct offcpu_engine *e)
 unsigned offcpu_engine_threads(const struct offcpu_engine *e, pid_t pid, offcpu_times_fn *fn,
 			       void *userdata)
 {
+	const struct offcpu_thread *t;
 	struct offcpu_thread copy;
 	struct offcpu_times times;
 	unsigned n = 0;
+	uint32_t at = 0;
 
-	for (size_t i = 0; i < OFFCPU_THREADS; i++) {
-		const struct offcpu_thread *t = &e->programs.threads[i];
-
-		if (!t->tid || (pid && t->pid != (uint32_t)pid) || !offcpu_threads_copy(t, &copy))
+	while ((t = offcpu_threads_next(&e->programs, &at))) {
+		if ((pid && t->pid != (uint32_t)pid) || !offcpu_threads_copy(t, &copy))
 			continue;
 		offcpu_threads_times(&copy, clock_mono_ns(), &times);
 		fn(userdata, &times);
@@ -405,12 +405,12 @@ int offcpu_engine_new_by(struct host_engine *host, enum offcpu_way way, uint64_t
 	e->n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	if (e->n_cpus < 1)
 		e->n_cpus = 1;
-	e->threads_max = OFFCPU_THREADS;
 	e->way = way;
 	e->programs.syscall_exits = syscall_exits && way != OFFCPU_BY_TASK_WORK;
 	r = offcpu_load(host, e->way, &e->programs, why);
 	if (r < 0)
 		return r;
+	e->threads_max = e->programs.n_threads;
 	offcpu_allow_signals(e, signals_per_s * (uint64_t)e->n_cpus);
 	e->ring = ring_buffer__new(bpf_map__fd(e->programs.bpf->maps.records), offcpu_on_record, e,
 				   NULL);

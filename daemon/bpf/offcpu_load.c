@@ -129,10 +129,25 @@ static void offcpu_choose(struct offcpu_bpf *bpf, enum offcpu_way way, bool sysc
 	bpf_program__set_autoload(bpf->progs.on_syscall_exit, bpf->rodata->has_syscall_exits);
 }
 
+/* The table of threads has a slot for each MiB of the host's memory. */
+static int offcpu_size_table(struct offcpu_programs *p)
+{
+	uint64_t mib = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) >> 20;
+	uint32_t n = OFFCPU_THREADS_MIN;
+
+	while (n < OFFCPU_THREADS_MAX && n < mib)
+		n *= 2;
+	p->n_threads = n;
+	p->bpf->rodata->threads_mask = n - 1;
+	p->bpf->rodata->threads_shift = (uint32_t)__builtin_clz(n - 1);
+	return bpf_map__set_max_entries(p->bpf->maps.threads, n);
+}
+
 static int offcpu_open(struct host_engine *host, enum offcpu_way way, struct offcpu_programs *p)
 {
 	bool by_task_work = way == OFFCPU_BY_TASK_WORK;
 	struct host_engine_maps maps;
+	int r;
 
 	host_engine_maps(host, &maps);
 	if (way == OFFCPU_BY_OWN_SIGNAL)
@@ -145,7 +160,8 @@ static int offcpu_open(struct host_engine *host, enum offcpu_way way, struct off
 	offcpu_choose(p->bpf, way, p->syscall_exits);
 	bpf_map__set_autocreate(p->bpf->maps.slots, by_task_work);
 	bpf_map__set_autocreate(p->bpf->maps.stays, !by_task_work);
-	return offcpu_share(host, p->bpf);
+	r = offcpu_size_table(p);
+	return r < 0 ? r : offcpu_share(host, p->bpf);
 }
 
 static void *offcpu_map(const struct bpf_map *map)

@@ -16,7 +16,8 @@ struct offcpu_programs {
 	struct offcpu_bpf *bpf;
 	int attached[OFFCPU_PROGRAMS]; /* descriptors; -1 = not attached */
 	int asleep; /* link of the program for threads that sleep already; -1 = none */
-	struct offcpu_thread *threads; /* [OFFCPU_THREADS], mapped */
+	struct offcpu_thread *threads; /* [n_threads], mapped */
+	uint32_t n_threads; /* a power of two */
 	struct offcpu_target *targets; /* [OFFCPU_TARGETS_MAX], mapped */
 	struct offcpu_tenant *tenants; /* [OFFCPU_TENANTS_MAX], mapped */
 };
@@ -45,6 +46,9 @@ struct offcpu_thread *offcpu_threads_find(struct offcpu_programs *p, pid_t pid, 
  * a target. Goes over all threads of the host. If the kernel refuses, they are OFFCPU_OTHER until
  * they run. */
 void offcpu_learn_sleeps(const struct offcpu_programs *p);
+/* The next slot of the table from *@at on that a thread has; NULL = there is none. Begin with *@at =
+ * 0. */
+struct offcpu_thread *offcpu_threads_next(const struct offcpu_programs *p, uint32_t *at);
 /* Drops the entries of threads that ended while the process was being added, when the programs did
  * not know it yet. Call it once, some time after that. */
 void offcpu_threads_prune(struct offcpu_programs *p, pid_t pid);

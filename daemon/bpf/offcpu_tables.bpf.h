@@ -9,7 +9,7 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, OFFCPU_THREADS);
+	__uint(max_entries, OFFCPU_THREADS_MAX); /* the daemon sets a smaller number */
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct offcpu_thread);
@@ -44,7 +44,13 @@ struct {
 	__uint(max_entries, OFFCPU_RING_BYTES);
 } records SEC(".maps");
 
+const volatile __u32 threads_mask = OFFCPU_THREADS_MAX - 1;
+const volatile __u32 threads_shift = 16; /* 32 - log2 of the number of slots */
+
 __u64 is_target[OFFCPU_PIDS / 64]; /* a bit per process; the daemon sets it, both clear it */
+/* A bit per slot of the table of threads that was claimed, so that the daemon need not look at all of
+ * them. It clears those of free slots. */
+__u64 was_claimed[OFFCPU_THREADS_MAX / 64];
 __u64 floor_ns; /* the shortest minimum of all targets */
 /* Signals per window. Half of all are divided equally, own_max of each target; the other half,
  * @shared_max, is for those that need more. */
@@ -71,7 +77,7 @@ static int targets_bit(int tgid)
 
 static __u32 thread_first_slot(__u32 tid)
 {
-	return tid * OFFCPU_HASH >> OFFCPU_HASH_SHIFT;
+	return tid * OFFCPU_HASH >> threads_shift;
 }
 
 /* Searches the slots after the first one. */
@@ -80,7 +86,7 @@ static __noinline struct offcpu_thread *thread_find_further(__u32 tid)
 	__u32 at = thread_first_slot(tid);
 
 	for (int i = 1; i < OFFCPU_PROBES; i++) {
-		__u32 key = (at + i) & (OFFCPU_THREADS - 1);
+		__u32 key = (at + i) & threads_mask;
 		struct offcpu_thread *t = bpf_map_lookup_elem(&threads, &key);
 
 		if (t && t->tid == tid)
@@ -120,11 +126,14 @@ static struct offcpu_thread *thread_claim_slot(__u32 tid)
 	__u32 at = thread_first_slot(tid);
 
 	for (int i = 0; i < OFFCPU_PROBES; i++) {
-		__u32 key = (at + i) & (OFFCPU_THREADS - 1);
+		__u32 key = (at + i) & threads_mask;
 		struct offcpu_thread *t = bpf_map_lookup_elem(&threads, &key);
 
-		if (t && t->tid == 0 && __sync_val_compare_and_swap(&t->tid, 0, tid) == 0)
-			return t;
+		if (!t || t->tid != 0 || __sync_val_compare_and_swap(&t->tid, 0, tid) != 0)
+			continue;
+		key &= OFFCPU_THREADS_MAX - 1; /* for the verifier */
+		__sync_fetch_and_or(&was_claimed[key >> 6], 1ULL << (key & 63));
+		return t;
 	}
 	return 0;
 }

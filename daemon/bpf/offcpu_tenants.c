@@ -33,7 +33,8 @@ void offcpu_tenants_share(const struct offcpu_tenants *all, struct offcpu_progra
 {
 	unsigned n = all->n ? all->n : 1;
 
-	p->bpf->bss->threads_shared = (__s64)(threads / 2);
+	/* who is alone leaves a quarter for the next one */
+	p->bpf->bss->threads_shared = (__s64)(n == 1 ? threads * 3 / 4 : threads / 2);
 	/* some slots stay free: a thread looks for one in a few places only */
 	p->bpf->bss->threads_own_max = (__s64)(threads * 3 / 8 / n);
 	p->bpf->bss->ring_own_max = OFFCPU_RING_BYTES / 2 / n;

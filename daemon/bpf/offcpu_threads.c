@@ -65,17 +65,67 @@ static bool offcpu_has_room(const struct offcpu_programs *p, uint32_t tenant)
 	       p->tenants[tenant].threads < p->bpf->bss->threads_own_max;
 }
 
+/* As thread_first_slot() of the programs. */
+static uint32_t offcpu_first_slot(const struct offcpu_programs *p, uint32_t tid)
+{
+	return tid * OFFCPU_HASH >> p->bpf->rodata->threads_shift;
+}
+
+static void offcpu_set_claimed(const struct offcpu_programs *p, uint32_t at)
+{
+	__atomic_fetch_or(&p->bpf->bss->was_claimed[at / 64], 1ULL << at % 64, __ATOMIC_SEQ_CST);
+}
+
+/* As thread_claim_slot() of the programs. */
 static struct offcpu_thread *offcpu_claim(struct offcpu_programs *p, uint32_t tid)
 {
-	uint32_t at = tid * OFFCPU_HASH >> OFFCPU_HASH_SHIFT;
+	uint32_t first = offcpu_first_slot(p, tid);
 
 	for (uint32_t i = 0; i < OFFCPU_PROBES; i++) {
-		struct offcpu_thread *t = &p->threads[(at + i) & (OFFCPU_THREADS - 1)];
+		uint32_t at = (first + i) & (p->n_threads - 1);
+		struct offcpu_thread *t = &p->threads[at];
 		__u32 free = 0;
 
-		if (__atomic_compare_exchange_n(&t->tid, &free, tid, false, __ATOMIC_SEQ_CST,
-						__ATOMIC_SEQ_CST))
-			return t;
+		if (!__atomic_compare_exchange_n(&t->tid, &free, tid, false, __ATOMIC_SEQ_CST,
+						 __ATOMIC_SEQ_CST))
+			continue;
+		offcpu_set_claimed(p, at);
+		return t;
+	}
+	return NULL;
+}
+
+/* Is the slot free? Then its bit is cleared; a program may claim it at the same time. */
+static bool offcpu_is_free(const struct offcpu_programs *p, uint32_t at)
+{
+	const struct offcpu_thread *t = &p->threads[at];
+
+	if (__atomic_load_n(&t->tid, __ATOMIC_SEQ_CST))
+		return false;
+	__atomic_fetch_and(&p->bpf->bss->was_claimed[at / 64], ~(1ULL << at % 64),
+			   __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&t->tid, __ATOMIC_SEQ_CST))
+		return true;
+	offcpu_set_claimed(p, at);
+	return false;
+}
+
+struct offcpu_thread *offcpu_threads_next(const struct offcpu_programs *p, uint32_t *at)
+{
+	while (*at < p->n_threads) {
+		uint64_t left = __atomic_load_n(&p->bpf->bss->was_claimed[*at / 64],
+						__ATOMIC_SEQ_CST) >>
+				*at % 64;
+		uint32_t slot;
+
+		if (!left) {
+			*at = (*at / 64 + 1) * 64;
+			continue;
+		}
+		slot = *at + (uint32_t)__builtin_ctzll(left);
+		*at = slot + 1;
+		if (!offcpu_is_free(p, slot))
+			return &p->threads[slot];
 	}
 	return NULL;
 }
@@ -92,10 +142,10 @@ static void offcpu_release(struct offcpu_programs *p, struct offcpu_thread *t, _
 
 struct offcpu_thread *offcpu_threads_find(struct offcpu_programs *p, pid_t pid, uint32_t tid)
 {
-	uint32_t at = tid * OFFCPU_HASH >> OFFCPU_HASH_SHIFT;
+	uint32_t first = offcpu_first_slot(p, tid);
 
 	for (uint32_t i = 0; i < OFFCPU_PROBES; i++) {
-		struct offcpu_thread *t = &p->threads[(at + i) & (OFFCPU_THREADS - 1)];
+		struct offcpu_thread *t = &p->threads[(first + i) & (p->n_threads - 1)];
 
 		if (t->tid == tid && t->pid == (uint32_t)pid)
 			return t;
@@ -158,10 +208,11 @@ void offcpu_threads_add(struct offcpu_programs *p, pid_t pid, uint16_t target, u
 
 void offcpu_threads_prune(struct offcpu_programs *p, pid_t pid)
 {
+	struct offcpu_thread *t;
+	uint32_t at = 0;
 	char path[64];
 
-	for (size_t i = 0; i < OFFCPU_THREADS; i++) {
-		struct offcpu_thread *t = &p->threads[i];
+	while ((t = offcpu_threads_next(p, &at))) {
 		__u32 tid = __atomic_load_n(&t->tid, __ATOMIC_ACQUIRE);
 
 		if (!tid || t->pid != (uint32_t)pid)
@@ -174,8 +225,10 @@ void offcpu_threads_prune(struct offcpu_programs *p, pid_t pid)
 
 void offcpu_threads_drop(struct offcpu_programs *p, pid_t pid)
 {
-	for (size_t i = 0; i < OFFCPU_THREADS; i++) {
-		struct offcpu_thread *t = &p->threads[i];
+	struct offcpu_thread *t;
+	uint32_t at = 0;
+
+	while ((t = offcpu_threads_next(p, &at))) {
 		__u32 tid = __atomic_load_n(&t->tid, __ATOMIC_ACQUIRE);
 
 		if (tid && t->pid == (uint32_t)pid)

@@ -50,7 +50,7 @@ static void a_tenant_of_many_targets_leaves_others_their_signals(void **state)
 	offcpu_engines_free();
 }
 
-/* 64 slots: 32 for whoever comes first, then 12 for each of two tenants. */
+/* 64 slots: 48 for who is alone, then 12 at least for each of two tenants. */
 static void who_has_many_threads_leaves_others_room_in_the_table(void **state)
 {
 	pid_t greedy = offcpu_child(MANY), pid;
@@ -61,10 +61,10 @@ static void who_has_many_threads_leaves_others_room_in_the_table(void **state)
 	offcpu_engine_limit_threads(seen.engine, 64);
 	offcpu_measure_of(1, greedy, NS_PER_MS);
 	__atomic_store_n(&shared->go, 1, __ATOMIC_RELEASE);
-	for (int i = 0; i < 200 && counts_of(greedy).crowded < MANY_THREADS - 32; i++)
+	for (int i = 0; i < 200 && counts_of(greedy).crowded < MANY_THREADS - 48; i++)
 		usleep(20000);
 	assert_true(counts_of(greedy).crowded > 0);
-	assert_in_range(offcpu_threads_of(greedy), 32, 34); /* two CPUs may ask at once */
+	assert_in_range(offcpu_threads_of(greedy), 48, 50); /* two CPUs may ask at once */
 	pid = offcpu_child(WAITING);
 	offcpu_child_wait();
 	offcpu_measure_of(2, pid, NS_PER_MS);
@@ -84,9 +84,9 @@ static void who_has_many_threads_leaves_others_room_in_the_table(void **state)
 	offcpu_child_wait();
 	offcpu_measure_of(1, greedy, NS_PER_MS);
 	__atomic_store_n(&shared->go, 1, __ATOMIC_RELEASE);
-	for (int i = 0; i < 200 && counts_of(greedy).crowded < MANY_THREADS - 32; i++)
+	for (int i = 0; i < 200 && counts_of(greedy).crowded < MANY_THREADS - 48; i++)
 		usleep(20000);
-	assert_in_range(offcpu_threads_of(greedy), 32, 34);
+	assert_in_range(offcpu_threads_of(greedy), 48, 50);
 	offcpu_child_end(greedy);
 	offcpu_engines_free();
 }
