@@ -280,7 +280,7 @@ static __always_inline __u64 switch_in(struct task_struct *task, __u64 now, int 
 	return 0;
 }
 
-/* ---- sleeping since before ------------------------------------------------------------------- */
+/* ---- threads of a new target ----------------------------------------------------------------- */
 
 /* The context of an iterator's program (kernel/bpf/task_iter.c). */
 struct bpf_iter__task {
@@ -289,26 +289,31 @@ struct bpf_iter__task {
 };
 
 /*
- * Runs once for each thread of the host when a process becomes a target. Nobody saw those of its
- * threads leave the CPU that sleep already, but their registers tell what they sleep in. What is
- * learnt has members of its own, because the thread may get the CPU at the same time.
+ * Runs for each thread of the host when processes are about to become targets: they are in the table
+ * of targets, but their bit is not set, so the other programs still ignore them. Adds their threads.
+ * Nobody saw those leave the CPU that sleep already, but their registers tell what they sleep in.
+ * What is learnt has members of its own, because a thread may get the CPU at the same time.
  */
 SEC("iter/task")
-int on_asleep(struct bpf_iter__task *ctx)
+int on_thread_found(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct offcpu_thread *t = task && targets_bit(task->tgid) ? thread_known(task) : 0;
+	struct offcpu_thread *t;
 	struct pt_regs *regs;
 	int nr;
 
-	if (task)
-		registers_learn(task);
-	if (!t || t->now != OFFCPU_NOW_OFF || t->state)
+	if (!task)
+		return 0;
+	registers_learn(task);
+	t = targets_bit(task->tgid) ? 0 : thread_new(task);
+	if (!t || !task->__state)
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	nr = syscall_in(regs);
+	t->class = OFFCPU_OTHER; /* until it runs */
 	t->asleep_class = class_of(task, regs, nr) + 1;
 	t->asleep_syscall_nr = nr;
+	t->now = OFFCPU_NOW_OFF;
 	return 0;
 }
 

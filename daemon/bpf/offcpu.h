@@ -189,6 +189,6 @@ struct offcpu_target {
 	__u64 unneeded, unneeded_ns;
 	__u64 spared; /* signals that were not sent because of `spares` */
 	__u64 lost, lost_ns; /* no record: the ring was full, or too many in this window */
-	__u64 crowded; /* threads for which the table had no free slot */
+	__u64 crowded; /* times that a thread found no free slot in the table */
 	__u64 timed_ns; /* of the timed runs: those for this target */
 };

@@ -80,8 +80,8 @@ struct offcpu_own {
  * Call for each target in each tick: does it rest now, because of its own limit?
  * @tick_ns: how long the tick was.
  * @used_ns: the CPU time that the target used in it.
- * @cost_ns: what the programs took for its context switches, and it took to read its threads. Its
- * signals have a budget of their own, and do not count.
+ * @cost_ns: what the programs took for its context switches. Its signals have a budget of their
+ * own, and do not count.
  */
 bool offcpu_cost_own(struct offcpu_own *o, uint64_t tick_ns, uint64_t used_ns, uint64_t cost_ns);
 

@@ -44,30 +44,29 @@ void offcpu_update_shares(struct offcpu_engine *e)
 	offcpu_tenants_share(&e->tenants, &e->programs, e->threads_max);
 }
 
-void offcpu_learn(struct offcpu_engine *e)
+void offcpu_started(struct offcpu_engine *e)
 {
 	uint64_t begin_ns = clock_mono_ns();
 
-	offcpu_learn_sleeps(&e->programs);
-	e->learnt_ns += clock_mono_ns() - begin_ns;
+	offcpu_threads_add(&e->programs);
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->entries[i].pid && e->entries[i].is_new && !e->entries[i].stopped)
+			offcpu_mark(&e->programs, e->entries[i].pid, true);
+	e->starts_ns += clock_mono_ns() - begin_ns;
 }
 
 int offcpu_start(struct offcpu_engine *e, size_t i)
 {
 	struct offcpu_target *m = offcpu_mapped(e, i);
 	__u32 pid = (__u32)e->entries[i].pid, index = (__u32)i;
-	uint64_t begin_ns = clock_mono_ns();
 
 	e->entries[i].is_new = true;
-	m->since_ns = begin_ns;
+	m->since_ns = clock_mono_ns();
 	if (bpf_map_update_elem(bpf_map__fd(e->programs.bpf->maps.indexes), &pid, &index, BPF_ANY) <
 	    0)
 		return -errno;
 	e->entries[i].stopped = false;
 	__atomic_store_n(&m->pid, pid, __ATOMIC_RELEASE);
-	offcpu_threads_add(&e->programs, (pid_t)pid, (uint16_t)i, m->since_ns);
-	offcpu_mark(&e->programs, (pid_t)pid, true);
-	e->entries[i].starts_ns += clock_mono_ns() - begin_ns;
 	return 0;
 }
 
@@ -109,7 +108,7 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 	if (r == 0)
 		r = offcpu_start(e, i);
 	if (r == 0)
-		offcpu_learn(e);
+		offcpu_started(e);
 	if (r < 0)
 		offcpu_engine_remove(e, pid);
 	return r;

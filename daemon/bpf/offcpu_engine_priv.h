@@ -19,7 +19,6 @@ struct offcpu_entry {
 	bool stopped; /* it rests, alone or with all others */
 	uint64_t debt_ppm, left_ppm; /* of what all cost; see offcpu_cost_pay() */
 	struct offcpu_own own;
-	uint64_t starts_ns; /* since the last tick: what it took to read its threads */
 	uint64_t ticks; /* the last 64, the latest in bit 0: set = it was measured */
 	unsigned n_ticks; /* since it is a target */
 	uint64_t rested_ns; /* the last tick at which it rested; 0 = none */
@@ -45,7 +44,7 @@ struct offcpu_engine {
 	uint64_t tick_ns, ctxt, timed_ns, signals, signals_ns;
 	uint64_t switches_per_s, cost_ppm, rest_ppm;
 	uint64_t signal_price_ns; /* the latest; 0 = none was sent yet */
-	uint64_t learnt_ns; /* since the last tick: what offcpu_learn() took */
+	uint64_t starts_ns; /* since the last tick: what offcpu_started() took */
 	struct offcpu_cost cost;
 	uint64_t reduced_since_ns;
 	uint64_t rested_ns; /* the last tick at which all rested; 0 = none */
@@ -56,11 +55,11 @@ static inline struct offcpu_target *offcpu_mapped(const struct offcpu_engine *e,
 	return &e->programs.targets[i];
 }
 
-/* Starts measuring the target at index @i; offcpu_learn() has to follow. 0 or -errno. */
+/* Begins to measure the target at index @i; offcpu_started() has to follow. 0 or -errno. */
 int offcpu_start(struct offcpu_engine *e, size_t i);
 void offcpu_stop(struct offcpu_engine *e, size_t i);
-/* After the start of some targets. */
-void offcpu_learn(struct offcpu_engine *e);
+/* After offcpu_start() of some targets: adds their threads. */
+void offcpu_started(struct offcpu_engine *e);
 /* Tells the programs the shortest minimum of all targets, because they ignore what is shorter, and
  * what each target and tenant has for itself. */
 void offcpu_update_shares(struct offcpu_engine *e);

@@ -11,7 +11,6 @@
  * may be more in one window, because many threads go on at the same time after a pause. */
 #define RECORDS_PER_SIGNAL 2
 #define RECORDS_IN_BURST   8
-#define STARTS_NS  (50 * NS_PER_MS) /* per tick, for the threads of targets that go on */
 
 /* estimated cost of calling a program that finds nothing to do: what an empty one adds to a switch,
  * measured by tests/bench/switches.c */
@@ -81,14 +80,14 @@ static uint64_t offcpu_read_switches(void)
 
 /* ---- cost ----------------------------------------------------------------------------------- */
 
-/* What a target cost: by the timed runs, its signals, and the reading of its threads at the end of
- * a rest. Sets how much that is of the time of all CPUs, and whether it is too much for itself. */
+/* What a target cost, by the timed runs and its signals. Sets how much that is of the time of all
+ * CPUs, and whether it is too much for itself. */
 static void offcpu_measure_target(struct offcpu_engine *e, size_t i, uint64_t tick_ns)
 {
 	struct offcpu_entry *entry = &e->entries[i];
 	const struct offcpu_target *m = offcpu_mapped(e, i);
 	uint64_t timed_ns = m->timed_ns, used_ns = entry->used_ns;
-	uint64_t own_ns = (timed_ns - entry->timed_ns) * OFFCPU_COST_EVERY + entry->starts_ns;
+	uint64_t own_ns = (timed_ns - entry->timed_ns) * OFFCPU_COST_EVERY;
 	uint64_t signals_ns = (m->signalled - entry->minimum.last.signalled) * e->signal_price_ns;
 	double all_ns = (double)tick_ns * (double)e->n_cpus;
 
@@ -97,21 +96,13 @@ static void offcpu_measure_target(struct offcpu_engine *e, size_t i, uint64_t ti
 	offcpu_cost_own(&entry->own, tick_ns, used_ns - entry->used_ns, own_ns);
 	entry->timed_ns = timed_ns;
 	entry->used_ns = used_ns;
-	entry->starts_ns = 0;
 }
 
-/* Returns what it took to read threads. */
-static uint64_t offcpu_measure_targets(struct offcpu_engine *e, uint64_t tick_ns)
+static void offcpu_measure_targets(struct offcpu_engine *e, uint64_t tick_ns)
 {
-	uint64_t starts_ns = 0;
-
-	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
-		if (!e->entries[i].pid)
-			continue;
-		starts_ns += e->entries[i].starts_ns;
-		offcpu_measure_target(e, i, tick_ns);
-	}
-	return starts_ns;
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->entries[i].pid)
+			offcpu_measure_target(e, i, tick_ns);
 }
 
 void offcpu_allow_signals(struct offcpu_engine *e, uint64_t all_per_s)
@@ -155,8 +146,8 @@ static void offcpu_measure(struct offcpu_engine *e)
 			  (ctxt - e->ctxt) * offcpu_calls(e) * CALL_NS;
 		e->switches_per_s =
 			(uint64_t)((double)(ctxt - e->ctxt) * 1e9 / (double)(now - e->tick_ns));
-		ns = rest_ns + signals_ns - e->signals_ns + e->learnt_ns +
-		     offcpu_measure_targets(e, now - e->tick_ns);
+		offcpu_measure_targets(e, now - e->tick_ns);
+		ns = rest_ns + signals_ns - e->signals_ns + e->starts_ns;
 		e->cost_ppm = (uint64_t)((double)ns * 1e6 / (double)all_ns);
 		offcpu_budget_signals(e, signals - e->signals, signals_ns - e->signals_ns,
 				      (uint64_t)((double)rest_ns * 1e6 / (double)all_ns));
@@ -166,7 +157,7 @@ static void offcpu_measure(struct offcpu_engine *e)
 	e->timed_ns = timed_ns;
 	e->signals = signals;
 	e->signals_ns = signals_ns;
-	e->learnt_ns = 0;
+	e->starts_ns = 0;
 }
 
 /* ---- rests ---------------------------------------------------------------------------------- */
@@ -205,10 +196,8 @@ static void offcpu_rest_own(struct offcpu_engine *e)
 			offcpu_stop(e, i);
 }
 
-/* Those whose threads take long to read start at later ticks. */
 static void offcpu_end_rests(struct offcpu_engine *e)
 {
-	const uint64_t until_ns = clock_mono_ns() + STARTS_NS;
 	bool some = false;
 
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
@@ -217,11 +206,11 @@ static void offcpu_end_rests(struct offcpu_engine *e)
 		if (!entry->pid || !entry->stopped)
 			continue;
 		entry->left_ppm = offcpu_cost_pay(entry->debt_ppm, entry->left_ppm, e->cost_ppm);
-		if (!entry->left_ppm && !entry->own.resting && clock_mono_ns() < until_ns)
+		if (!entry->left_ppm && !entry->own.resting)
 			some |= offcpu_start(e, i) == 0;
 	}
 	if (some)
-		offcpu_learn(e);
+		offcpu_started(e);
 }
 
 static void offcpu_rest(struct offcpu_engine *e)

@@ -189,9 +189,9 @@ static int offcpu_refuse(int error, const char *step, char *why)
 	return bpf_refuse(error, step, why, OFFCPU_ENGINE_WHY_MAX);
 }
 
-/* @asleep: with the program that learns what threads sleep in already. */
+/* @finder: with the program that adds the threads of new targets. */
 static int offcpu_open_and_load(struct host_engine *host, enum offcpu_way way,
-				struct offcpu_programs *p, bool asleep)
+				struct offcpu_programs *p, bool finder)
 {
 	int r;
 
@@ -199,20 +199,20 @@ static int offcpu_open_and_load(struct host_engine *host, enum offcpu_way way,
 	r = offcpu_open(host, way, p);
 	if (r < 0)
 		return r;
-	bpf_program__set_autoload(p->bpf->progs.on_asleep, asleep);
+	bpf_program__set_autoload(p->bpf->progs.on_thread_found, finder);
 	r = offcpu_bpf__load(p->bpf);
-	if (r < 0 || !asleep)
+	if (r < 0 || !finder)
 		return r;
-	p->asleep =
-		bpf_link_create(bpf_program__fd(p->bpf->progs.on_asleep), 0, BPF_TRACE_ITER, NULL);
-	return p->asleep < 0 ? p->asleep : 0;
+	p->finder = bpf_link_create(bpf_program__fd(p->bpf->progs.on_thread_found), 0,
+				    BPF_TRACE_ITER, NULL);
+	return p->finder < 0 ? p->finder : 0;
 }
 
 int offcpu_load(struct host_engine *host, enum offcpu_way way, struct offcpu_programs *p, char *why)
 {
 	int r;
 
-	p->asleep = -1;
+	p->finder = -1;
 	for (int i = 0; i < OFFCPU_PROGRAMS; i++)
 		p->attached[i] = -1;
 	r = offcpu_open_and_load(host, way, p, true);
@@ -238,8 +238,8 @@ void offcpu_unload(struct offcpu_programs *p)
 	if (!p->bpf)
 		return;
 	offcpu_detach(p);
-	if (p->asleep >= 0)
-		(void)close(p->asleep);
+	if (p->finder >= 0)
+		(void)close(p->finder);
 	offcpu_unmap(p->threads, p->bpf->maps.threads);
 	offcpu_unmap(p->targets, p->bpf->maps.off_targets);
 	offcpu_unmap(p->tenants, p->bpf->maps.tenants);
@@ -291,9 +291,9 @@ void offcpu_detach_wakers(struct offcpu_programs *p)
 	p->attached[WAKERS_AT] = -1;
 }
 
-void offcpu_learn_sleeps(const struct offcpu_programs *p)
+void offcpu_threads_add(const struct offcpu_programs *p)
 {
-	int threads = bpf_iter_create(p->asleep);
+	int threads = p->finder >= 0 ? bpf_iter_create(p->finder) : -1;
 	char nothing[64];
 
 	if (threads < 0)

@@ -15,7 +15,7 @@ struct offcpu_programs {
 	bool syscall_exits; /* one runs at the end of each system call, if the way needs it */
 	struct offcpu_bpf *bpf;
 	int attached[OFFCPU_PROGRAMS]; /* descriptors; -1 = not attached */
-	int asleep; /* link of the program for threads that sleep already; -1 = none */
+	int finder; /* link of the program for threads of new targets; -1 = none */
 	struct offcpu_thread *threads; /* [n_threads], mapped */
 	uint32_t n_threads; /* a power of two */
 	struct offcpu_target *targets; /* [OFFCPU_TARGETS_MAX], mapped */
@@ -37,15 +37,12 @@ void offcpu_detach_wakers(struct offcpu_programs *p);
 
 /* Sets the bit of a process; the programs ignore processes without it. */
 void offcpu_mark(struct offcpu_programs *p, pid_t pid, bool is_target);
-/* Adds the threads of @pid, before it is marked as a target: sleeping threads would otherwise be
- * unknown until they run. */
-void offcpu_threads_add(struct offcpu_programs *p, pid_t pid, uint16_t target, uint64_t now_ns);
 /* Thread @tid of @pid; NULL = it is not in the table. */
 struct offcpu_thread *offcpu_threads_find(struct offcpu_programs *p, pid_t pid, uint32_t tid);
-/* Learns in which system calls threads of targets have been sleeping since before their process was
- * a target. Goes over all threads of the host. If the kernel refuses, they are OFFCPU_OTHER until
- * they run. */
-void offcpu_learn_sleeps(const struct offcpu_programs *p);
+/* Adds the threads of processes that are in the table of targets and not marked yet, with what they
+ * sleep in. Goes over all threads of the host. If the kernel refuses, threads that sleep are unknown
+ * until they run. */
+void offcpu_threads_add(const struct offcpu_programs *p);
 /* The next slot of the table from *@at on that a thread has; NULL = there is none. Begin with *@at =
  * 0. */
 struct offcpu_thread *offcpu_threads_next(const struct offcpu_programs *p, uint32_t *at);

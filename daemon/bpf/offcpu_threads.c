@@ -2,67 +2,24 @@
  * time. */
 #include "daemon/bpf/offcpu_priv.h"
 
-#include <dirent.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "daemon/ground/clock.h"
 #include "offcpu.skel.h"
 
 #define COPIES_MAX 64
-#define ADD_NS	   (50 * NS_PER_MS) /* the longest look at the threads of a process */
 
 #define CACHE_LINE 64
 _Static_assert(sizeof(struct offcpu_thread) % CACHE_LINE == 0 &&
 		       offsetof(struct offcpu_thread, short_count) == CACHE_LINE,
 	       "what each switch needs of a thread fills one cache line");
 
-/* ---- threads that sleep ---------------------------------------------------------------------- */
-
-/* Reads the thread's number in its innermost namespace, and its state. */
-static bool offcpu_read_status(FILE *f, uint32_t *ret_own_tid, char *ret_state)
-{
-	char line[256];
-
-	*ret_state = 0;
-	while (fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "State:\t", 7) == 0)
-			*ret_state = line[7];
-		if (strncmp(line, "NSpid:\t", 7) != 0)
-			continue;
-		*ret_own_tid = (uint32_t)strtoul(strrchr(line, '\t') + 1, NULL, 10);
-		return true;
-	}
-	return false;
-}
-
-static bool offcpu_open_status(pid_t pid, uint32_t tid, uint32_t *ret_own_tid, char *ret_state)
-{
-	char path[64];
-	bool found;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%u/status", (int)pid, tid);
-	f = fopen(path, "re");
-	found = f && offcpu_read_status(f, ret_own_tid, ret_state);
-	if (f)
-		fclose(f);
-	return found;
-}
-
 static void offcpu_count_slot(struct offcpu_programs *p, uint32_t tenant, __s64 by)
 {
 	__atomic_fetch_add(&p->tenants[tenant].threads, by, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&p->bpf->bss->threads_used, by, __ATOMIC_SEQ_CST);
-}
-
-/* As has_room() of the programs. */
-static bool offcpu_has_room(const struct offcpu_programs *p, uint32_t tenant)
-{
-	return p->bpf->bss->threads_used < p->bpf->bss->threads_shared ||
-	       p->tenants[tenant].threads < p->bpf->bss->threads_own_max;
 }
 
 /* As thread_first_slot() of the programs. */
@@ -74,25 +31,6 @@ static uint32_t offcpu_first_slot(const struct offcpu_programs *p, uint32_t tid)
 static void offcpu_set_claimed(const struct offcpu_programs *p, uint32_t at)
 {
 	__atomic_fetch_or(&p->bpf->bss->was_claimed[at / 64], 1ULL << at % 64, __ATOMIC_SEQ_CST);
-}
-
-/* As thread_claim_slot() of the programs. */
-static struct offcpu_thread *offcpu_claim(struct offcpu_programs *p, uint32_t tid)
-{
-	uint32_t first = offcpu_first_slot(p, tid);
-
-	for (uint32_t i = 0; i < OFFCPU_PROBES; i++) {
-		uint32_t at = (first + i) & (p->n_threads - 1);
-		struct offcpu_thread *t = &p->threads[at];
-		__u32 free = 0;
-
-		if (!__atomic_compare_exchange_n(&t->tid, &free, tid, false, __ATOMIC_SEQ_CST,
-						 __ATOMIC_SEQ_CST))
-			continue;
-		offcpu_set_claimed(p, at);
-		return t;
-	}
-	return NULL;
 }
 
 /* Is the slot free? Then its bit is cleared; a program may claim it at the same time. */
@@ -151,59 +89,6 @@ struct offcpu_thread *offcpu_threads_find(struct offcpu_programs *p, pid_t pid, 
 			return t;
 	}
 	return NULL;
-}
-
-static void offcpu_add_thread(struct offcpu_programs *p, pid_t pid, uint32_t tid, uint16_t target,
-			      uint64_t now_ns)
-{
-	struct offcpu_thread *t;
-	uint32_t own_tid;
-	char state;
-
-	if (!offcpu_open_status(pid, tid, &own_tid, &state))
-		return;
-	t = offcpu_has_room(p, p->targets[target].tenant) ? offcpu_claim(p, tid) : NULL;
-	if (!t) {
-		__atomic_fetch_add(&p->targets[target].crowded, 1, __ATOMIC_RELAXED);
-		return;
-	}
-	memset((char *)t + sizeof(t->tid), 0, sizeof(*t) - sizeof(t->tid));
-	t->tenant = p->targets[target].tenant;
-	offcpu_count_slot(p, t->tenant, 1);
-	t->own_tid = own_tid;
-	t->target = target;
-	t->now = state == 'R' ? OFFCPU_NOW_RUNS : OFFCPU_NOW_OFF;
-	/* until the thread runs, or offcpu_learn_sleeps() tells */
-	t->class = OFFCPU_OTHER;
-	t->syscall_nr = -1;
-	t->first_ns = now_ns;
-	t->since_ns = now_ns;
-	t->pid = (uint32_t)pid;
-}
-
-/* The folder of a process that begins and ends threads all the time has no end. A thread that is
- * not reached is known from its next run on, and counts as one without room. */
-void offcpu_threads_add(struct offcpu_programs *p, pid_t pid, uint16_t target, uint64_t now_ns)
-{
-	const uint64_t until_ns = clock_mono_ns() + ADD_NS;
-	const struct dirent *d;
-	char path[32];
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = opendir(path);
-	while (dir && (d = readdir(dir))) {
-		uint32_t tid = (uint32_t)strtoul(d->d_name, NULL, 10);
-
-		if (tid)
-			offcpu_add_thread(p, pid, tid, target, now_ns);
-		if (clock_mono_ns() < until_ns)
-			continue;
-		__atomic_fetch_add(&p->targets[target].crowded, 1, __ATOMIC_RELAXED);
-		break;
-	}
-	if (dir)
-		closedir(dir);
 }
 
 void offcpu_threads_prune(struct offcpu_programs *p, pid_t pid)
