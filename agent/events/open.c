@@ -130,6 +130,7 @@ void open_wait_ended(const struct ring_sample *s)
 void open_waits_forget(void)
 {
 	pending = 0;
+	memset(&cpu, 0, sizeof(cpu));
 	open_early_forget();
 }
 

@@ -342,6 +342,16 @@ bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcp
 	return false;
 }
 
+uint64_t offcpu_engine_without_slot(const struct offcpu_engine *e, pid_t pid)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (e->entries[i].pid && (!pid || e->entries[i].pid == pid))
+			n += e->entries[i].without_slot;
+	return n;
+}
+
 enum offcpu_spares offcpu_engine_spares(const struct offcpu_engine *e, pid_t pid)
 {
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)

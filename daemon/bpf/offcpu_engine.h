@@ -85,8 +85,7 @@ struct offcpu_counts {
 	 * have no record either */
 	uint64_t spared;
 	uint64_t lost, lost_ns; /* without a record */
-	uint64_t
-		crowded; /* threads without room, or not reached in time: their times are unknown */
+	uint64_t crowded; /* times that a thread found no room in the table */
 };
 
 /* The state and the cost of the engine, for status. */
@@ -183,6 +182,9 @@ unsigned offcpu_engine_measured(const struct offcpu_engine *e, pid_t pid, unsign
 uint64_t offcpu_engine_rested_ns(const struct offcpu_engine *e, pid_t pid);
 /* Of all targets since the start. */
 void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *ret);
+/* The threads of @pid (0 = of all targets) that had no room in the table at the last tick: their
+ * times are not measured. */
+uint64_t offcpu_engine_without_slot(const struct offcpu_engine *e, pid_t pid);
 /* How long a time off the CPU must be now for a record, and for a signal. */
 struct offcpu_minimums {
 	uint64_t record_ns, signal_ns;

@@ -3,6 +3,7 @@
 #include "daemon/bpf/offcpu_engine_priv.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include "daemon/ground/clock.h"
 #include "offcpu.skel.h"
 
@@ -282,6 +283,40 @@ static void offcpu_note_rests(struct offcpu_engine *e)
 	}
 }
 
+/* ---- room in the table of threads ------------------------------------------------------------ */
+
+/* The number of links of the folder tells it: fs/proc/base.c, proc_task_getattr(). */
+static uint32_t offcpu_threads_of(pid_t pid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	return stat(path, &st) == 0 && st.st_nlink > 2 ? (uint32_t)st.st_nlink - 2 : 0;
+}
+
+/* Counts the threads without a slot, of targets of which one found none since the last tick. */
+static void offcpu_count_without_slot(struct offcpu_engine *e)
+{
+	uint32_t slots[OFFCPU_TARGETS_MAX] = { 0 };
+	bool counted = false;
+
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
+		struct offcpu_entry *entry = &e->entries[i];
+		uint64_t crowded = offcpu_mapped(e, i)->crowded;
+		uint32_t threads;
+
+		if (!entry->pid || (crowded == entry->crowded && !entry->without_slot))
+			continue;
+		if (!counted)
+			offcpu_threads_count(&e->programs, slots);
+		counted = true;
+		threads = entry->stopped ? 0 : offcpu_threads_of(entry->pid);
+		entry->without_slot = threads > slots[i] ? threads - slots[i] : 0;
+		entry->crowded = crowded;
+	}
+}
+
 void offcpu_engine_tick(struct offcpu_engine *e)
 {
 	if (!e->n) {
@@ -305,4 +340,5 @@ void offcpu_engine_tick(struct offcpu_engine *e)
 	offcpu_limit_cost(e);
 	offcpu_note_reduced(e);
 	offcpu_note_rests(e);
+	offcpu_count_without_slot(e);
 }

@@ -50,6 +50,8 @@ struct offcpu_thread *offcpu_threads_next(const struct offcpu_programs *p, uint3
  * not know it yet. Call it once, some time after that. */
 void offcpu_threads_prune(struct offcpu_programs *p, pid_t pid);
 void offcpu_threads_drop(struct offcpu_programs *p, pid_t pid);
+/* Adds the number of each target's slots to @counts ([OFFCPU_TARGETS_MAX]). */
+void offcpu_threads_count(const struct offcpu_programs *p, uint32_t *counts);
 /* Copies @t so that its times are consistent, although a program may be writing them. false = the
  * slot is free, or a program was writing all the time. */
 bool offcpu_threads_copy(const struct offcpu_thread *t, struct offcpu_thread *ret);

@@ -121,6 +121,16 @@ void offcpu_threads_drop(struct offcpu_programs *p, pid_t pid)
 	}
 }
 
+void offcpu_threads_count(const struct offcpu_programs *p, uint32_t *counts)
+{
+	const struct offcpu_thread *t;
+	uint32_t at = 0;
+
+	while ((t = offcpu_threads_next(p, &at)))
+		if (t->target < OFFCPU_TARGETS_MAX)
+			counts[t->target]++;
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static uint64_t offcpu_threads_sum_ns(const struct offcpu_thread *t)

@@ -101,6 +101,21 @@ static void status_put_unreachable(struct text_out *to, struct host *h, const st
 	status_put_note(to, "offcpu", what);
 }
 
+static void status_put_without_slot(struct text_out *to, const struct offcpu_engine *e,
+				    const struct target *t)
+{
+	uint64_t n = offcpu_engine_without_slot(e, t->jvm.pid);
+	char what[160];
+
+	if (!n)
+		return;
+	snprintf(
+		what, sizeof(what),
+		"the times off the CPU of %llu of its threads are not measured: the table for the threads of all JVMs has no room for them",
+		(unsigned long long)n);
+	status_put_note(to, "offcpu", what);
+}
+
 void status_put_offcpu_notes(struct text_out *to, struct host *h, const struct target *t)
 {
 	uint64_t asked_ns = host_config(h)->offcpu_min_ns;
@@ -112,6 +127,7 @@ void status_put_offcpu_notes(struct text_out *to, struct host *h, const struct t
 	if (!host_offcpu_engine(h) ||
 	    !offcpu_engine_target(host_offcpu_engine(h), t->jvm.pid, &c, &now))
 		return;
+	status_put_without_slot(to, host_offcpu_engine(h), t);
 	status_put_unreachable(to, h, t, &c);
 	measured = offcpu_engine_measured(host_offcpu_engine(h), t->jvm.pid, &of);
 	if (measured < of) {
@@ -189,7 +205,7 @@ static void status_put_offcpu_counts(struct text_out *to, struct host *h,
 	json_add_u64(to, "unneeded", c.unneeded);
 	json_add_u64(to, "spared", c.spared);
 	json_add_u64(to, "lost", c.lost);
-	json_add_u64(to, "crowded_threads", c.crowded);
+	json_add_u64(to, "crowded_threads", offcpu_engine_without_slot(e, 0));
 	json_add_u64(to, "missed_switches", s.missed);
 }
 

@@ -267,21 +267,6 @@ static void begin_threads(void)
 	}
 }
 
-static void *begin_one_after_the_other(void *unused)
-{
-	begin_threads();
-	return unused;
-}
-
-static void begin_many_threads(void)
-{
-	pthread_t t;
-
-	for (int i = 0; i < 15; i++)
-		pthread_create(&t, NULL, begin_one_after_the_other, NULL);
-	begin_threads();
-}
-
 static void *sleep_blocked(void *name)
 {
 	prctl(PR_SET_NAME, name);
@@ -367,8 +352,6 @@ pid_t offcpu_child(enum offcpu_manner manner)
 		sleep_mixed();
 	if (manner == BEGINNING)
 		begin_threads();
-	if (manner == CROWDED)
-		begin_many_threads();
 	if (manner == ASLEEP)
 		stay_asleep();
 	if (manner == SELDOM)

@@ -49,7 +49,6 @@ enum offcpu_manner {
 	MIXED,
 	UNHANDLED,
 	BEGINNING,
-	CROWDED,
 	ASLEEP,
 	SELDOM,
 	LONG, /* it sleeps for half a minute, then again */

@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 #include <stdio.h>
 #include <unistd.h>
+#include "daemon/bpf/offcpu_engine_priv.h"
 #include "tests/unit/offcpu_engines.h"
 
 #define SIGNALS_PER_S 2000
@@ -49,60 +50,36 @@ static void threads_that_sleep_since_before_have_a_class(void **state)
 	offcpu_engines_free();
 }
 
-/* Entries of threads that are gone, of those that were there when they were added. */
-struct gone {
-	uint64_t added_ns;
-	unsigned n;
-};
-
-static void count_gone(void *userdata, const struct offcpu_times *t)
+static struct offcpu_thread *entry_of(pid_t pid, uint32_t tid)
 {
-	struct gone *gone = userdata;
-	char path[64];
+	const struct offcpu_programs *p = &seen.engine->programs;
+	struct offcpu_thread *t;
+	uint32_t at = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)t->pid, t->host_tid);
-	gone->n += t->from_ns <= gone->added_ns && access(path, F_OK) < 0;
-}
-
-/* The number of such entries that stay. A thread that ends just now leaves /proc before it leaves
- * its CPU, and its entry goes with the latter. */
-static unsigned entries_that_stay(pid_t pid, uint64_t added_ns)
-{
-	struct gone gone = { .added_ns = added_ns };
-
-	for (int i = 0; i < 100; i++) {
-		gone.n = 0;
-		(void)offcpu_engine_threads(seen.engine, pid, count_gone, &gone);
-		if (!gone.n)
+	while ((t = offcpu_threads_next(p, &at)))
+		if (t->pid == (uint32_t)pid && (!tid || t->tid == tid))
 			break;
-		usleep(20000);
-	}
-	return gone.n;
+	return t;
 }
 
+/* A thread may end just before its entry is made. */
 static void threads_that_end_while_they_are_added_leave_no_entry(void **state)
 {
-	pid_t pid = offcpu_child(CROWDED);
-	struct gone added = { 0 };
-	unsigned left = 0;
+	const uint32_t gone = OFFCPU_PIDS - 1; /* no thread has this number */
+	pid_t pid = offcpu_child(ASLEEP);
 
 	(void)state;
 	offcpu_engines_or_skip(SIGNALS_PER_S);
 	offcpu_child_wait();
-	for (int i = 0; i < 1000 && added.n < 12; i++) {
-		offcpu_measure(pid, shared->handler, NS_PER_MS);
-		added.added_ns = clock_mono_ns();
-		usleep(20000);
-		(void)offcpu_engine_threads(seen.engine, pid, count_gone, &added);
-		offcpu_engine_tick(seen.engine);
-		left += entries_that_stay(pid, added.added_ns);
-		offcpu_engine_remove(seen.engine, pid);
-	}
-	print_message("%u threads ended while they were added, %u are left\n", added.n, left);
+	wait_until_asleep(pid, &shared->tids[KINDS - 1]);
+	offcpu_measure(pid, shared->handler, NS_PER_MS);
+	assert_int_equal(offcpu_threads_of(pid), KINDS + 1);
+	entry_of(pid, shared->tids[KINDS - 1])->tid = gone;
+	offcpu_engine_tick(seen.engine);
+	assert_null(entry_of(pid, gone));
+	assert_int_equal(offcpu_threads_of(pid), KINDS);
 	offcpu_child_end(pid);
 	offcpu_engines_free();
-	assert_true(added.n > 0);
-	assert_int_equal(left, 0);
 }
 
 static void threads_that_end_leave_their_times(void **state)

@@ -314,6 +314,49 @@ static void wait_that_begins_long_before_the_next_look_wakes(void **state)
 	assert_int_equal(fake.n_wakes, 1);
 }
 
+/* Parks that become long one after the other, @gap_ns apart, for @ns. Returns the number of scans.
+ * @forgets: the reader has lost the stacks each time, so a scan is always due. */
+static int scans_of_long_parks(bool forgets, uint64_t gap_ns, uint64_t ns)
+{
+	const uint64_t end_ns = fake.clock_ns + ns, threads = 1100 * NS_PER_MS / gap_ns;
+	static const struct wait_lock nobodys;
+	uint64_t next_ns = 0;
+	int n = 0;
+
+	for (uint64_t i = 0; fake.clock_ns < end_ns; i++, fake.clock_ns += gap_ns) {
+		uint64_t thread = 64 + i % threads;
+
+		if (i >= threads)
+			fake_end(thread, thread, WIRE_WAIT_PARK);
+		wait_begin(thread, thread, WIRE_WAIT_PARK, 0, &nobodys);
+		fake_drain();
+		if (forgets)
+			open_waits_again();
+		if (fake.clock_ns < next_ns && !open_waits_are_due())
+			continue;
+		next_ns = open_waits_scan(fake.clock_ns);
+		open_waits_sent();
+		n++;
+	}
+	return n;
+}
+
+static void waits_that_become_long_at_any_moment_are_looked_for_seldom(void **state)
+{
+	(void)state;
+	assert_in_range(scans_of_long_parks(false, 5 * NS_PER_MS, 10 * NS_PER_S), 50, 105);
+	assert_int_equal(fake.n_reported, sizeof(fake.reported) / sizeof(fake.reported[0])); /* all that it has room for */
+}
+
+static void scans_have_a_share_of_the_time(void **state)
+{
+	(void)state;
+	fake.tell_cost_ns = 10 * NS_PER_MS;
+	/* 250 scans of that length in 10 minutes of a share of 1/250, and the saved time */
+	assert_in_range(scans_of_long_parks(true, 20 * NS_PER_MS, 600 * NS_PER_S), 200, 260);
+	fake.tell_cost_ns = 0;
+}
+
 static void virtual_thread_without_a_carrier_is_told_without_a_stack(void **state)
 {
 	(void)state;
@@ -361,6 +404,8 @@ int main(void)
 		TEST(wait_is_told_again_when_the_reader_has_forgotten_its_stack),
 		TEST(wait_that_ends_unseen_before_it_is_told_again_is_closed),
 		TEST(next_look_is_when_the_next_wait_becomes_long),
+		TEST(waits_that_become_long_at_any_moment_are_looked_for_seldom),
+		TEST(scans_have_a_share_of_the_time),
 		TEST(wait_that_begins_long_before_the_next_look_wakes),
 		TEST(virtual_thread_without_a_carrier_is_told_without_a_stack),
 		TEST(wait_older_than_the_session_is_one_like_all_others),
