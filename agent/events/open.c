@@ -21,12 +21,10 @@
 #include "agent/hotspot/owner.h"
 #include "agent/walker/walker.h"
 
-/* time to the next scan, if this one has left something undone */
-#define RESCAN_NS	(250 * NS_PER_MS)
+/* Between two scans, also if one has left something undone: with hundreds of threads a wait becomes
+ * long at any moment, and a scan reads all of them. */
+#define SCAN_GAP_NS	(250 * NS_PER_MS)
 #define SCAN_GAP_MAX_NS (8 * NS_PER_S)
-/* Between two scans for waits that become long: with hundreds of threads one does at any moment,
- * and a scan reads all of them. */
-#define SCAN_GAP_NS	(100 * NS_PER_MS)
 #define SHARE		250 /* scans may take 1/250 of the time */
 #define SAVED_NS	(50 * NS_PER_MS) /* scans may take this much at once after a pause */
 #define LONG_NS		NS_PER_S /* a wait is long after this time and LONG_MINS thresholds */
@@ -305,7 +303,7 @@ static void open_report_one(uint32_t slot, struct next *next, const struct wait_
 	open_report(slot, next->now_ns, parked_for, false);
 	/* the wait has just ended, or the pipe is full */
 	if (waits_at(slot)->reported != REPORTED_OPENING)
-		open_not_later(next, next->now_ns + RESCAN_NS);
+		open_not_later(next, next->now_ns + SCAN_GAP_NS);
 }
 
 /* Parks to be reported. One pass over all threads finds out what each of them waits for. */
@@ -403,7 +401,7 @@ static void open_check(uint32_t slot, struct next *next)
 	uint64_t begin_ns = __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE);
 
 	if (w->reported && w->reported != REPORTED_OPEN)
-		open_not_later(next, next->now_ns + RESCAN_NS);
+		open_not_later(next, next->now_ns + SCAN_GAP_NS);
 	/* the slot still has the mark of an earlier wait, whose end is to be sent first */
 	if (begin_ns && w->reported && !open_is_going_on(slot))
 		(void)open_early_is_due(w, begin_ns); /* called so that a scan follows soon */
@@ -455,8 +453,8 @@ uint64_t open_waits_scan(uint64_t now_ns)
 		return cpu.not_before_ns;
 	open_cpu_begin(now_ns);
 	/* set before the table is read, so that waits that begin meanwhile see it */
-	if (next.long_ns + RESCAN_NS < SCAN_GAP_MAX_NS)
-		__atomic_store_n(&early_ns, next.at_ns - next.long_ns - RESCAN_NS,
+	if (next.long_ns + SCAN_GAP_NS < SCAN_GAP_MAX_NS)
+		__atomic_store_n(&early_ns, next.at_ns - next.long_ns - SCAN_GAP_NS,
 				 __ATOMIC_SEQ_CST);
 	open_early_scan_begins(now_ns, waits_used());
 	for (uint32_t i = 0; i < waits_used() && next.reported < EACH_MAX; i++) {
@@ -467,7 +465,7 @@ uint64_t open_waits_scan(uint64_t now_ns)
 	open_report_parks(&next);
 	open_report_early(now_ns);
 	if (next.reported == EACH_MAX)
-		open_not_later(&next, now_ns + RESCAN_NS);
+		open_not_later(&next, now_ns + SCAN_GAP_NS);
 	if (next.at_ns < now_ns + SCAN_GAP_NS)
 		next.at_ns = now_ns + SCAN_GAP_NS;
 	open_not_later(&next, open_early_next(open_cpu_end(now_ns)));
