@@ -196,6 +196,9 @@ void threads_seen(uint32_t tid, const char *name)
 		name = comm;
 	}
 	hash = dict_hash(name, (uint32_t)strlen(name));
+	/* a pass has found it before its first sample */
+	if (k->java && !k->comm_hash)
+		k->comm_hash = hash;
 	/* unchanged, unless the tid is new or was reused */
 	if (!is_new && k->comm_hash == hash)
 		return;

@@ -42,10 +42,13 @@ void writer_thread(const struct wire_thread *t)
 	snprintf(sent.last, sizeof(sent.last), "%.*s", (int)t->name.len, t->name.p);
 }
 
+static const char *java_name; /* of a Java thread with the number sent.tid; NULL = there is none */
+
 void jni_names_pass(jni_name_fn *on_name, jni_state_fn *on_state)
 {
-	(void)on_name;
 	(void)on_state;
+	if (java_name)
+		on_name(sent.tid, 1, java_name);
 }
 
 struct slot *slot_find_sig(uint32_t tid)
@@ -157,10 +160,33 @@ static void without_times_off_the_cpu_nobody_asks_for_names(void **state)
 	end(t);
 }
 
+/* A pass over thousands of threads takes long: their first samples must not cause one each. */
+static void first_sample_of_a_thread_that_a_pass_has_named_changes_nothing(void **state)
+{
+	(void)state;
+	memset(&sent, 0, sizeof(sent));
+	sent.tid = 4711;
+	java_name = "http-nio-8080-exec-1";
+	engine.offcpu = 0;
+	threads_refresh(true);
+	assert_int_equal(sent.n, 1);
+	threads_seen(4711, "http-nio-8080-e");
+	assert_false(threads_are_missing());
+	assert_int_equal(sent.n, 1);
+	/* the kernel gave the number to another thread */
+	threads_seen(4711, "worker");
+	assert_true(threads_are_missing());
+	assert_string_equal(sent.last, "worker");
+	java_name = NULL;
+	threads_free();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_times_off_the_cpu_nobody_asks_for_names),
+		cmocka_unit_test(
+			first_sample_of_a_thread_that_a_pass_has_named_changes_nothing),
 		/* comes last: if it fails, its thread waits for ever */
 		cmocka_unit_test(a_new_thread_is_named_again_when_it_has_its_own_name),
 	};
