@@ -289,10 +289,11 @@ struct bpf_iter__task {
 };
 
 /*
- * Runs for each thread of the host when processes are about to become targets: they are in the table
- * of targets, but their bit is not set, so the other programs still ignore them. Adds their threads.
- * Nobody saw those leave the CPU that sleep already, but their registers tell what they sleep in.
- * What is learnt has members of its own, because a thread may get the CPU at the same time.
+ * Runs for each thread of the host when processes are about to become targets: they are in the
+ * table of targets, but their bit is not set, so the other programs still ignore them. Adds their
+ * threads. Nobody saw those leave the CPU that sleep already, but their registers tell what they
+ * sleep in. What is learnt has members of its own, because a thread may get the CPU at the same
+ * time.
  */
 SEC("iter/task")
 int on_thread_found(struct bpf_iter__task *ctx)

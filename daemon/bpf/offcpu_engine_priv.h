@@ -22,7 +22,8 @@ struct offcpu_entry {
 	uint64_t ticks; /* the last 64, the latest in bit 0: set = it was measured */
 	unsigned n_ticks; /* since it is a target */
 	uint64_t rested_ns; /* the last tick at which it rested; 0 = none */
-	/* at the last tick: how often one of its threads had found no slot, and how many have none */
+	/* at the last tick: how often one of its threads had found no slot, and how many have none
+	 */
 	uint64_t crowded;
 	uint32_t without_slot;
 };

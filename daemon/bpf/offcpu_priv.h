@@ -40,11 +40,11 @@ void offcpu_mark(struct offcpu_programs *p, pid_t pid, bool is_target);
 /* Thread @tid of @pid; NULL = it is not in the table. */
 struct offcpu_thread *offcpu_threads_find(struct offcpu_programs *p, pid_t pid, uint32_t tid);
 /* Adds the threads of processes that are in the table of targets and not marked yet, with what they
- * sleep in. Goes over all threads of the host. If the kernel refuses, threads that sleep are unknown
- * until they run. */
+ * sleep in. Goes over all threads of the host. If the kernel refuses, threads that sleep are
+ * unknown until they run. */
 void offcpu_threads_add(const struct offcpu_programs *p);
-/* The next slot of the table from *@at on that a thread has; NULL = there is none. Begin with *@at =
- * 0. */
+/* The next slot of the table from *@at on that a thread has; NULL = there is none. Begin with *@at
+ * = 0. */
 struct offcpu_thread *offcpu_threads_next(const struct offcpu_programs *p, uint32_t *at);
 /* Drops the entries of threads that ended while the process was being added, when the programs did
  * not know it yet. Call it once, some time after that. */

@@ -48,8 +48,8 @@ const volatile __u32 threads_mask = OFFCPU_THREADS_MAX - 1;
 const volatile __u32 threads_shift = 16; /* 32 - log2 of the number of slots */
 
 __u64 is_target[OFFCPU_PIDS / 64]; /* a bit per process; the daemon sets it, both clear it */
-/* A bit per slot of the table of threads that was claimed, so that the daemon need not look at all of
- * them. It clears those of free slots. */
+/* A bit per slot of the table of threads that was claimed, so that the daemon need not look at all
+ * of them. It clears those of free slots. */
 __u64 was_claimed[OFFCPU_THREADS_MAX / 64];
 __u64 floor_ns; /* the shortest minimum of all targets */
 /* Signals per window. Half of all are divided equally, own_max of each target; the other half,

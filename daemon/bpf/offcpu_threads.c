@@ -51,9 +51,9 @@ static bool offcpu_is_free(const struct offcpu_programs *p, uint32_t at)
 struct offcpu_thread *offcpu_threads_next(const struct offcpu_programs *p, uint32_t *at)
 {
 	while (*at < p->n_threads) {
-		uint64_t left = __atomic_load_n(&p->bpf->bss->was_claimed[*at / 64],
-						__ATOMIC_SEQ_CST) >>
-				*at % 64;
+		uint64_t left =
+			__atomic_load_n(&p->bpf->bss->was_claimed[*at / 64], __ATOMIC_SEQ_CST) >>
+			*at % 64;
 		uint32_t slot;
 
 		if (!left) {

@@ -66,7 +66,8 @@ static void who_has_many_threads_leaves_others_room_in_the_table(void **state)
 	assert_true(counts_of(greedy).crowded > 0);
 	assert_in_range(offcpu_threads_of(greedy), 48, 50); /* two CPUs may ask at once */
 	offcpu_engine_tick(seen.engine);
-	assert_int_equal(offcpu_engine_without_slot(seen.engine, greedy) + offcpu_threads_of(greedy),
+	assert_int_equal(offcpu_engine_without_slot(seen.engine, greedy) +
+				 offcpu_threads_of(greedy),
 			 MANY_THREADS + 1);
 	pid = offcpu_child(WAITING);
 	offcpu_child_wait();

@@ -346,7 +346,9 @@ static void waits_that_become_long_at_any_moment_are_looked_for_seldom(void **st
 {
 	(void)state;
 	assert_in_range(scans_of_long_parks(false, 5 * NS_PER_MS, 10 * NS_PER_S), 30, 42);
-	assert_int_equal(fake.n_reported, sizeof(fake.reported) / sizeof(fake.reported[0])); /* all that it has room for */
+	assert_int_equal(fake.n_reported,
+			 sizeof(fake.reported) /
+				 sizeof(fake.reported[0])); /* all that it has room for */
 }
 
 static void scans_have_a_share_of_the_time(void **state)

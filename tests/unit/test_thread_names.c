@@ -185,8 +185,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_times_off_the_cpu_nobody_asks_for_names),
-		cmocka_unit_test(
-			first_sample_of_a_thread_that_a_pass_has_named_changes_nothing),
+		cmocka_unit_test(first_sample_of_a_thread_that_a_pass_has_named_changes_nothing),
 		/* comes last: if it fails, its thread waits for ever */
 		cmocka_unit_test(a_new_thread_is_named_again_when_it_has_its_own_name),
 	};

@@ -35,8 +35,8 @@ static void long_wait_comes_with_all_that_is_known_of_it(void **state)
 	fake_counts_are(fake.short_before, fake.unpaired_before);
 }
 
-/* Whoever ends a wait of its own pays for waking the agent's thread, which costs more than the wait's
- * record. */
+/* Whoever ends a wait of its own pays for waking the agent's thread, which costs more than the
+ * wait's record. */
 static void long_wait_does_not_wake_a_writer_that_rests(void **state)
 {
 	(void)state;
