@@ -126,7 +126,8 @@ class FullDisk(unittest.TestCase):
                 self.fill(where)
                 stopped = wait_for("the warning", lambda: daemon.status()["store"]["note"], 60)
                 self.assertRegex(stopped, r"^the history stopped at .* \(No space left on device\); profiling goes on")
-                self.assertRegex(daemon.read_log(), r"(?m)^history\.stopped error=\"No space left")
+                wait_for("the line in the log",
+                         lambda: re.search(r"(?m)^history\.stopped error=\"No space left", daemon.read_log()), 10)
                 self.assertIn("the history stopped", daemon.cli("status").stdout)
                 lines = tail.lines
                 wait_for("samples after it", lambda: tail.lines > lines + 100)
