@@ -355,7 +355,7 @@ static void scans_have_a_share_of_the_time(void **state)
 {
 	(void)state;
 	fake.tell_cost_ns = 10 * NS_PER_MS;
-	/* 250 scans of that length in 10 minutes of a share of 1/250, and the saved time */
+	/* 240 scans of that length are 1/250 of 10 minutes; and the saved time */
 	assert_in_range(scans_of_long_parks(true, 20 * NS_PER_MS, 600 * NS_PER_S), 200, 260);
 	fake.tell_cost_ns = 0;
 }
