@@ -127,50 +127,9 @@ static __always_inline void switch_out(struct task_struct *task, int preempted, 
 
 /* ---- coming back ----------------------------------------------------------------------------- */
 
-/* Reports a time off the CPU of @off_ns, if that is long enough for its target: as a record, and by
- * a signal. Returns the time that the signal took. */
-static __always_inline __u64 report_interval(struct task_struct *task, struct offcpu_thread *t,
-					     __u64 off_ns, __u64 queue_ns, __u64 now,
-					     int by_task_work)
+/* Counts a time off the CPU of @off_ns by what became of its signal. */
+static __always_inline void count_interval(struct offcpu_target *g, __u64 off_ns, __u8 flags)
 {
-	struct offcpu_target *g = target_at(t->target, t->pid);
-	int is_long = g && off_ns >= g->signal_min_ns * OFFCPU_LONG_MINIMUMS;
-	int is_open = g && off_ns >= g->min_ns && is_open_to_signals(task);
-	int spares_record = g && !is_long && g->spares >= OFFCPU_SPARES_RECORDS;
-	int spared = g && off_ns >= g->min_ns &&
-		     (is_spared(t, g, is_long, now) || (spares_record && is_bare(t)));
-	__u64 in_window, took_ns = 0;
-	__u8 flags;
-
-	if (spared)
-		__sync_fetch_and_add(&g->spared, 1);
-	/* the agent's thread waits for samples, which concerns nobody */
-	if (!g || off_ns < g->min_ns || (!is_open && is_the_agents_thread(task)) ||
-	    (spared && spares_record)) {
-		t->short_count++;
-		return 0;
-	}
-	if (off_ns > HOST_COOKIE_OFFCPU_NS_MAX)
-		off_ns = HOST_COOKIE_OFFCPU_NS_MAX;
-	__sync_fetch_and_add(&g->intervals, 1);
-	__sync_fetch_and_add(&g->interval_ns, off_ns);
-	in_window = count_in_window(g, now);
-	if (in_window >= g->records_max * (is_long ? 2 : 1)) {
-		__sync_fetch_and_add(&g->lost, 1);
-		__sync_fetch_and_add(&g->lost_ns, off_ns);
-		return 0;
-	}
-	if (!is_open)
-		flags = OFFCPU_UNREACHABLE;
-	else if (spared || is_bare(t))
-		flags = OFFCPU_UNNEEDED;
-	else if (off_ns < g->signal_min_ns || !is_within_budget(g, is_long, now))
-		flags = OFFCPU_OVER_BUDGET;
-	else if (by_task_work ? signal_by_task_work(task, t, off_ns, now, &took_ns)
-			      : signal_by_rseq(task, t, off_ns, now))
-		flags = OFFCPU_SIGNALLED;
-	else
-		flags = OFFCPU_UNREACHABLE;
 	if (flags == OFFCPU_SIGNALLED) {
 		__sync_fetch_and_add(&g->signalled, 1);
 		__sync_fetch_and_add(&g->signalled_ns, off_ns);
@@ -186,6 +145,61 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 		__sync_fetch_and_add(&g->unreachable, 1);
 		__sync_fetch_and_add(&g->unreachable_ns, off_ns);
 	}
+}
+
+/* Reports a time off the CPU of @off_ns, if that is long enough for its target: as a record, and by
+ * a signal. Returns the time that the signal took. */
+static __always_inline __u64 report_interval(struct task_struct *task, struct offcpu_thread *t,
+					     __u64 off_ns, __u64 queue_ns, __u64 now,
+					     int by_task_work)
+{
+	struct offcpu_target *g = target_at(t->target, t->pid);
+	int is_long, is_open, spares_record, asks, spared;
+	__u64 took_ns = 0;
+	enum habit habit;
+	__u8 flags;
+
+	if (!g || off_ns < g->min_ns) {
+		t->short_count++;
+		return 0;
+	}
+	is_long = off_ns >= g->signal_min_ns * OFFCPU_LONG_MINIMUMS;
+	is_open = is_open_to_signals(task);
+	begin_window(g, now);
+	habit = habit_of(t, g, is_long, now);
+	asks = habit == HABIT_ASKS && is_open && may_ask(g, now);
+	spares_record = spares_records(g, off_ns, is_long);
+	spared = (habit && !asks) || (spares_record && is_bare(t));
+	if (spared)
+		__sync_fetch_and_add(&g->spared, 1);
+	/* the agent's thread waits for samples, which concerns nobody */
+	if ((!is_open && is_the_agents_thread(task)) || (spared && spares_record)) {
+		t->short_count++;
+		return 0;
+	}
+	if (off_ns > HOST_COOKIE_OFFCPU_NS_MAX)
+		off_ns = HOST_COOKIE_OFFCPU_NS_MAX;
+	__sync_fetch_and_add(&g->intervals, 1);
+	__sync_fetch_and_add(&g->interval_ns, off_ns);
+	if (__sync_fetch_and_add(&g->in_window, 1) >= g->records_max * (is_long ? 2 : 1) && !asks) {
+		__sync_fetch_and_add(&g->lost, 1);
+		__sync_fetch_and_add(&g->lost_ns, off_ns);
+		return 0;
+	}
+	if (!is_open)
+		flags = OFFCPU_UNREACHABLE;
+	else if (spared || (is_bare(t) && !asks))
+		flags = OFFCPU_UNNEEDED;
+	else if (!asks && (off_ns < g->signal_min_ns || !is_within_budget(g, is_long, now)))
+		flags = OFFCPU_OVER_BUDGET;
+	else if (by_task_work ? signal_by_task_work(task, t, off_ns, now, &took_ns)
+			      : signal_by_rseq(task, t, off_ns, now))
+		flags = OFFCPU_SIGNALLED;
+	else
+		flags = OFFCPU_UNREACHABLE;
+	if (asks && flags == OFFCPU_SIGNALLED)
+		t->asked_ns = now;
+	count_interval(g, off_ns, flags);
 	record(task, t, g, off_ns, queue_ns, now, flags);
 	return took_ns;
 }

@@ -90,15 +90,22 @@ struct offcpu_thread {
 	/* Set by the daemon, see offcpu_engine_idle_habit(): a time off the CPU of this class that
 	 * ended at idle_ns was idle, as usual. */
 	__u64 idle_ns;
+	__u64 asked_ns; /* a signal was sent then to learn whether this is still so */
 	__u32 idle_class;
-	__u32 unused_rest[3]; /* so that each slot of the table begins a cache line */
+	__u32 unused_rest; /* so that each slot of the table begins a cache line */
 };
 
-/* A time off the CPU is long from this multiple of the minimum on. */
-#define OFFCPU_LONG_MINIMUMS 16
+/* A time off the CPU is long from this multiple of the minimum on, and very long from that on. */
+#define OFFCPU_LONG_MINIMUMS	  16
+#define OFFCPU_VERY_LONG_MINIMUMS 256
 
 #define OFFCPU_BARE_STACKS_ENOUGH 3
-#define OFFCPU_HABIT_NS 1000000000ull /* for so long the next ones are taken for the same */
+/* For so long the next ones are taken for the same; then one of them has a signal, */
+#define OFFCPU_HABIT_NS 1000000000ull
+/* until whose stack is known the habit goes on: but no longer than this, */
+#define OFFCPU_ANSWER_NS 1000000000ull
+/* and, if there is no signal for it, until so long after the last stack. */
+#define OFFCPU_UNCONFIRMED_NS 8000000000ull
 
 enum offcpu_kind {
 	OFFCPU_INTERVAL, /* struct offcpu_record */
@@ -114,7 +121,8 @@ enum offcpu_spares {
 	OFFCPU_SPARES_SIGNALS,
 	/* these, too; so are the JVM's own threads, which have no signals anyway */
 	OFFCPU_SPARES_RECORDS,
-	OFFCPU_SPARES_LONG /* and longer waits have no signals */
+	OFFCPU_SPARES_LONG, /* and longer waits have no signals */
+	OFFCPU_SPARES_LONG_RECORDS /* nor records, below OFFCPU_VERY_LONG_MINIMUMS */
 };
 
 enum offcpu_flag {
@@ -181,6 +189,7 @@ struct offcpu_target {
 	__u64 window; /* number of the present window */
 	__u64 in_window; /* times off the CPU in it */
 	__u64 signals_in_window; /* those of them for which there was a signal */
+	__u64 asked_in_window; /* those of them whose stack tells whether a habit goes on */
 	__u64 intervals, interval_ns; /* times off the CPU that were long enough for a record */
 	__u64 signalled, signalled_ns;
 	__u64 over_budget, over_budget_ns; /* no signal: see enum offcpu_flag */

@@ -185,7 +185,7 @@ void offcpu_engine_idle_habit(struct offcpu_engine *e, pid_t pid, uint32_t host_
 
 	/* while signals are not short, a record of another wait, which has the habit's reason too,
 	 * is worse than a signal */
-	if (!t || (!always && e->entries[t->target].minimum.spares != OFFCPU_SPARES_LONG))
+	if (!t || (!always && e->entries[t->target].minimum.spares < OFFCPU_SPARES_LONG))
 		return;
 	t->idle_class = class;
 	__atomic_store_n(&t->idle_ns, end_ns, __ATOMIC_RELEASE);

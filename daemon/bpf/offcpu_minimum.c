@@ -5,6 +5,7 @@
 #define SHORT_PART  2 /* up to a half is a sample: the others have records, without a stack */
 #define FEW_PART    4 /* less than a quarter of the signals: the minimum is too long */
 #define SPARED_PART 4 /* with fewer than a quarter of the signals nobody needs to be spared */
+#define MORE_PART   8 /* an eighth more spared than in the second before: habits are being learnt */
 #define HOLD_TICKS  60
 #define QUIET_TICKS 5 /* after so many ticks with few signals the minimum is halved */
 
@@ -54,14 +55,17 @@ static uint64_t level_tick(struct offcpu_level *l, uint64_t ns, uint64_t asked_n
 	return halved(ns, asked_ns);
 }
 
-/* What has to be spared now, before a minimum grows. */
-static enum offcpu_spares spares_for(uint64_t wanted, uint64_t over, uint64_t records,
-				     const struct offcpu_allowance *allowed)
+/* What has to be spared now, before a minimum grows, if @spares was not enough. */
+static enum offcpu_spares spares_for(enum offcpu_spares spares, uint64_t wanted, uint64_t over,
+				     uint64_t records, const struct offcpu_allowance *allowed)
 {
 	/* more than a few over the budget, which are a burst within a window */
-	if (over > wanted / BURST_PART && wanted > allowed->own_signals)
+	if (spares < OFFCPU_SPARES_LONG && over > wanted / BURST_PART &&
+	    wanted > allowed->own_signals)
 		return OFFCPU_SPARES_LONG;
-	return records > allowed->records ? OFFCPU_SPARES_RECORDS : OFFCPU_SPARES_NOTHING;
+	if (records <= allowed->records)
+		return OFFCPU_SPARES_NOTHING;
+	return spares < OFFCPU_SPARES_LONG ? OFFCPU_SPARES_RECORDS : OFFCPU_SPARES_LONG_RECORDS;
 }
 
 void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *signal_min_ns,
@@ -72,10 +76,11 @@ void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *s
 	uint64_t wanted = now->signalled - m->last.signalled + over;
 	uint64_t spared = now->spared - m->last.spared;
 	uint64_t records = now->intervals - m->last.intervals;
-	enum offcpu_spares spares = spares_for(wanted, over, records, allowed);
-	bool too_many;
+	enum offcpu_spares spares = spares_for(m->spares, wanted, over, records, allowed);
+	bool learns = spared > m->spared + m->spared / MORE_PART, too_many;
 
 	m->last = *now;
+	m->spared = spared;
 	if (spares > m->spares) {
 		m->spares = spares;
 		return;
@@ -84,10 +89,11 @@ void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *s
 	*signal_min_ns = level_tick(
 		&m->signals, *signal_min_ns, m->asked_ns,
 		(struct demand){ wanted, allowed->signals,
-				 over > wanted / SHORT_PART && wanted > allowed->own_signals });
+				 !learns && over > wanted / SHORT_PART &&
+					 wanted > allowed->own_signals });
 	too_many = records > allowed->records;
 	*min_ns = level_tick(&m->records, *min_ns, m->asked_ns,
-			     (struct demand){ records, allowed->records, too_many });
+			     (struct demand){ records, allowed->records, too_many && !learns });
 	m->samples = too_many && !m->records.raised;
 	if (*signal_min_ns < *min_ns)
 		*signal_min_ns = *min_ns;

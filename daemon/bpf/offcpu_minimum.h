@@ -2,7 +2,9 @@
  * How long a target's times off the CPU must be for a record, and for a signal, without which the
  * record has no Java stack of its own: as long as it was asked for, and longer while there are too
  * many of them. Signals cost most, so they get fewer first. Before that, threads that wait for work
- * again and again are spared signals and records: enum offcpu_spares. Pure.
+ * again and again are spared signals and records: enum offcpu_spares. No minimum grows while ever
+ * more waits are spared, because more of the threads are known to wait for work: above a minimum
+ * that is longer than these waits, nothing would tell that of the others. Pure.
  */
 #pragma once
 
@@ -33,6 +35,7 @@ struct offcpu_minimum {
 	uint64_t asked_ns;
 	struct offcpu_signal_counts last; /* at the last tick */
 	enum offcpu_spares spares;
+	uint64_t spared; /* in the last second */
 	/* there are too many records, and a longer minimum would leave hardly any: those that fit
 	 * are a sample */
 	bool samples;

@@ -46,13 +46,43 @@ static int is_within_budget(struct offcpu_target *g, int is_long, __u64 now)
 	return 1;
 }
 
-/* Does the thread wait for work again and again, as the daemon found within the last second, and is
- * it therefore spared the signal for such a wait, @is_long or not? */
-static int is_spared(const struct offcpu_thread *t, const struct offcpu_target *g, int is_long,
-		     __u64 now)
+enum habit {
+	HABIT_NONE,
+	HABIT_HOLDS, /* spares this time off the CPU its signal */
+	HABIT_ASKS, /* so it does, unless there may be a signal to learn whether it goes on */
+};
+
+/* What the habit of waiting for work, which the daemon found, says of a time off the CPU, @is_long or
+ * not, of @t. */
+static enum habit habit_of(const struct offcpu_thread *t, const struct offcpu_target *g,
+			   int is_long, __u64 now)
 {
-	return g->spares >= (is_long ? OFFCPU_SPARES_LONG : OFFCPU_SPARES_SIGNALS) && t->idle_ns &&
-	       t->class == t->idle_class && now - t->idle_ns < OFFCPU_HABIT_NS;
+	if (g->spares < (is_long ? OFFCPU_SPARES_LONG : OFFCPU_SPARES_SIGNALS) || !t->idle_ns ||
+	    t->class != t->idle_class)
+		return HABIT_NONE;
+	if (now - t->idle_ns < OFFCPU_HABIT_NS)
+		return HABIT_HOLDS;
+	if (t->asked_ns > t->idle_ns) /* the daemon has not confirmed it */
+		return now - t->asked_ns < OFFCPU_ANSWER_NS ? HABIT_HOLDS : HABIT_NONE;
+	return now - t->idle_ns < OFFCPU_UNCONFIRMED_NS ? HABIT_ASKS : HABIT_NONE;
+}
+
+/* May a signal be sent in this window to learn whether a habit goes on? At most half of all are for
+ * that. */
+static int may_ask(struct offcpu_target *g, __u64 now)
+{
+	if (g->asked_in_window > g->signals_max / 2 || !is_within_budget(g, 0, now))
+		return 0;
+	__sync_fetch_and_add(&g->asked_in_window, 1);
+	return 1;
+}
+
+/* Does a time off the CPU of a thread that is spared its signal have no record either? */
+static int spares_records(const struct offcpu_target *g, __u64 off_ns, int is_long)
+{
+	return is_long ? g->spares >= OFFCPU_SPARES_LONG_RECORDS &&
+				 off_ns < g->signal_min_ns * OFFCPU_VERY_LONG_MINIMUMS
+		       : g->spares >= OFFCPU_SPARES_RECORDS;
 }
 
 /* Would its stack tell nothing, as the daemon found of this thread's first ones? */
@@ -62,18 +92,18 @@ static int is_bare(const struct offcpu_thread *t)
 	       (t->class == OFFCPU_FUTEX || t->class == OFFCPU_SLEEP);
 }
 
-/* Counts a time off the CPU in the target's present window. Returns how many there were before. */
-static __u64 count_in_window(struct offcpu_target *g, __u64 now)
+/* Begins the target's present window, unless that was done. */
+static void begin_window(struct offcpu_target *g, __u64 now)
 {
 	__u64 window = now >> WINDOW_SHIFT;
 
 	/* if two CPUs begin a window at once, one count may be lost */
-	if (g->window != window) {
-		g->window = window;
-		g->in_window = 0;
-		g->signals_in_window = 0;
-	}
-	return __sync_fetch_and_add(&g->in_window, 1);
+	if (g->window == window)
+		return;
+	g->window = window;
+	g->in_window = 0;
+	g->signals_in_window = 0;
+	g->asked_in_window = 0;
 }
 
 /* The signal for times off the CPU. Without a kernel function it has no value, so that it has to be

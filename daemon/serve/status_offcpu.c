@@ -66,12 +66,16 @@ static void status_put_spared(struct text_out *to, struct host *h, const struct 
 {
 	char what[200], shorter[32];
 
-	if (offcpu_engine_spares(host_offcpu_engine(h), t->jvm.pid) < OFFCPU_SPARES_RECORDS)
+	enum offcpu_spares spares = offcpu_engine_spares(host_offcpu_engine(h), t->jvm.pid);
+
+	if (spares < OFFCPU_SPARES_RECORDS)
 		return;
+	min_ns *= spares < OFFCPU_SPARES_LONG_RECORDS ? OFFCPU_LONG_MINIMUMS
+						      : OFFCPU_VERY_LONG_MINIMUMS;
 	snprintf(
 		what, sizeof(what),
 		"most waits for work of less than %s are no events now, because there are too many; all are in the sums of `kindling threads`",
-		value_duration_text(OFFCPU_LONG_MINIMUMS * min_ns, shorter));
+		value_duration_text(min_ns, shorter));
 	status_put_note(to, "offcpu", what);
 }
 

@@ -49,6 +49,9 @@ static void begin_spared(void)
 	begin();
 	assert_int_equal(second(0, OWN_PER_S + 1), ASKED_NS);
 	assert_int_equal(minimum.spares, OFFCPU_SPARES_LONG);
+	assert_int_equal(second_below(0, 0, RECORDS_PER_S + 1), ASKED_NS);
+	assert_int_equal(record_min_ns, ASKED_NS);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_LONG_RECORDS);
 }
 
 static void waits_for_work_lose_their_signals_when_there_are_many(void **state)
@@ -91,10 +94,11 @@ static void waits_for_work_give_way_before_it_grows(void **state)
 	begin_spared();
 	assert_int_equal(second(400, 4000), 2 * ASKED_NS);
 	for (int i = 0; i < 5; i++)
-		assert_true(minimum.spares == OFFCPU_SPARES_LONG && second(FEW, 0) > 0);
+		assert_true(minimum.spares == OFFCPU_SPARES_LONG_RECORDS && second(FEW, 0) > 0);
 	assert_int_equal(min_ns, ASKED_NS);
 	for (int i = 0; i < 5; i++)
-		assert_true(minimum.spares == OFFCPU_SPARES_LONG && second(0, 0) == ASKED_NS);
+		assert_true(minimum.spares == OFFCPU_SPARES_LONG_RECORDS &&
+			    second(0, 0) == ASKED_NS);
 	assert_int_equal(minimum.spares, OFFCPU_SPARES_NOTHING);
 }
 
@@ -142,6 +146,23 @@ static void records_go_on_until_there_are_too_many(void **state)
 	assert_int_equal(min_ns, 2 * ASKED_NS);
 	(void)second(0, OWN_PER_S + 1);
 	assert_int_equal(minimum.spares, OFFCPU_SPARES_LONG);
+}
+
+/* As a third of 300 threads after the other is known to wait for work. */
+static void it_does_not_grow_while_more_is_spared(void **state)
+{
+	(void)state;
+	begin_spared();
+	for (int i = 1; i <= 3; i++) {
+		counts.spared += (unsigned)i * 5000;
+		assert_int_equal(second(340, 15000 - (unsigned)i * 4000), ASKED_NS);
+		assert_int_equal(record_min_ns, ASKED_NS);
+		assert_true(minimum.samples);
+	}
+	counts.spared += 16000;
+	assert_int_equal(second(340, 3000), 2 * ASKED_NS);
+	assert_int_equal(record_min_ns, 2 * ASKED_NS);
+	assert_false(minimum.samples);
 }
 
 static void a_burst_does_not_lengthen_it(void **state)
@@ -250,6 +271,7 @@ int main(void)
 		cmocka_unit_test(a_half_with_signals_is_a_sample),
 		cmocka_unit_test(records_are_sampled_if_nearly_all_are_of_one_length),
 		cmocka_unit_test(a_minimum_that_leaves_hardly_any_is_taken_back),
+		cmocka_unit_test(it_does_not_grow_while_more_is_spared),
 		cmocka_unit_test(records_go_on_until_there_are_too_many),
 		cmocka_unit_test(more_than_twice_the_signals_double_it_each_second),
 		cmocka_unit_test(five_seconds_with_few_halve_it_to_what_was_asked_for),
