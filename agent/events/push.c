@@ -111,7 +111,7 @@ static bool push_with_stack(struct ring_sample *head, uint64_t java_thread)
 	push_send_name(head, java_thread);
 	pushed = producer_put_sig(head, walk.frames);
 	if (pushed)
-		producer_wake_sig(true);
+		producer_wake_sig(false);
 	push_buffer_done(buffer);
 	return pushed;
 }

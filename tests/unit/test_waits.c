@@ -35,6 +35,21 @@ static void long_wait_comes_with_all_that_is_known_of_it(void **state)
 	fake_counts_are(fake.short_before, fake.unpaired_before);
 }
 
+/* Whoever ends a wait of its own pays for waking the agent's thread, which costs more than the
+ * wait's record. */
+static void long_wait_does_not_wake_a_writer_that_rests(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		agent.writer_idle = i ? WRITER_IDLE : WRITER_RESTS;
+		fake_begin(64, 64, WIRE_WAIT_ENTER);
+		fake.clock_ns += 5 * MIN;
+		fake_end(64, 64, WIRE_WAIT_ENTER);
+		assert_int_equal(agent.writer_idle, i ? WRITER_WORKS : WRITER_RESTS);
+		fake_drain();
+	}
+}
+
 static void owner_that_is_found_meanwhile_is_in_the_place_of_its_mark(void **state)
 {
 	const struct wait_lock lock = { .identity = 9, .owner_tid = 1u << 30 | 5 };
@@ -225,6 +240,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(long_wait_comes_with_all_that_is_known_of_it),
+		TEST(long_wait_does_not_wake_a_writer_that_rests),
 		TEST(owner_that_is_found_meanwhile_is_in_the_place_of_its_mark),
 		TEST(short_wait_is_only_counted),
 		TEST(end_without_its_begin_is_counted),
