@@ -360,6 +360,17 @@ enum offcpu_spares offcpu_engine_spares(const struct offcpu_engine *e, pid_t pid
 	return OFFCPU_SPARES_NOTHING;
 }
 
+uint64_t offcpu_engine_spared_ns(const struct offcpu_engine *e, pid_t pid)
+{
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (pid > 0 && e->entries[i].pid == pid)
+			return e->entries[i].minimum.spares < OFFCPU_SPARES_RECORDS ||
+					       e->entries[i].stopped
+				       ? 0
+				       : offcpu_mapped(e, i)->min_ns;
+	return 0;
+}
+
 unsigned offcpu_engine_measured(const struct offcpu_engine *e, pid_t pid, unsigned *ret_of)
 {
 	*ret_of = 0;

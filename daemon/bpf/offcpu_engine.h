@@ -127,6 +127,9 @@ int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, bool sys
 /* The same by a way that the kernel has, but not the best one: for tests. */
 int offcpu_engine_new_by(struct host_engine *host, enum offcpu_way way, uint64_t signals_per_s,
 			 bool syscall_exits, struct offcpu_engine **ret, char *why);
+/* From which duration on times off the CPU of @pid would have records, while threads that wait for
+ * work are spared some of theirs; 0 = they are not, or it is not measured now. */
+uint64_t offcpu_engine_spared_ns(const struct offcpu_engine *e, pid_t pid);
 enum offcpu_way offcpu_engine_way(const struct offcpu_engine *e);
 struct offcpu_engine *offcpu_engine_free(struct offcpu_engine *e);
 DEFINE_FREEP(struct offcpu_engine, offcpu_engine_free);

@@ -298,7 +298,7 @@ void host_offcpu_lock(struct target *t, const struct stream_lock *w, bool idle)
 
 	/* only for targets whose times off the CPU are collected */
 	if (e && e->offcpu)
-		offcpu_join_lock(e->offcpu, w, idle);
+		offcpu_join_lock(e->offcpu, w, idle, t->offcpu_spared_ns);
 }
 
 void host_offcpu_reset(struct target *t)

@@ -15,6 +15,7 @@
 enum habit_kind { HABIT_FUTEX, HABIT_SOCKET, HABIT_ACCEPT, HABIT_NONE };
 
 struct offcpu_habit {
+	uint64_t recorded_ns; /* end of its last wait of which the kernel has a record; 0 = none */
 	uint32_t key; /* habit_key(); 0 = the place is empty */
 	uint32_t at_s;
 	uint32_t wrong; /* a bit for each of the last waits with a stack: 1 = it was another one */
@@ -93,6 +94,24 @@ static void habit_set(struct offcpu_habits *h, uint32_t key, uint64_t at_ns,
 	one->at_s = now_s;
 	one->reason = (uint8_t)reason;
 	one->idle = idle;
+}
+
+void offcpu_habits_recorded(struct offcpu_habits *h, uint32_t tid, unsigned kernel_class,
+			    uint64_t end_ns)
+{
+	uint32_t key = habit_key(tid, habit_kind_of(kernel_class));
+	struct offcpu_habit *one = habit_place(h, key);
+
+	if (one && one->key == key)
+		one->recorded_ns = end_ns;
+}
+
+bool offcpu_habits_spare(const struct offcpu_habits *h, uint32_t tid, uint64_t begin_ns)
+{
+	uint32_t key = habit_key(tid, HABIT_FUTEX);
+	const struct offcpu_habit *one = habit_place(h, key);
+
+	return one && one->key == key && one->idle && one->recorded_ns <= begin_ns;
 }
 
 void offcpu_habits_work(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,

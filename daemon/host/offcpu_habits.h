@@ -23,6 +23,12 @@ struct offcpu_habits {
 	uint64_t right, wrong;
 };
 
+/* The kernel has a record of a time off the CPU of this thread that ended at @end_ns. */
+void offcpu_habits_recorded(struct offcpu_habits *h, uint32_t tid, unsigned kernel_class,
+			    uint64_t end_ns);
+/* Does the thread wait for work in futexes, so that the kernel spares records of its other such
+ * waits too, and did none that has a record end after @begin_ns? */
+bool offcpu_habits_spare(const struct offcpu_habits *h, uint32_t tid, uint64_t begin_ns);
 /* A thread waited for work, as a lock event tells: @waits times, the last one until @at_ns. */
 void offcpu_habits_work(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,
 			enum offcpu_reason reason, uint32_t waits);

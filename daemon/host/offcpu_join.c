@@ -262,6 +262,7 @@ void offcpu_join_kernel(struct offcpu_join *j, const struct offcpu_kernel *k, co
 	};
 	struct join_item *i;
 
+	offcpu_habits_recorded(&j->habits, k->tid, k->kernel_class, k->end_ns);
 	j->explain(j->userdata, &e);
 	/* over its budget the engine sends no signal; but a futex may be a lock's, and the
 	 * lock's record has the stack */
@@ -495,8 +496,9 @@ static void join_with_lock(struct offcpu_join *j, struct join_item *i, const str
 	join_emit(j, i);
 }
 
-/* Makes an event for a virtual thread that waited unmounted: no platform thread was off the CPU. Or
- * its carrier was, and had no signal. */
+/* Makes an event of the lock's record alone: for a virtual thread that waited unmounted, so that no
+ * platform thread was off the CPU, or whose carrier was and had no signal; and for a thread whose
+ * record the kernel spared. */
 static void join_lock_alone(struct offcpu_join *j, const struct stream_lock *w, bool idle)
 {
 	static const uint8_t statuses[WIRE_WAIT_COUNT] = {
@@ -508,10 +510,10 @@ static void join_lock_alone(struct offcpu_join *j, const struct stream_lock *w, 
 		.end_ns = w->begin_ns + w->duration_ns,
 		.duration_ns = w->duration_ns,
 		.tid = w->tid,
-		.virtual_tid = w->tid,
+		.virtual_tid = w->tid < WIRE_VIRTUAL_TID ? 0 : w->tid,
 		.kernel_class = OFFCPU_NO_CLASS,
 		.status = statuses[w->wait],
-		.has_stack = true,
+		.has_stack = w->node || w->tid >= WIRE_VIRTUAL_TID,
 		.syscall_nr = -1,
 		.node = w->node,
 		.lock = w,
@@ -521,6 +523,7 @@ static void join_lock_alone(struct offcpu_join *j, const struct stream_lock *w, 
 	j->explain(j->userdata, &e);
 	e.idle = idle;
 	j->counts.locks++;
+	j->counts.lock_only++;
 	j->emit(j->userdata, &e);
 }
 
@@ -542,15 +545,19 @@ static bool join_lock_virtual(struct offcpu_join *j, const struct stream_lock *w
 }
 
 /* Joins the waiting intervals of a platform thread that are that wait, or parts of it. */
-static void join_lock_platform(struct offcpu_join *j, const struct stream_lock *w, bool idle)
+static bool join_lock_platform(struct offcpu_join *j, const struct stream_lock *w, bool idle)
 {
 	struct join_item *next;
+	bool found = false;
 
 	for (struct join_item *i = *join_bucket(j, w->tid); i; i = next) {
 		next = i->right;
-		if (i->e.tid == w->tid && join_is_locks(i, w))
-			join_with_lock(j, i, w, idle);
+		if (i->e.tid != w->tid || !join_is_locks(i, w))
+			continue;
+		join_with_lock(j, i, w, idle);
+		found = true;
 	}
+	return found;
 }
 
 /* Passes an interval on with the lock, if it is a part of a wait that still goes on. */
@@ -576,7 +583,7 @@ static bool join_lock_open(struct offcpu_join *j, const struct stream_lock *w, b
 	if (w->flags & WIRE_LOCK_OPEN) {
 		join_open_begin(j, w, idle);
 		if (w->tid < WIRE_VIRTUAL_TID)
-			join_lock_platform(j, w, idle);
+			(void)join_lock_platform(j, w, idle);
 		else
 			(void)join_lock_virtual(j, w, idle);
 		return true;
@@ -586,17 +593,27 @@ static bool join_lock_open(struct offcpu_join *j, const struct stream_lock *w, b
 	return w->flags & WIRE_LOCK_CLOSED;
 }
 
-void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle)
+/* Did the kernel spare the record of this wait? One that has a record of another time off the CPU
+ * in it is told of by that. */
+static bool join_is_spared(const struct offcpu_join *j, const struct stream_lock *w, bool idle,
+			   uint64_t spared_ns)
 {
-	if (w->flags & WIRE_LOCK_SUM && idle && w->wait < WIRE_WAIT_COUNT &&
-	    w->tid < WIRE_VIRTUAL_TID)
+	return spared_ns && w->duration_ns >= spared_ns && !idle &&
+	       offcpu_habits_spare(&j->habits, w->tid, w->begin_ns);
+}
+
+void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle,
+		      uint64_t spared_ns)
+{
+	bool is_platform = w->tid < WIRE_VIRTUAL_TID, found;
+
+	if (w->flags & WIRE_LOCK_SUM && idle && w->wait < WIRE_WAIT_COUNT && is_platform)
 		offcpu_habits_work(&j->habits, w->tid, w->begin_ns + w->duration_ns,
 				   join_reason_of(w), w->waits);
 	if (w->wait >= WIRE_WAIT_COUNT || join_lock_open(j, w, idle) || w->flags & WIRE_LOCK_SUM)
 		return;
-	if (w->tid < WIRE_VIRTUAL_TID)
-		join_lock_platform(j, w, idle);
-	else if (!join_lock_virtual(j, w, idle))
+	found = is_platform ? join_lock_platform(j, w, idle) : join_lock_virtual(j, w, idle);
+	if (!found && (!is_platform || join_is_spared(j, w, idle, spared_ns)))
 		join_lock_alone(j, w, idle);
 }
 

@@ -8,6 +8,7 @@
  * - a record of the kernel to which the agent's did not come: after 2 s, without a Java stack
  * - a record of the agent without the kernel's: with the reason that the JVM's status gives
  * - a record of a virtual thread that had no carrier: at once; the kernel has none
+ * - a lock's wait whose record the kernel spared, with those of waits for work: at once
  * Pure, one for each target. At most OFFCPU_JOIN_MAX intervals wait; then the oldest is passed on
  * as it is. The agent's records are not trusted: one whose duration the kernel did not measure
  * joins nothing.
@@ -51,6 +52,7 @@ struct offcpu_join_counts {
 	uint64_t no_kernel; /* records of the agent for which the kernel's is missing */
 	uint64_t unmounted; /* records of virtual threads that had no carrier */
 	uint64_t locks; /* intervals that have the record of a wait for a lock */
+	uint64_t lock_only; /* those of them that have no other */
 	uint64_t late; /* records of the agent that came after their interval was passed on; not
 			  passed on again */
 	/* intervals without a stack whose reason is that of the thread's last wait of which no lock
@@ -74,8 +76,10 @@ void offcpu_join_kernel(struct offcpu_join *j, const struct offcpu_kernel *k, co
 void offcpu_join_agent(struct offcpu_join *j, const struct stream_offcpu *o, uint64_t now_ns);
 /* Adds a wait that has ended, or one that goes on (WIRE_LOCK_OPEN): its class and stacks must stay
  * valid until it is over, or until offcpu_join_reset(). With the stream's numbers. @idle:
- * idle_wait() of it. */
-void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle);
+ * idle_wait() of it. @spared_ns: from which duration on the kernel would have a record, if it did
+ * not spare threads that wait for work theirs; 0 = it spares nobody, or loses records. */
+void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle,
+		      uint64_t spared_ns);
 /* Passes on the intervals that have waited long enough. */
 void offcpu_join_expire(struct offcpu_join *j, uint64_t now_ns);
 /* Nodes and classes get new meanings: passes on the intervals with a stack. Those that wait for the

@@ -31,6 +31,7 @@ static void status_put_joins(struct text_out *to, const struct target *t)
 	json_add_u64(to, "no_kernel", c.no_kernel);
 	json_add_u64(to, "unmounted", c.unmounted);
 	json_add_u64(to, "locks", c.locks);
+	json_add_u64(to, "lock_only", c.lock_only);
 	json_add_u64(to, "late", c.late);
 	json_add_u64(to, "hurried", c.hurried);
 	json_add_u64(to, "by_habit", c.by_habit);

@@ -2,9 +2,10 @@
 sends 2,000 requests a second from another JVM to the pool of com.sun.net.httpserver and to Tomcat, under a daemon
 with default settings. Their threads wait for work thousands of times a second, and for two scripted locks some
 dozens of times. The threshold must stay as configured; number and time of the waits for the scripted locks must be
-what the waiters measured, within 2 %; and idle waits must be counted separately, of which --idle shows those that
-the threads have reported."""
+what the waiters measured, within 2 %; seven tenths of that time at the least, and none of it twice, must be times off
+the CPU; and idle waits must be counted separately, of which --idle shows those that the threads have reported."""
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -16,12 +17,13 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness"), os.path.join(HERE, "..", "bench")]
 import stacks  # noqa: E402
-from kindling import Daemon, classes, java_home, skip, wait_for  # noqa: E402
+from kindling import BUILD, Daemon, classes, java_home, skip, wait_for  # noqa: E402
 from walker import check, failures  # noqa: E402
 
 LOCKS = {"PoolLoad$Mutex": "park", "PoolLoad$Monitor": "enter"}
-SETTINGS = "events: { cpu: {}, lock: { monitors: always } }\n"  # on 25 there are none in the first minute by default
+SETTINGS = "events: { cpu: {}, lock: { monitors: always }, offcpu: {} }\n"  # on 25 there are none in the first minute by default
 OFF_MAX = 0.02
+SEEN_MIN = 0.7
 ENOUGH, ATTEMPTS = 25, 6  # waits for each lock; a busy machine serves few requests
 TELL_S = 3  # sums of idle threads arrive about once a second, with many threads less often
 PROGRAMS = os.path.join(HERE, "..", "bench", "programs")
@@ -115,19 +117,48 @@ def judge_idle(daemon, server, before):
     check(0.3 * counted < reported <= counted, "--idle shows %d of %d" % (reported, counted))
 
 
+@contextlib.contextmanager
+def times_off_cpu(daemon, pid):
+    """Gives a list that has, at its end, the times off the CPU meanwhile that were no waits for work."""
+    events = []
+    with tempfile.TemporaryFile("w+") as out:
+        with subprocess.Popen([BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--event", "offcpu", "--json", str(pid)],
+                              stdout=out) as tail:
+            yield events
+            tail.terminate()
+        out.seek(0)
+        events += [e for e in map(json.loads, (line for line in out if line.endswith("}\n"))) if e["event"] == "offcpu"]
+
+
+def judge_off_cpu(daemon, server, events, truth):
+    """A pool's threads are spared the records of their waits for work, and of others beside these; those for a lock are
+    times off the CPU all the same, each once. Some of the first are lost."""
+    state = daemon.status()["offcpu"]
+    if state.get("why"):
+        return
+    for name, ns in zip(LOCKS, map(int, truth[2::2])):
+        of_lock = [e["duration_ns"] for e in events if e["lock"] and e["lock"]["class"] == name]
+        check(SEEN_MIN * ns <= sum(of_lock) <= (1 + OFF_MAX) * ns, "%s: %.1f of %.1f ms are times off the CPU, %d" % (
+            name, sum(of_lock) / 1e6, ns / 1e6, len(of_lock)))
+    print("  %d were spared, %d have the lock's record only" % (
+        state["spared"], daemon.target(server.pid)["offcpu"]["joins"]["lock_only"]))
+
+
 def play(args, label, main, path):
     with Daemon(SETTINGS) as daemon, Server(args.major, main, path) as server:
         daemon.wait_state(server.pid, "streaming", 60)
         wait_for("lock events", lambda: "lock" in daemon.target(server.pid)["events"])
         for _ in range(ATTEMPTS):
-            server.say("go")
-            per_s = load(args.major, server.port, args.rate, args.seconds)
-            server.say("stop")
-            truth = server.line("TRUTH")
+            with times_off_cpu(daemon, server.pid) as events:
+                server.say("go")
+                per_s = load(args.major, server.port, args.rate, args.seconds)
+                server.say("stop")
+                truth = server.line("TRUTH")
+                time.sleep(TELL_S)
             if min(int(truth[1]), int(truth[3])) >= ENOUGH:
                 break
-        time.sleep(TELL_S)
         judge(daemon, server, label, truth, per_s)
+        judge_off_cpu(daemon, server, events, truth)
         agent = daemon.target(server.pid)["agent"]
         print("  agent: %s" % json.dumps(agent))
         check(not [n for n in daemon.target(server.pid).get("notes", []) if n["step"] == "budget"], "the budget changes nothing")

@@ -17,7 +17,7 @@ static char last_class[40], last_trace[40];
 static bool safepoint_is_known = true;
 static bool parks_to_sleep; /* as the stack of a virtual thread shows it */
 static unsigned events;
-static uint64_t total_ns;
+static uint64_t total_ns, spared_ns; /* spared_ns: for offcpu_join_lock() */
 
 /* The reason from the status alone; test_offcpu_event.c tests stacks. */
 static void explain(void *userdata, struct offcpu_event *e)
@@ -57,7 +57,7 @@ static int setup(void **state)
 {
 	(void)state;
 	events = 0;
-	total_ns = 0;
+	total_ns = spared_ns = 0;
 	return offcpu_join_new(explain, on_event, NULL, &join);
 }
 
@@ -126,7 +126,7 @@ static void lock_wait_for(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, u
 
 	w.flags = flags;
 	w.waits = flags & WIRE_LOCK_SUM ? 3 : 1;
-	offcpu_join_lock(join, &w, idle);
+	offcpu_join_lock(join, &w, idle, spared_ns);
 }
 
 static void lock_wait_of(uint8_t kind, uint32_t tid, uint64_t end_ns, uint64_t duration_ns,
@@ -136,7 +136,7 @@ static void lock_wait_of(uint8_t kind, uint32_t tid, uint64_t end_ns, uint64_t d
 
 	w.wait = kind;
 	w.flags = flags;
-	offcpu_join_lock(join, &w, false);
+	offcpu_join_lock(join, &w, false, 0);
 }
 
 /* A thread that enters a monitor wakes up by itself. */
@@ -600,6 +600,58 @@ static void a_wait_for_work_is_idle_though_only_its_lock_tells(void **state)
 }
 
 /* The agent's dictionary is full now and then: only what has ids of it may not wait longer. */
+static void a_wait_whose_record_was_spared_is_an_event_by_itself(void **state)
+{
+	(void)state;
+	spared_ns = MS;
+	/* nothing says that its thread waits for work: its record may have been passed on */
+	lock_wait(1, S, 9 * MS, 0);
+	assert_int_equal(events, 0);
+	lock_wait_for(1, 2 * S, S / 2, WIRE_LOCK_SUM, true);
+	lock_wait_for(2, 2 * S, S / 2, WIRE_LOCK_SUM, true);
+	lock_wait(1, 3 * S, 9 * MS, 0);
+	assert_int_equal(events, 1);
+	assert_true(last.reason == OFFCPU_REASON_PARK && last.has_stack && !last.idle);
+	assert_int_equal(last.duration_ns, 9 * MS);
+	assert_int_equal(last.end_ns, 3 * S);
+	assert_int_equal(last.tid, 1);
+	assert_int_equal(last.virtual_tid, 0);
+	assert_string_equal(last_class, "org.shop.Cache");
+	assert_int_equal(counts().lock_only, 1);
+	/* too short for a record, or a wait for work */
+	lock_wait(1, 4 * S, MS - 1, 0);
+	lock_wait_for(1, 4 * S, 9 * MS, 0, true);
+	spared_ns = 0;
+	lock_wait(1, 5 * S, 9 * MS, 0);
+	assert_int_equal(events, 1);
+	/* a part of it has a record, which waits for the lock's or was passed on; another thread's
+	 * wait has none */
+	spared_ns = MS;
+	for (int i = 0; i < 2; i++) {
+		kernel(1, (6 + i) * S - 10 * MS, 2 * MS, 0, false, OFFCPU_FUTEX);
+		if (i)
+			offcpu_join_expire(join, (7 + i) * S);
+		lock_wait(1, (6 + i) * S, 20 * MS, 0);
+		assert_int_equal(counts().lock_only, 1);
+	}
+	lock_wait(2, 7 * S, 20 * MS, 0);
+	assert_int_equal(counts().lock_only, 2);
+	lock_wait(1, 8 * S, 20 * MS, 0);
+	assert_int_equal(counts().lock_only, 3);
+	assert_int_equal(counts().locks, 4);
+	assert_int_equal(events, 5);
+	/* this one had a record before it was known to wait for work */
+	kernel(3, 9 * S, 20 * MS, 0, false, OFFCPU_FUTEX);
+	lock_wait_for(3, 9 * S, S / 2, WIRE_LOCK_SUM, true);
+	lock_wait(3, 9 * S, 20 * MS, 0);
+	assert_int_equal(events, 6);
+	/* a thread that sleeps again and again is spared nothing */
+	known_wait(4, 9 * S, WIRE_OFFCPU_SLEEP);
+	known_wait(4, 10 * S, WIRE_OFFCPU_SLEEP);
+	lock_wait(4, 11 * S, 20 * MS, 0);
+	assert_int_equal(counts().lock_only, 3);
+}
+
 static void new_meanings_of_ids_leave_what_has_none(void **state)
 {
 	(void)state;
@@ -647,6 +699,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_agent_without_the_kernel_has_its_own_words,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_wait_for_a_lock_is_one_event_with_both_parts,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_wait_whose_record_was_spared_is_an_event_by_itself,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_wait_for_work_is_idle_though_only_its_lock_tells,
 						setup, teardown),
