@@ -2,9 +2,9 @@
  * When the agent's thread wakes up. A wake-up with cold caches costs some ten microseconds, more
  * than the work it does. So:
  *
- * - The first sample after a pause wakes the thread at once.
+ * - The first sample, or wait, after a pause wakes the thread at once.
  *
- * - While samples come steadily, the thread reads the ring ten times a second. Only two urgent
+ * - While they come steadily, the thread reads the ring ten times a second. Only two urgent
  * cases wake it earlier: the first sample of a thread, whose name may soon be gone, and a ring that
  * fills up.
  *
