@@ -100,12 +100,14 @@ struct offcpu_thread {
 #define OFFCPU_VERY_LONG_MINIMUMS 256
 
 #define OFFCPU_BARE_STACKS_ENOUGH 3
-/* For so long the next ones are taken for the same; then one of them has a signal, */
-#define OFFCPU_HABIT_NS 1000000000ull
+/* For so long the next ones are taken for the same, or for longer if more threads would ask than may;
+ * then one of them has a signal, */
+#define OFFCPU_HABIT_NS	    1000000000ull
+#define OFFCPU_HABIT_NS_MAX 8000000000ull
 /* until whose stack is known the habit goes on: but no longer than this, */
 #define OFFCPU_ANSWER_NS 1000000000ull
 /* and, if there is no signal for it, until so long after the last stack. */
-#define OFFCPU_UNCONFIRMED_NS 8000000000ull
+#define OFFCPU_UNCONFIRMED_NS 16000000000ull
 
 enum offcpu_kind {
 	OFFCPU_INTERVAL, /* struct offcpu_record */
@@ -174,7 +176,7 @@ struct offcpu_tenant {
 	__u64 ring_bytes; /* put into the ring while that was half full */
 };
 
-/* One target process. The daemon writes the first nine members, the BPF programs the others. */
+/* One target process. The daemon writes the first ten members, the BPF programs the others. */
 struct offcpu_target {
 	__u32 pid; /* in the first pid namespace; 0 = free */
 	__u32 tenant; /* index of its tenant */
@@ -186,6 +188,7 @@ struct offcpu_target {
 	__u64 records_max; /* per window; twice as many with long times */
 	__u64 spares; /* enum offcpu_spares: what threads that wait for work again and again are
 		       * spared */
+	__u64 habit_ns; /* OFFCPU_HABIT_NS up to OFFCPU_HABIT_NS_MAX */
 	__u64 window; /* number of the present window */
 	__u64 in_window; /* times off the CPU in it */
 	__u64 signals_in_window; /* those of them for which there was a signal */
@@ -197,6 +200,8 @@ struct offcpu_target {
 	__u64 unreachable, unreachable_ns;
 	__u64 unneeded, unneeded_ns;
 	__u64 spared; /* signals that were not sent because of `spares` */
+	/* signals that were sent to learn whether a habit goes on, and those that were due */
+	__u64 asked, unasked;
 	__u64 lost, lost_ns; /* no record: the ring was full, or too many in this window */
 	__u64 crowded; /* times that a thread found no free slot in the table */
 	__u64 timed_ns; /* of the timed runs: those for this target */

@@ -98,6 +98,7 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 		.tenant = offcpu_tenants_join(&e->tenants, &e->programs, tenant),
 		.min_ns = min_ns,
 		.signal_min_ns = min_ns,
+		.habit_ns = OFFCPU_HABIT_NS,
 	};
 	offcpu_allow_target(e, i);
 	e->n++;
@@ -188,6 +189,17 @@ void offcpu_engine_idle_habit(struct offcpu_engine *e, pid_t pid, uint32_t host_
 	if (!t || (!always && e->entries[t->target].minimum.spares < OFFCPU_SPARES_LONG))
 		return;
 	t->idle_class = class;
+	__atomic_store_n(&t->idle_ns, end_ns, __ATOMIC_RELEASE);
+}
+
+void offcpu_engine_waits_for_work(struct offcpu_engine *e, pid_t pid, uint32_t host_tid,
+				  uint64_t end_ns)
+{
+	struct offcpu_thread *t = offcpu_threads_find(&e->programs, pid, host_tid);
+
+	if (!t || t->idle_ns || e->entries[t->target].minimum.spares < OFFCPU_SPARES_LONG)
+		return;
+	t->idle_class = OFFCPU_FUTEX;
 	__atomic_store_n(&t->idle_ns, end_ns, __ATOMIC_RELEASE);
 }
 

@@ -156,6 +156,11 @@ void offcpu_engine_bare_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_
  * further ones are spared them for a second: enum offcpu_spares. */
 void offcpu_engine_idle_habit(struct offcpu_engine *e, pid_t pid, uint32_t host_tid,
 			      enum offcpu_class class, bool always, uint64_t end_ns);
+/* As its lock events tell, this thread waited for work in futexes more than once, until @end_ns. While
+ * signals are short, and if nothing is known of it, its waits in futexes are taken for the same
+ * until it is asked. */
+void offcpu_engine_waits_for_work(struct offcpu_engine *e, pid_t pid, uint32_t host_tid,
+				  uint64_t end_ns);
 /* Readable when a quarter of the ring is full; call offcpu_engine_drain() then, and a few times a
  * second. */
 int offcpu_engine_fd(const struct offcpu_engine *e);

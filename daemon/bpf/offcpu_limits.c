@@ -45,6 +45,8 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 		.signalled = m->signalled,
 		.over_budget = m->over_budget - m->below,
 		.spared = m->spared,
+		.asked = m->asked,
+		.unasked = m->unasked,
 	};
 	const struct offcpu_allowance allowed = {
 		.own_signals = own_per_s,
@@ -62,6 +64,7 @@ static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 	m->signal_min_ns = signal_min_ns;
 	m->min_ns = min_ns;
 	m->spares = entry->minimum.spares;
+	m->habit_ns = entry->minimum.habit_ns;
 	offcpu_allow_target(e, i);
 }
 

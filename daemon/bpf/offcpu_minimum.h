@@ -21,6 +21,7 @@ struct offcpu_signal_counts {
 	/* long enough for a signal: those that had one, and those for which none was left */
 	uint64_t signalled, over_budget;
 	uint64_t spared;
+	uint64_t asked, unasked; /* see struct offcpu_target */
 };
 
 /* One of the two minimums. */
@@ -36,6 +37,7 @@ struct offcpu_minimum {
 	struct offcpu_signal_counts last; /* at the last tick */
 	enum offcpu_spares spares;
 	uint64_t spared; /* in the last second */
+	uint64_t habit_ns; /* see struct offcpu_target; 0 = OFFCPU_HABIT_NS */
 	/* there are too many records, and a longer minimum would leave hardly any: those that fit
 	 * are a sample */
 	bool samples;
@@ -49,7 +51,7 @@ struct offcpu_allowance {
 };
 
 /* Call once a second: changes the minimums for the next one, *@min_ns for records and
- * *@signal_min_ns, at least as long, for signals, and sets m->spares and m->samples. */
+ * *@signal_min_ns, at least as long, for signals, and sets m->spares, m->samples and m->habit_ns. */
 void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *signal_min_ns,
 			 const struct offcpu_signal_counts *now,
 			 const struct offcpu_allowance *allowed);

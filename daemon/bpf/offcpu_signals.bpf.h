@@ -60,7 +60,7 @@ static enum habit habit_of(const struct offcpu_thread *t, const struct offcpu_ta
 	if (g->spares < (is_long ? OFFCPU_SPARES_LONG : OFFCPU_SPARES_SIGNALS) || !t->idle_ns ||
 	    t->class != t->idle_class)
 		return HABIT_NONE;
-	if (now - t->idle_ns < OFFCPU_HABIT_NS)
+	if (now - t->idle_ns < g->habit_ns)
 		return HABIT_HOLDS;
 	if (t->asked_ns > t->idle_ns) /* the daemon has not confirmed it */
 		return now - t->asked_ns < OFFCPU_ANSWER_NS ? HABIT_HOLDS : HABIT_NONE;
@@ -71,9 +71,12 @@ static enum habit habit_of(const struct offcpu_thread *t, const struct offcpu_ta
  * that. */
 static int may_ask(struct offcpu_target *g, __u64 now)
 {
-	if (g->asked_in_window > g->signals_max / 2 || !is_within_budget(g, 0, now))
+	if (g->asked_in_window > g->signals_max / 2 || !is_within_budget(g, 0, now)) {
+		__sync_fetch_and_add(&g->unasked, 1);
 		return 0;
+	}
 	__sync_fetch_and_add(&g->asked_in_window, 1);
+	__sync_fetch_and_add(&g->asked, 1);
 	return 1;
 }
 

@@ -7,6 +7,7 @@
 #define PLACES_MIN 256u
 #define PLACES_MAX 8192u
 #define FRESH_S	   10u /* for so long a thread's next waits are taken for the same */
+#define KNOWN_S	   20u /* so old is the last one when a stack comes: OFFCPU_UNCONFIRMED_NS */
 #define LATELY	   0xffu /* the last eight waits */
 #define UNSURE	   0x80u /* as if wrong eight waits ago: the next one decides */
 #define SURE	   0x100u /* as if wrong nine waits ago: it is relied on, but was not always so */
@@ -43,9 +44,9 @@ static uint32_t habit_seconds(uint64_t at_ns)
 	return (uint32_t)(at_ns / 1000000000u);
 }
 
-static bool habit_is_fresh(const struct offcpu_habit *one, uint32_t now_s)
+static bool habit_is_fresh(const struct offcpu_habit *one, uint32_t now_s, uint32_t for_s)
 {
-	return one->key && now_s <= one->at_s + FRESH_S && now_s + FRESH_S >= one->at_s;
+	return one->key && now_s <= one->at_s + for_s && now_s + for_s >= one->at_s;
 }
 
 /* NULL = nothing is known of any thread. */
@@ -73,7 +74,7 @@ static bool habit_is_of_another(const struct offcpu_habits *h, uint32_t key, uin
 {
 	const struct offcpu_habit *one = habit_place(h, key);
 
-	return one && one->key != key && habit_is_fresh(one, now_s);
+	return one && one->key != key && habit_is_fresh(one, now_s, FRESH_S);
 }
 
 static void habit_set(struct offcpu_habits *h, uint32_t key, uint64_t at_ns,
@@ -114,19 +115,16 @@ bool offcpu_habits_spare(const struct offcpu_habits *h, uint32_t tid, uint64_t b
 	return one && one->key == key && one->idle && one->recorded_ns <= begin_ns;
 }
 
-void offcpu_habits_work(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,
-			enum offcpu_reason reason, uint32_t waits)
-{
-	habit_set(h, habit_key(tid, HABIT_FUTEX), at_ns, reason, true, waits > 1);
-}
 
-/* The habit with this key at the end of @e; NULL = none. */
+/* The habit with this key at the end of @e, not older than @for_s; NULL = none. */
 static struct offcpu_habit *habit_of(const struct offcpu_habits *h, uint32_t key,
-				     const struct offcpu_event *e)
+				     const struct offcpu_event *e, uint32_t for_s)
 {
 	struct offcpu_habit *one = habit_place(h, key);
 
-	return one && one->key == key && habit_is_fresh(one, habit_seconds(e->end_ns)) ? one : NULL;
+	return one && one->key == key && habit_is_fresh(one, habit_seconds(e->end_ns), for_s)
+		       ? one
+		       : NULL;
 }
 
 static bool habit_is_relied_on(const struct offcpu_habit *one)
@@ -134,11 +132,22 @@ static bool habit_is_relied_on(const struct offcpu_habit *one)
 	return one && !(one->wrong & LATELY);
 }
 
+bool offcpu_habits_work(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,
+			enum offcpu_reason reason, uint32_t waits)
+{
+	uint32_t key = habit_key(tid, HABIT_FUTEX);
+	const struct offcpu_habit *one;
+
+	habit_set(h, key, at_ns, reason, true, waits > 1);
+	one = habit_place(h, key);
+	return waits > 1 && habit_is_relied_on(one);
+}
+
 /* Compares the habit with a wait of which the reason is known, then learns from the wait; sets
  * as_usual and as_always of it. */
 static void habit_learn(struct offcpu_habits *h, uint32_t key, struct offcpu_event *e)
 {
-	struct offcpu_habit *one = habit_of(h, key, e);
+	struct offcpu_habit *one = habit_of(h, key, e, KNOWN_S);
 	bool right = one && one->reason == e->reason && one->idle == e->idle;
 
 	if (habit_is_relied_on(one)) {
@@ -167,7 +176,7 @@ void offcpu_habits_apply(struct offcpu_habits *h, struct offcpu_event *e)
 			habit_learn(h, key, e);
 		return;
 	}
-	one = habit_of(h, key, e);
+	one = habit_of(h, key, e, FRESH_S);
 	if (!habit_is_relied_on(one) || e->idle ||
 	    (kind == HABIT_FUTEX && e->reason != OFFCPU_REASON_OTHER))
 		return;

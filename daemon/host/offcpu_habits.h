@@ -29,8 +29,9 @@ void offcpu_habits_recorded(struct offcpu_habits *h, uint32_t tid, unsigned kern
 /* Does the thread wait for work in futexes, so that the kernel spares records of its other such
  * waits too, and did none that has a record end after @begin_ns? */
 bool offcpu_habits_spare(const struct offcpu_habits *h, uint32_t tid, uint64_t begin_ns);
-/* A thread waited for work, as a lock event tells: @waits times, the last one until @at_ns. */
-void offcpu_habits_work(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,
+/* A thread waited for work, as a lock event tells: @waits times, the last one until @at_ns. Returns
+ * whether that is its habit. */
+bool offcpu_habits_work(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,
 			enum offcpu_reason reason, uint32_t waits);
 /* Learns from a wait with a stack, and sets as_usual and as_always of it; sets reason, idle and
  * by_habit of one without. */

@@ -602,19 +602,20 @@ static bool join_is_spared(const struct offcpu_join *j, const struct stream_lock
 	       offcpu_habits_spare(&j->habits, w->tid, w->begin_ns);
 }
 
-void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle,
+bool offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle,
 		      uint64_t spared_ns)
 {
-	bool is_platform = w->tid < WIRE_VIRTUAL_TID, found;
+	bool is_platform = w->tid < WIRE_VIRTUAL_TID, found, is_usual = false;
 
 	if (w->flags & WIRE_LOCK_SUM && idle && w->wait < WIRE_WAIT_COUNT && is_platform)
-		offcpu_habits_work(&j->habits, w->tid, w->begin_ns + w->duration_ns,
+		is_usual = offcpu_habits_work(&j->habits, w->tid, w->begin_ns + w->duration_ns,
 				   join_reason_of(w), w->waits);
 	if (w->wait >= WIRE_WAIT_COUNT || join_lock_open(j, w, idle) || w->flags & WIRE_LOCK_SUM)
-		return;
+		return is_usual;
 	found = is_platform ? join_lock_platform(j, w, idle) : join_lock_virtual(j, w, idle);
 	if (!found && (!is_platform || join_is_spared(j, w, idle, spared_ns)))
 		join_lock_alone(j, w, idle);
+	return false;
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */

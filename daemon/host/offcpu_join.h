@@ -77,8 +77,9 @@ void offcpu_join_agent(struct offcpu_join *j, const struct stream_offcpu *o, uin
 /* Adds a wait that has ended, or one that goes on (WIRE_LOCK_OPEN): its class and stacks must stay
  * valid until it is over, or until offcpu_join_reset(). With the stream's numbers. @idle:
  * idle_wait() of it. @spared_ns: from which duration on the kernel would have a record, if it did
- * not spare threads that wait for work theirs; 0 = it spares nobody, or loses records. */
-void offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle,
+ * not spare threads that wait for work theirs; 0 = it spares nobody, or loses records. Returns
+ * whether it tells that the thread usually waits for work. */
+bool offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle,
 		      uint64_t spared_ns);
 /* Passes on the intervals that have waited long enough. */
 void offcpu_join_expire(struct offcpu_join *j, uint64_t now_ns);

@@ -212,20 +212,60 @@ static void waits_too_short_for_a_signal_are_asked_all_the_same(void **state)
 	offcpu_engines_free();
 }
 
-static void without_a_signal_to_ask_a_habit_goes_on_for_eight_seconds(void **state)
+static void without_a_signal_to_ask_a_habit_goes_on_for_16_seconds(void **state)
 {
 	pid_t pid = begin_spared(NS_PER_MS / 10);
 	struct offcpu_counts before, c;
 
 	(void)state;
-	(void)counts_after(pid, 40, true);
 	mapped(pid)->signals_max = 0;
-	before = counts_after(pid, 6500, false);
+	offcpu_engine_idle_habit(seen.engine, pid, (uint32_t)pid, OFFCPU_SLEEP, false,
+				 clock_mono_ns() - 14 * NS_PER_S);
+	before = counts_after(pid, 500, false);
 	c = counts_after(pid, 500, false);
 	assert_true(c.spared > before.spared + 500);
+	assert_true(mapped(pid)->unasked > 500);
 	before = counts_after(pid, 1200, false);
 	c = counts_after(pid, 500, false);
 	assert_int_equal(c.spared, before.spared);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
+static void threads_ask_later_when_too_many_would(void **state)
+{
+	pid_t pid = begin_spared(NS_PER_MS / 10);
+	struct offcpu_counts before;
+
+	(void)state;
+	mapped(pid)->signal_min_ns = NS_PER_S;
+	mapped(pid)->habit_ns = 2 * NS_PER_S;
+	before = counts_after(pid, 40, true);
+	assert_int_equal(counts_after(pid, 1700, false).signalled, before.signalled);
+	assert_int_equal(counts_after(pid, 500, false).signalled, before.signalled + 1);
+	assert_int_equal(mapped(pid)->asked, 1);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
+static void lock_events_begin_a_habit_and_stacks_go_on_with_it(void **state)
+{
+	pid_t pid = begin_spared(NS_PER_MS / 10);
+	struct offcpu_thread *t =
+		offcpu_threads_find(&seen.engine->programs, pid, (uint32_t)pid);
+
+	(void)state;
+	assert_non_null(t);
+	t->idle_ns = t->idle_class = 0;
+	seen.engine->entries[t->target].minimum.spares = OFFCPU_SPARES_RECORDS;
+	offcpu_engine_waits_for_work(seen.engine, pid, (uint32_t)pid, NS_PER_S);
+	assert_int_equal(t->idle_ns, 0);
+	seen.engine->entries[t->target].minimum.spares = OFFCPU_SPARES_LONG;
+	for (uint64_t s = 1; s <= 2; s++) {
+		offcpu_engine_waits_for_work(seen.engine, pid, (uint32_t)pid, s * NS_PER_S);
+		assert_int_equal(t->idle_ns, NS_PER_S);
+		assert_int_equal(t->idle_class, OFFCPU_FUTEX);
+	}
 	offcpu_child_end(pid);
 	offcpu_engines_free();
 }
@@ -283,7 +323,9 @@ int main(void)
 		cmocka_unit_test(threads_without_java_lose_their_records_first),
 		cmocka_unit_test(long_waits_for_work_lose_their_signals_before_their_records),
 		cmocka_unit_test(waits_too_short_for_a_signal_are_asked_all_the_same),
-		cmocka_unit_test(without_a_signal_to_ask_a_habit_goes_on_for_eight_seconds),
+		cmocka_unit_test(without_a_signal_to_ask_a_habit_goes_on_for_16_seconds),
+		cmocka_unit_test(threads_ask_later_when_too_many_would),
+		cmocka_unit_test(lock_events_begin_a_habit_and_stacks_go_on_with_it),
 		cmocka_unit_test(half_of_the_signals_are_not_for_asking),
 	};
 

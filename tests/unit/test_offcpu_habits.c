@@ -42,6 +42,37 @@ static void what_is_idle_by_its_stack_as_usual_is_told(void **state)
 	offcpu_habits_clear(&habits);
 }
 
+static void lock_events_tell_of_a_habit_unless_it_was_wrong(void **state)
+{
+	struct offcpu_event sleeps = { .tid = 9,
+				       .reason = OFFCPU_REASON_SLEEP,
+				       .kernel_class = OFFCPU_FUTEX,
+				       .has_stack = true };
+
+	(void)state;
+	assert_false(offcpu_habits_work(&habits, 9, now_ns, OFFCPU_REASON_PARK, 1));
+	assert_true(offcpu_habits_work(&habits, 10, now_ns, OFFCPU_REASON_PARK, 2));
+	sleeps.end_ns = now_ns;
+	offcpu_habits_apply(&habits, &sleeps);
+	assert_false(offcpu_habits_work(&habits, 9, now_ns, OFFCPU_REASON_PARK, 2));
+	offcpu_habits_clear(&habits);
+}
+
+/* Threads that ask less often are known for longer; without a stack only the last seconds count. */
+static void a_stack_confirms_what_was_known_20_seconds_ago(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		(void)read_of(7, OFFCPU_SOCKET, true, true);
+	now_ns += 15 * NS_PER_S;
+	assert_false(read_of(7, OFFCPU_SOCKET, false, false).by_habit);
+	assert_true(read_of(7, OFFCPU_SOCKET, true, true).as_usual);
+	assert_true(read_of(7, OFFCPU_SOCKET, false, false).by_habit);
+	now_ns += 22 * NS_PER_S;
+	assert_false(read_of(7, OFFCPU_SOCKET, true, true).as_usual);
+	offcpu_habits_clear(&habits);
+}
+
 static void it_takes_more_waits_until_one_is_as_always(void **state)
 {
 	(void)state;
@@ -141,6 +172,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_idle_by_its_stack_as_usual_is_told),
 		cmocka_unit_test(it_takes_more_waits_until_one_is_as_always),
+		cmocka_unit_test(lock_events_tell_of_a_habit_unless_it_was_wrong),
+		cmocka_unit_test(a_stack_confirms_what_was_known_20_seconds_ago),
 		cmocka_unit_test(who_only_waits_for_requests_does_so_without_a_stack_too),
 		cmocka_unit_test(who_also_reads_answers_is_not_idle),
 		cmocka_unit_test(a_thread_has_a_habit_of_each_kind),

@@ -17,6 +17,7 @@ static char last_class[40], last_trace[40];
 static bool safepoint_is_known = true;
 static bool parks_to_sleep; /* as the stack of a virtual thread shows it */
 static unsigned events;
+static bool is_usual; /* what the last offcpu_join_lock() returned */
 static uint64_t total_ns, spared_ns; /* spared_ns: for offcpu_join_lock() */
 
 /* The reason from the status alone; test_offcpu_event.c tests stacks. */
@@ -126,7 +127,7 @@ static void lock_wait_for(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, u
 
 	w.flags = flags;
 	w.waits = flags & WIRE_LOCK_SUM ? 3 : 1;
-	offcpu_join_lock(join, &w, idle, spared_ns);
+	is_usual = offcpu_join_lock(join, &w, idle, spared_ns);
 }
 
 static void lock_wait_of(uint8_t kind, uint32_t tid, uint64_t end_ns, uint64_t duration_ns,
@@ -136,7 +137,7 @@ static void lock_wait_of(uint8_t kind, uint32_t tid, uint64_t end_ns, uint64_t d
 
 	w.wait = kind;
 	w.flags = flags;
-	offcpu_join_lock(join, &w, false, 0);
+	(void)offcpu_join_lock(join, &w, false, 0);
 }
 
 /* A thread that enters a monitor wakes up by itself. */
@@ -609,7 +610,9 @@ static void a_wait_whose_record_was_spared_is_an_event_by_itself(void **state)
 	assert_int_equal(events, 0);
 	lock_wait_for(1, 2 * S, S / 2, WIRE_LOCK_SUM, true);
 	lock_wait_for(2, 2 * S, S / 2, WIRE_LOCK_SUM, true);
+	assert_true(is_usual);
 	lock_wait(1, 3 * S, 9 * MS, 0);
+	assert_false(is_usual);
 	assert_int_equal(events, 1);
 	assert_true(last.reason == OFFCPU_REASON_PARK && last.has_stack && !last.idle);
 	assert_int_equal(last.duration_ns, 9 * MS);

@@ -165,6 +165,31 @@ static void it_does_not_grow_while_more_is_spared(void **state)
 	assert_false(minimum.samples);
 }
 
+/* One second in which so many threads asked, and so many more would have. */
+static uint64_t habit_after(unsigned asked, unsigned unasked)
+{
+	counts.asked += asked;
+	counts.unasked += unasked;
+	(void)second(asked, 0);
+	return minimum.habit_ns;
+}
+
+static void threads_ask_later_while_not_all_may(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(habit_after(200, 0), OFFCPU_HABIT_NS);
+	for (uint64_t ns = 2 * OFFCPU_HABIT_NS; ns <= OFFCPU_HABIT_NS_MAX; ns *= 2)
+		assert_int_equal(habit_after(200, 1), ns);
+	assert_int_equal(habit_after(200, 1000), OFFCPU_HABIT_NS_MAX);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(habit_after(SIGNALS_PER_S / 8, 0), OFFCPU_HABIT_NS_MAX);
+	assert_int_equal(habit_after(SIGNALS_PER_S / 8 - 1, 0), OFFCPU_HABIT_NS_MAX / 2);
+	for (int i = 0; i < 5; i++)
+		(void)habit_after(0, 0);
+	assert_int_equal(minimum.habit_ns, OFFCPU_HABIT_NS);
+}
+
 static void a_burst_does_not_lengthen_it(void **state)
 {
 	(void)state;
@@ -272,6 +297,7 @@ int main(void)
 		cmocka_unit_test(records_are_sampled_if_nearly_all_are_of_one_length),
 		cmocka_unit_test(a_minimum_that_leaves_hardly_any_is_taken_back),
 		cmocka_unit_test(it_does_not_grow_while_more_is_spared),
+		cmocka_unit_test(threads_ask_later_while_not_all_may),
 		cmocka_unit_test(records_go_on_until_there_are_too_many),
 		cmocka_unit_test(more_than_twice_the_signals_double_it_each_second),
 		cmocka_unit_test(five_seconds_with_few_halve_it_to_what_was_asked_for),
