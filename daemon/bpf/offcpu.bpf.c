@@ -197,7 +197,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 		flags = OFFCPU_SIGNALLED;
 	else
 		flags = OFFCPU_UNREACHABLE;
-	if (asks && flags == OFFCPU_SIGNALLED)
+	if (asks)
 		t->asked_ns = now;
 	count_interval(g, off_ns, flags);
 	record(task, t, g, off_ns, queue_ns, now, flags);

@@ -95,18 +95,18 @@ struct offcpu_thread {
 	__u32 unused_rest; /* so that each slot of the table begins a cache line */
 };
 
-/* A time off the CPU is long from this multiple of the minimum on, and very long from that on. */
+/* From these multiples of the minimum for signals on a time off the CPU is long, and very long. */
 #define OFFCPU_LONG_MINIMUMS	  16
 #define OFFCPU_VERY_LONG_MINIMUMS 256
 
 #define OFFCPU_BARE_STACKS_ENOUGH 3
-/* For so long the next ones are taken for the same, or for longer if more threads would ask than may;
- * then one of them has a signal, */
+/* A habit holds for so long after the stack that showed it; up to the maximum while more threads
+ * would ask than may. Then the thread's next wait asks, by a signal, whether it goes on. */
 #define OFFCPU_HABIT_NS	    1000000000ull
 #define OFFCPU_HABIT_NS_MAX 8000000000ull
-/* until whose stack is known the habit goes on: but no longer than this, */
+/* It goes on until the answer comes, but no longer than this after the signal. */
 #define OFFCPU_ANSWER_NS 1000000000ull
-/* and, if there is no signal for it, until so long after the last stack. */
+/* If there is no signal to ask with, it ends so long after the last stack. */
 #define OFFCPU_UNCONFIRMED_NS 16000000000ull
 
 enum offcpu_kind {
@@ -115,7 +115,7 @@ enum offcpu_kind {
 };
 
 /* What threads that wait for work again and again are spared. In each step they get a signal a
- * second: each stack confirms that they still do, or ends it. */
+ * second (OFFCPU_HABIT_NS): its stack confirms that they still do, or ends it. */
 enum offcpu_spares {
 	OFFCPU_SPARES_NOTHING,
 	/* signals for their waits below OFFCPU_LONG_MINIMUMS, which have records without a stack:

@@ -153,12 +153,12 @@ void offcpu_engine_remove(struct offcpu_engine *e, pid_t pid);
 void offcpu_engine_bare_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_tid);
 /* By its stack, a time off the CPU of this thread that ended at @end_ns was a wait for work, as its
  * last ones of this @class were, @always if dozens of them were. While the target has many signals,
- * further ones are spared them for a second: enum offcpu_spares. */
+ * further ones are spared them until the thread is asked again: enum offcpu_spares. */
 void offcpu_engine_idle_habit(struct offcpu_engine *e, pid_t pid, uint32_t host_tid,
 			      enum offcpu_class class, bool always, uint64_t end_ns);
-/* As its lock events tell, this thread waited for work in futexes more than once, until @end_ns. While
- * signals are short, and if nothing is known of it, its waits in futexes are taken for the same
- * until it is asked. */
+/* As its lock events tell, this thread waited for work in futexes more than once, until @end_ns.
+ * While signals are short, and if nothing is known of it, its waits in futexes are taken for the
+ * same until it is asked. */
 void offcpu_engine_waits_for_work(struct offcpu_engine *e, pid_t pid, uint32_t host_tid,
 				  uint64_t end_ns);
 /* Readable when a quarter of the ring is full; call offcpu_engine_drain() then, and a few times a

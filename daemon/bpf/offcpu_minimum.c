@@ -68,13 +68,13 @@ static enum offcpu_spares spares_for(enum offcpu_spares spares, uint64_t wanted,
 	return spares < OFFCPU_SPARES_LONG ? OFFCPU_SPARES_RECORDS : OFFCPU_SPARES_LONG_RECORDS;
 }
 
-/* Threads ask in the order in which they run, which may be the same again and again: if not all may,
- * those that did not for longest are let ask, and none is left out. */
+/* Threads ask in the order in which they run, which may be the same again and again: if not all
+ * may, those that did not for longest are let ask, and none is left out. */
 static uint64_t habit_after(uint64_t ns, uint64_t asked, uint64_t unasked, uint64_t signals)
 {
 	if (unasked)
 		return ns < OFFCPU_HABIT_NS_MAX ? 2 * ns : ns;
-	/* at half of this there would be no more than half of those that may be */
+	/* in half that time twice as many would ask: half of those that may */
 	return asked < signals / 8 ? halved(ns, OFFCPU_HABIT_NS) : ns;
 }
 
@@ -89,9 +89,9 @@ void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *s
 	enum offcpu_spares spares = spares_for(m->spares, wanted, over, records, allowed);
 	bool learns = spared > m->spared + m->spared / MORE_PART, too_many;
 
-	m->habit_ns = habit_after(m->habit_ns ? m->habit_ns : OFFCPU_HABIT_NS,
-				  now->asked - m->last.asked, now->unasked - m->last.unasked,
-				  allowed->signals);
+	m->habit_ns =
+		habit_after(m->habit_ns ? m->habit_ns : OFFCPU_HABIT_NS, now->asked - m->last.asked,
+			    now->unasked - m->last.unasked, allowed->signals);
 	m->last = *now;
 	m->spared = spared;
 	if (spares > m->spares) {
@@ -99,11 +99,10 @@ void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *s
 		return;
 	}
 	/* a target that has few times off the CPU lacks signals because of others */
-	*signal_min_ns = level_tick(
-		&m->signals, *signal_min_ns, m->asked_ns,
-		(struct demand){ wanted, allowed->signals,
-				 !learns && over > wanted / SHORT_PART &&
-					 wanted > allowed->own_signals });
+	*signal_min_ns = level_tick(&m->signals, *signal_min_ns, m->asked_ns,
+				    (struct demand){ wanted, allowed->signals,
+						     !learns && over > wanted / SHORT_PART &&
+							     wanted > allowed->own_signals });
 	too_many = records > allowed->records;
 	*min_ns = level_tick(&m->records, *min_ns, m->asked_ns,
 			     (struct demand){ records, allowed->records, too_many && !learns });

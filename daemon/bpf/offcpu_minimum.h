@@ -51,7 +51,8 @@ struct offcpu_allowance {
 };
 
 /* Call once a second: changes the minimums for the next one, *@min_ns for records and
- * *@signal_min_ns, at least as long, for signals, and sets m->spares, m->samples and m->habit_ns. */
+ * *@signal_min_ns, at least as long, for signals, and sets m->spares, m->samples and m->habit_ns.
+ */
 void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *signal_min_ns,
 			 const struct offcpu_signal_counts *now,
 			 const struct offcpu_allowance *allowed);

@@ -52,8 +52,8 @@ enum habit {
 	HABIT_ASKS, /* so it does, unless there may be a signal to learn whether it goes on */
 };
 
-/* What the habit of waiting for work, which the daemon found, says of a time off the CPU, @is_long or
- * not, of @t. */
+/* What the habit of waiting for work, which the daemon found, says of a time off the CPU, @is_long
+ * or not, of @t. */
 static enum habit habit_of(const struct offcpu_thread *t, const struct offcpu_target *g,
 			   int is_long, __u64 now)
 {

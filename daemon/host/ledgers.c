@@ -230,9 +230,10 @@ const struct time_ledger *host_time_ledger(struct host *h, const struct target *
 	if (!(target_events(t) & 1u << WIRE_EVENT_OFFCPU))
 		*ret_why = "times off the CPU are not collected in this JVM (events.offcpu)";
 	else if (!e || !e->ledger)
-		*ret_why = offcpu_engine_without_slot(h->offcpu, t->jvm.pid)
-				   ? "the table for the threads of all JVMs has no room for its threads"
-				   : "the kernel has not counted for a second yet";
+		*ret_why =
+			offcpu_engine_without_slot(h->offcpu, t->jvm.pid)
+				? "the table for the threads of all JVMs has no room for its threads"
+				: "the kernel has not counted for a second yet";
 	else
 		return e->ledger;
 	return NULL;

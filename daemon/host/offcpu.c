@@ -297,8 +297,9 @@ void host_offcpu_lock(struct target *t, const struct stream_lock *w, bool idle)
 	const struct host_entry *e = t->userdata;
 	struct host *h = targets_userdata(t);
 
-	/* only for targets whose times off the CPU are collected */
-	if (e && e->offcpu && offcpu_join_lock(e->offcpu, w, idle, t->offcpu_spared_ns))
+	/* only for targets whose times off the CPU are collected, or whose agents say so */
+	if (e && e->offcpu && offcpu_join_lock(e->offcpu, w, idle, t->offcpu_spared_ns) &&
+	    h->offcpu)
 		offcpu_engine_waits_for_work(h->offcpu, t->jvm.pid, host_number_of(e, w->tid),
 					     w->begin_ns + w->duration_ns);
 }

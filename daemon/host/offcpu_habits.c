@@ -115,7 +115,6 @@ bool offcpu_habits_spare(const struct offcpu_habits *h, uint32_t tid, uint64_t b
 	return one && one->key == key && one->idle && one->recorded_ns <= begin_ns;
 }
 
-
 /* The habit with this key at the end of @e, not older than @for_s; NULL = none. */
 static struct offcpu_habit *habit_of(const struct offcpu_habits *h, uint32_t key,
 				     const struct offcpu_event *e, uint32_t for_s)

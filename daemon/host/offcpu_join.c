@@ -609,7 +609,7 @@ bool offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool i
 
 	if (w->flags & WIRE_LOCK_SUM && idle && w->wait < WIRE_WAIT_COUNT && is_platform)
 		is_usual = offcpu_habits_work(&j->habits, w->tid, w->begin_ns + w->duration_ns,
-				   join_reason_of(w), w->waits);
+					      join_reason_of(w), w->waits);
 	if (w->wait >= WIRE_WAIT_COUNT || join_lock_open(j, w, idle) || w->flags & WIRE_LOCK_SUM)
 		return is_usual;
 	found = is_platform ? join_lock_platform(j, w, idle) : join_lock_virtual(j, w, idle);

@@ -58,8 +58,8 @@ static pid_t begin_spared(uint64_t min_ns)
 	return pid;
 }
 
-/* A second after its last stack the thread's habit is asked for with one signal; without an answer it
- * ends another second later. Returns the counts then. */
+/* A second after its last stack the thread's habit is asked for with one signal; without an answer
+ * it ends another second later. Returns the counts then. */
 static struct offcpu_counts ends_when_it_is_not_confirmed(pid_t pid)
 {
 	struct offcpu_counts before = counts_after(pid, 1200, false), c;
@@ -251,8 +251,7 @@ static void threads_ask_later_when_too_many_would(void **state)
 static void lock_events_begin_a_habit_and_stacks_go_on_with_it(void **state)
 {
 	pid_t pid = begin_spared(NS_PER_MS / 10);
-	struct offcpu_thread *t =
-		offcpu_threads_find(&seen.engine->programs, pid, (uint32_t)pid);
+	struct offcpu_thread *t = offcpu_threads_find(&seen.engine->programs, pid, (uint32_t)pid);
 
 	(void)state;
 	assert_non_null(t);

@@ -703,8 +703,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_wait_for_a_lock_is_one_event_with_both_parts,
 						setup, teardown),
-		cmocka_unit_test_setup_teardown(a_wait_whose_record_was_spared_is_an_event_by_itself,
-						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_wait_whose_record_was_spared_is_an_event_by_itself, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_wait_for_work_is_idle_though_only_its_lock_tells,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(new_meanings_of_ids_leave_what_has_none, setup,
