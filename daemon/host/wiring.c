@@ -168,8 +168,11 @@ static const char *wiring_note(const struct host *h, const struct target *t)
 		return note;
 	(void)offcpu_engine_measured(engine, t->jvm.pid, &of);
 	rested_ns = offcpu_engine_rested_ns(engine, t->jvm.pid);
-	return of && rested_ns && clock_mono_ns() - rested_ns < RESTS_NS ? PROFILE_NOTE_OFFCPU
-									 : note;
+	if (of && rested_ns && clock_mono_ns() - rested_ns < RESTS_NS)
+		return PROFILE_NOTE_OFFCPU;
+	return offcpu_engine_spares(engine, t->jvm.pid) >= OFFCPU_SPARES_RECORDS
+		       ? PROFILE_NOTE_SPARED
+		       : note;
 }
 
 static struct live_process wiring_describe(const struct host *h, const struct target *t)

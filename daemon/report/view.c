@@ -113,7 +113,8 @@ const char *report_absent_text(const struct profile *p, enum wire_event event, c
 const char *report_process_note(const struct profile *p, uint32_t process, enum wire_event event)
 {
 	const char *note = p->strings[p->processes[process].note];
-	bool is_offcpu = strcmp(note, PROFILE_NOTE_OFFCPU) == 0;
+	bool is_offcpu =
+		strcmp(note, PROFILE_NOTE_OFFCPU) == 0 || strcmp(note, PROFILE_NOTE_SPARED) == 0;
 
 	return event == (is_offcpu ? WIRE_EVENT_OFFCPU : WIRE_EVENT_CPU) ? note : "";
 }

@@ -65,8 +65,7 @@ void status_put_offcpu_of(struct text_out *to, struct host *h, const struct targ
 static void status_put_spared(struct text_out *to, struct host *h, const struct target *t,
 			      uint64_t min_ns)
 {
-	char what[200], shorter[32];
-
+	char what[240], shorter[32];
 	enum offcpu_spares spares = offcpu_engine_spares(host_offcpu_engine(h), t->jvm.pid);
 
 	if (spares < OFFCPU_SPARES_RECORDS)
@@ -75,7 +74,7 @@ static void status_put_spared(struct text_out *to, struct host *h, const struct 
 						      : OFFCPU_VERY_LONG_MINIMUMS;
 	snprintf(
 		what, sizeof(what),
-		"most waits for work of less than %s are no events now, because there are too many; all are in the sums of `kindling threads`",
+		"of threads that usually wait for work most times off the CPU of less than %s are no events now, except waits for locks, because there are too many; all are in the sums of `kindling threads`",
 		value_duration_text(min_ns, shorter));
 	status_put_note(to, "offcpu", what);
 }
@@ -142,11 +141,8 @@ void status_put_offcpu_notes(struct text_out *to, struct host *h, const struct t
 			measured, of);
 		status_put_note(to, "offcpu", what);
 	}
-	if (now.signal_ns <= asked_ns) {
-		status_put_spared(to, h, t, now.signal_ns);
-		return;
-	}
-	if (now.record_ns < now.signal_ns) {
+	status_put_spared(to, h, t, now.signal_ns);
+	if (now.signal_ns > asked_ns && now.record_ns < now.signal_ns) {
 		snprintf(
 			what, sizeof(what),
 			"times off the CPU of less than %s have no Java stack now, unless they are lock events, too: there are too many",

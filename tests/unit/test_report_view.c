@@ -507,7 +507,8 @@ static void the_note_is_in_every_header_of_cpu_time(void **state)
 	profile_free(p);
 }
 
-static void a_note_about_times_off_the_cpu_is_in_their_reports_alone(void **state)
+/* @note: one of PROFILE_NOTE_... */
+static void is_in_reports_of_times_off_the_cpu_alone(const char *note)
 {
 	static const enum report_format formats[] = { REPORT_HTML, REPORT_TXT, REPORT_JSON };
 	struct profile_process q = { .pid = 9, .start_time = 1 };
@@ -516,8 +517,7 @@ static void a_note_about_times_off_the_cpu_is_in_their_reports_alone(void **stat
 	size_t len;
 	char *out;
 
-	(void)state;
-	q.note = profile_string(p, PROFILE_NOTE_OFFCPU);
+	q.note = profile_string(p, note);
 	t.process = profile_process(p, &q);
 	add(p, profile_thread(p, &t), "await",
 	    (struct profile_row){ .event = WIRE_EVENT_OFFCPU, .samples = 1, .weight = 9000000 });
@@ -525,18 +525,25 @@ static void a_note_about_times_off_the_cpu_is_in_their_reports_alone(void **stat
 	profile_process(p, &q);
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
 		out = written(p, formats[i], CPU, &len);
-		assert_null(strstr(out, PROFILE_NOTE_OFFCPU));
+		assert_null(strstr(out, note));
 		says(out, "shares of short runs may be off");
 		free(out);
 		out = written(p, formats[i], 1u << WIRE_EVENT_OFFCPU, &len);
-		says(out, PROFILE_NOTE_OFFCPU);
+		says(out, note);
 		assert_null(strstr(out, "shares of short runs"));
 		free(out);
 	}
 	out = written(p, REPORT_TXT, 1u << WIRE_EVENT_OFFCPU, &len);
-	assert_null(strstr(strstr(out, PROFILE_NOTE_OFFCPU) + 1, PROFILE_NOTE_OFFCPU));
+	assert_null(strstr(strstr(out, note) + 1, note));
 	free(out);
 	profile_free(p);
+}
+
+static void a_note_about_times_off_the_cpu_is_in_their_reports_alone(void **state)
+{
+	(void)state;
+	is_in_reports_of_times_off_the_cpu_alone(PROFILE_NOTE_OFFCPU);
+	is_in_reports_of_times_off_the_cpu_alone(PROFILE_NOTE_SPARED);
 }
 
 static void coverage_is_not_said_where_a_part_of_the_cpu_time_is_unknown(void **state)
