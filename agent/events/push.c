@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "agent/base/producer.h"
+#include "agent/engine/pauses.h"
 #include "agent/hotspot/java_thread.h"
 #include "agent/hotspot/thread_name.h"
 #include "agent/hotspot/virtual_name.h"
@@ -123,6 +124,7 @@ bool push_event(struct ring_sample *head, uint64_t java_thread)
 
 	if (!events_enter((enum wire_event)head->event))
 		return false;
+	pauses_check_sig();
 	producer_take_sig(head);
 	began_ns = mono_ns();
 	pushed = push_with_stack(head, java_thread);

@@ -137,7 +137,7 @@ static int changes_file(const struct changes *c, struct profile **ret)
 	if (r != CLI_OK)
 		return r;
 	if (all->n_rows && !(profile_events(all) & c->options.events)) {
-		fprintf(stderr, "kindling %s: %s has no %s events; choose others with --type\n",
+		fprintf(stderr, "kindling %s: %s has no %s events; choose others with --event\n",
 			c->command, c->baseline,
 			wire_event_names[report_event_of(c->options.events)]);
 		return CLI_FAILED;

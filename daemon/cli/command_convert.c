@@ -23,9 +23,10 @@ static const struct usage_row options[] = {
 		"the format of OUT: html, collapsed, txt, pb.gz, json, jfr, speedscope, otlp or "
 		"otlp.json"),
 	OPTION_CHOICE(
-		'e', "type", "TYPE", "cpu lock alloc wall offcpu", struct conversion, type,
+		'e', "event", "EVENT", "cpu lock alloc wall offcpu", struct conversion, type,
 		"the type of event to take if IN has several: cpu, lock, alloc, wall or offcpu. For a "
 		"collapsed file: what its numbers measure (default cpu), in ns or bytes"),
+	OPTION_HIDDEN("type", struct conversion, type),
 	OPTION_TEXT('i', "interval", "LENGTH", struct conversion, interval,
 		    "the numbers of a collapsed file count samples, taken every LENGTH: 10ms"),
 	OPTION_FLAG(0, "threads", struct conversion, options.threads,
@@ -95,7 +96,7 @@ static int command_convert_check_options(struct conversion *c)
 	if (c->type) {
 		if (!report_events_by_name(c->type, &events) || events & (events - 1))
 			return cli_wrong("convert",
-					 "--type takes cpu, lock, alloc, wall or offcpu");
+					 "--event takes cpu, lock, alloc, wall or offcpu");
 		c->reading.event = (int)report_event_of(events);
 	}
 	if (c->interval && parse_interval(c->interval, &c->reading.interval, why, sizeof(why)) < 0)
@@ -129,7 +130,7 @@ static int choose_events(struct conversion *c, const struct profile *p)
 		c->options.events = 1u << WIRE_EVENT_CPU;
 	c->options.idle = true;
 	if (!report_takes(f, c->options.events, why, sizeof(why))) {
-		fprintf(stderr, "kindling convert: %s: it has %s; %s; choose one with --type\n",
+		fprintf(stderr, "kindling convert: %s: it has %s; %s; choose one with --event\n",
 			c->in, report_events_list(c->options.events, list, sizeof(list)), why);
 		return CLI_USAGE;
 	}

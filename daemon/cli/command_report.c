@@ -47,7 +47,7 @@ const struct usage usage_report = {
 	options,
 	NULL,
 	"kindling report 4711 --last 5m -o flame.html\n"
-	"kindling report 4711 --type lock -o waits.html\n"
+	"kindling report 4711 --event lock -o waits.html\n"
 	"kindling report 4711 --diff 14:00/14:10..15:00/15:10 -o changed.html\n"
 	"kindling report --service shop --diff version=1.4..version=1.5 --last 1h -o changed.html\n"
 	"kindling report 4711 --include 'java.util.HashMap' --reverse -o callers.html\n"
@@ -149,7 +149,7 @@ static int command_report_parse(int argc, char **argv, struct arguments *a)
 		a->last = "5m";
 	a->events = 1u << WIRE_EVENT_CPU;
 	if (a->type && !report_events_by_name(a->type, &a->events))
-		return cli_wrong("report", "--type takes cpu, lock, alloc, wall or offcpu");
+		return cli_wrong("report", "--event takes cpu, lock, alloc, wall or offcpu");
 	a->format = format_of(a->format, a->output);
 	if (!a->format)
 		return CLI_USAGE;

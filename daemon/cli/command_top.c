@@ -24,10 +24,11 @@ static const struct usage_row options[] = {
 	OPTION_TEXT('t', "thread", "WORD", struct arguments, thread,
 		    "only threads whose name contains WORD"),
 	OPTION_CHOICE(
-		'e', "type", "TYPE", "cpu lock alloc wall offcpu", struct arguments, type,
+		'e', "event", "EVENT", "cpu lock alloc wall offcpu", struct arguments, type,
 		"cpu (the default), lock (time that threads waited), alloc (bytes allocated), "
 		"wall (time, running or not) or offcpu (time that threads did not run, with the "
 		"reason), if it is collected"),
+	OPTION_HIDDEN("type", struct arguments, type),
 	OPTION_FLAG(
 		0, "idle", struct arguments, idle,
 		"with -e lock and offcpu: also waits for work (pool threads at empty queues, timers, "

@@ -25,11 +25,12 @@
 			      "html, collapsed, txt, pb.gz, json, jfr, speedscope, otlp or "       \
 			      "otlp.json, whatever FILE is called"),                               \
 		OPTION_CHOICE(                                                                     \
-			'e', "type", "TYPE", "cpu lock alloc wall offcpu", type_, type,            \
+			'e', "event", "EVENT,...", "cpu lock alloc wall offcpu", type_, type,      \
 			"cpu (the default), lock (time that threads waited), alloc (bytes "        \
 			"allocated), wall (time, running or not), offcpu (time that threads "      \
 			"did not run, with the reason), if it is collected; "                      \
 			"pb.gz, jfr, speedscope and otlp files can hold several: cpu,lock"),       \
+		OPTION_HIDDEN("type", type_, type),                                                \
 		OPTION_FLAG(0, "idle", type_, idle,                                                \
 			    "also waits for work (pool threads at empty queues, timers, "          \
 			    "selectors)"),                                                         \

@@ -59,8 +59,9 @@ static const struct usage_row top_rows[] = {
 		    "in the same forms (default: now)"),
 	OPTION_CHOICE('S', "sort", "KEY", "self total", struct source_arguments, sort,
 		      "self (the default) or total"),
-	OPTION_CHOICE('e', "type", "TYPE", "cpu lock alloc wall offcpu", struct source_arguments,
+	OPTION_CHOICE('e', "event", "EVENT", "cpu lock alloc wall offcpu", struct source_arguments,
 		      type, "cpu (the default), lock, alloc, wall or offcpu"),
+	OPTION_HIDDEN("type", struct source_arguments, type),
 	OPTION_FLAG('i', "idle", struct source_arguments, idle,
 		    "also waits for work, if they were delivered"),
 	OPTION_TEXT('t', "thread", "WORD", struct source_arguments, thread,
@@ -170,7 +171,7 @@ static int source_parse(int argc, char **argv, struct source_arguments *a)
 		return cli_wrong(a->command, why);
 	a->events = 1u << WIRE_EVENT_CPU;
 	if (a->type && !report_events_by_name(a->type, &a->events))
-		return cli_wrong(a->command, "--type takes cpu, lock, alloc, wall or offcpu");
+		return cli_wrong(a->command, "--event takes cpu, lock, alloc, wall or offcpu");
 	a->rows = a->rows_word ? (unsigned)strtoul(a->rows_word, NULL, 10) : TOP_ROWS;
 	if (!a->rows || a->rows > LOCK_ROWS_MAX)
 		return cli_wrong(a->command, "-n takes a number of rows, at most 500");

@@ -17,7 +17,7 @@ enum usage_kind {
 	USAGE_HELP, /* --help */
 	USAGE_VERSION, /* --version */
 	USAGE_ELSEWHERE, /* only shown; the caller reads it before usage_parse() */
-	USAGE_HIDDEN, /* as USAGE_TEXT, but shown nowhere: for our own programs */
+	USAGE_HIDDEN, /* as USAGE_TEXT, but shown nowhere: an earlier name */
 	USAGE_WORD, /* not an option: an argument of the command, such as `check FILE` */
 };
 

@@ -209,7 +209,7 @@ class WithDaemon(unittest.TestCase):
             self.daemon.cli("report", str(self.jvm.pid), "--type", "lock", "-o", "-").stdout))
         self.assertRegex(text, r"s of waiting, \d+ waits of 1 ms and more, mean wait [0-9.]+ ms\nwaits: (\d+) taken = \1 delivered \+ 0 dropped")
         top = wait_for("waits in top", lambda: (lambda t: t if "ReentrantLock" in t else None)(
-            self.daemon.cli("top", "--once", "--type", "lock", "-n", "30", str(self.jvm.pid)).stdout))
+            self.daemon.cli("top", "--once", "--event", "lock", "-n", "30", str(self.jvm.pid)).stdout))
         self.assertRegex(top, r"s/s of waiting, [1-9]\d* samples\n +self% +total%  method")
 
 

@@ -203,8 +203,8 @@ class Formats(unittest.TestCase):
         self.assertEqual(self.read("c.collapsed"), self.read("d.collapsed"))
         # these formats have one event, pb.gz has both
         self.report("both.pb.gz", "--type", "cpu,lock")
-        self.assertIn("choose one with --type", self.convert(self.path("both.pb.gz"), self.path("b.json"), code=2).stderr)
-        self.convert(self.path("both.pb.gz"), self.path("b.json"), "--type", "cpu")
+        self.assertIn("choose one with --event", self.convert(self.path("both.pb.gz"), self.path("b.json"), code=2).stderr)
+        self.convert(self.path("both.pb.gz"), self.path("b.json"), "--event", "cpu")
         self.assertEqual(json.loads(self.read("b.json"))["view"], self.json["view"])
 
     def test_devices_and_pipes_are_written_to_and_not_replaced(self):

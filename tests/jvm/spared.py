@@ -17,12 +17,12 @@ SECONDS = 10
 NOTES = ("of threads that usually wait for work most times off the CPU of less than", "only times off the CPU of", "only some times off the CPU of")
 
 
-def tail(daemon, pid):
-    """The events off the CPU of SECONDS, idle ones too."""
+def tail(daemon, pid, seconds=SECONDS):
+    """The events off the CPU of so many seconds, idle ones too."""
     command = [BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--event", "offcpu", "--json", "--idle", str(pid)]
     with tempfile.TemporaryFile("w+") as out:
         with subprocess.Popen(command, stdout=out) as p:
-            time.sleep(SECONDS)
+            time.sleep(seconds)
             p.terminate()
         out.seek(0)
         return [json.loads(line) for line in out if line.endswith("}\n")]

@@ -15,8 +15,9 @@ from walker import check, failures  # noqa: E402
 
 SETTINGS = "events: {cpu: {}, lock: {monitors: always}, offcpu: {}}\n"
 OPTIONS = ("-Xmx400m", "-Xmn60m", "-XX:+UseParallelGC")
+SECONDS = 30
 WAITS_MIN = 50  # with so many signals for others, threads that wait for work again and again are spared most of theirs
-COLLECTED_MIN = 8  # times off the CPU of workers and timers that a collection took
+COLLECTED_MIN = 4  # times off the CPU of workers and timers that a collection took
 SHARE_MIN = 0.99  # on a busy machine a thread may lose its CPU between two waits, in a futex of the JVM
 WAITS = ("park", "wait", "lock", "other")  # not: the JVM or the machine took the time
 
@@ -28,7 +29,7 @@ def main():
         if why:
             skip("no times off the CPU: %s" % why)
         wait_for("times off the CPU", lambda: daemon.target(jvm.pid).get("offcpu", {}).get("delivered", 0) > 500)
-        events = tail(daemon, jvm.pid)
+        events = tail(daemon, jvm.pid, SECONDS)
     counts = collections.Counter((e["thread"], e["reason"], e["idle"]) for e in events)
     for (thread, reason, idle), n in sorted(counts.items()):
         if thread in ("worker", "timer", "clerk", "customer"):
