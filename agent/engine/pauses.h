@@ -1,9 +1,8 @@
 /*
- * Records safepoints as they happen. Every sample's handler, a thread that reports an event of its
- * own, and the agent's thread when it wakes up, check whether there was one since the last check,
- * and record it. A check costs one load, and no thread is woken for a safepoint. Only if safepoints
- * were missed, because nothing was sampled between two of them, does the agent's thread wake up for
- * checks by itself, for a while.
+ * Records safepoints as they happen. Every sample's handler, and the agent's thread when it wakes
+ * up, check whether there was one since the last check, and record it. A check costs one load, and
+ * no thread is woken for a safepoint. Only if safepoints were missed, because nothing was sampled
+ * between two of them, does the agent's thread wake up for checks by itself, for a while.
  */
 #pragma once
 
@@ -23,5 +22,7 @@ bool pauses_are_many(void);
 /* Takes the oldest recorded safepoint; false = there is none. */
 bool pauses_take(struct safepoint *ret);
 
-/* Handler, or a thread of the application: checks. */
+/* Handler: checks. */
 void pauses_check_sig(void);
+/* Has a safepoint ended since the last check? */
+bool pauses_is_new_sig(void);

@@ -19,6 +19,14 @@ static void pauses_note_sig(const struct safepoint *s)
 	__atomic_store_n(&p->head, head + 1, __ATOMIC_RELEASE);
 }
 
+bool pauses_is_new_sig(void)
+{
+	struct pauses *p = &pauses_sig;
+	uint64_t end_ns = __atomic_load_n(&p->on, __ATOMIC_ACQUIRE) ? safepoints_end_sig() : 0;
+
+	return end_ns && end_ns != __atomic_load_n(&p->seen_ns, __ATOMIC_RELAXED);
+}
+
 void pauses_check_sig(void)
 {
 	struct pauses *p = &pauses_sig;

@@ -111,8 +111,10 @@ static bool push_with_stack(struct ring_sample *head, uint64_t java_thread)
 		virtual_identity(head);
 	push_send_name(head, java_thread);
 	pushed = producer_put_sig(head, walk.frames);
+	/* the JVM may still be writing down a safepoint that held this thread, so this is no time
+	 * to read it */
 	if (pushed)
-		producer_wake_sig(false);
+		producer_wake_sig(pauses_is_new_sig());
 	push_buffer_done(buffer);
 	return pushed;
 }
@@ -124,7 +126,6 @@ bool push_event(struct ring_sample *head, uint64_t java_thread)
 
 	if (!events_enter((enum wire_event)head->event))
 		return false;
-	pauses_check_sig();
 	producer_take_sig(head);
 	began_ns = mono_ns();
 	pushed = push_with_stack(head, java_thread);

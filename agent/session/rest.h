@@ -4,9 +4,9 @@
  *
  * - The first sample, or wait, after a pause wakes the thread at once.
  *
- * - While they come steadily, the thread reads the ring ten times a second. Only two urgent
- * cases wake it earlier: the first sample of a thread, whose name may soon be gone, and a ring that
- * fills up.
+ * - While they come steadily, the thread reads the ring ten times a second. Only three urgent
+ * cases wake it earlier: the first sample of a thread, whose name may soon be gone; a wait after
+ * which there is a safepoint to record, before the next one; and a ring that fills up.
  *
  * - After samples it also checks threads, libraries and signals, at most once a second, and ever
  * more rarely while there are none.
