@@ -90,7 +90,7 @@ struct offcpu_thread {
 	/* Set by the daemon, see offcpu_engine_idle_habit(): a time off the CPU of this class that
 	 * ended at idle_ns was idle, as usual. */
 	__u64 idle_ns;
-	__u64 asked_ns; /* a signal was sent then to learn whether this is still so */
+	__u64 asked_ns; /* it was asked then, by a signal, whether this is still so */
 	__u32 idle_class;
 	__u32 unused_rest; /* so that each slot of the table begins a cache line */
 };
@@ -200,7 +200,8 @@ struct offcpu_target {
 	__u64 unreachable, unreachable_ns;
 	__u64 unneeded, unneeded_ns;
 	__u64 spared; /* signals that were not sent because of `spares` */
-	/* signals that were sent to learn whether a habit goes on, and those that were due */
+	/* how often threads were asked whether a habit goes on, and how often one had to go on
+	 * unasked */
 	__u64 asked, unasked;
 	__u64 lost, lost_ns; /* no record: the ring was full, or too many in this window */
 	__u64 crowded; /* times that a thread found no free slot in the table */

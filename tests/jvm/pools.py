@@ -135,6 +135,7 @@ def judge_off_cpu(daemon, server, events, truth):
     times off the CPU all the same, each once. Some of the first are lost."""
     state = daemon.status()["offcpu"]
     if state.get("why"):
+        print("  no times off the CPU: " + state["why"])
         return
     for name, ns in zip(LOCKS, map(int, truth[2::2])):
         of_lock = [e["duration_ns"] for e in events if e["lock"] and e["lock"]["class"] == name]
