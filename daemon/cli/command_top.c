@@ -20,7 +20,7 @@ static const struct usage_row options[] = {
 	OPTION_CHOICE('S', "sort", "KEY", "self total", struct arguments, sort,
 		      "self (the default) or total"),
 	OPTION_TEXT('s', "seconds", "N", struct arguments, seconds,
-		    "look back N seconds (default 5, at most 20)"),
+		    "look back N whole seconds (default 5, at most 20)"),
 	OPTION_TEXT('t', "thread", "WORD", struct arguments, thread,
 		    "only threads whose name contains WORD"),
 	OPTION_CHOICE(

@@ -336,6 +336,12 @@ static int begin_window(struct live *l, struct live_recent *w, uint64_t begin_ns
 	return 0;
 }
 
+/* Nothing goes before this moment; 0 = there is none, also if the wall clock was set back since. */
+static uint64_t live_begin(const struct live *l)
+{
+	return !l->tick_ns || l->begin_ns <= l->tick_ns + LATE_NS ? l->begin_ns : 0;
+}
+
 struct live_place live_place_at(struct live *l, uint64_t real_ns)
 {
 	struct live_recent *w;
@@ -347,9 +353,8 @@ struct live_place live_place_at(struct live *l, uint64_t real_ns)
 		real_ns = l->open_from;
 	else if (l->tick_ns && real_ns > l->tick_ns + LATE_NS)
 		real_ns = l->tick_ns > l->open_from ? l->tick_ns : l->open_from;
-	/* nothing goes before begin_ns, unless the wall clock was set back since */
-	if (real_ns < l->begin_ns && (!l->tick_ns || l->begin_ns <= l->tick_ns + LATE_NS))
-		real_ns = l->begin_ns;
+	if (real_ns < live_begin(l))
+		real_ns = live_begin(l);
 	if (real_ns >= l->open_from + OPEN_SLICES * LIVE_SLICE_NS)
 		real_ns = l->open_from + OPEN_SLICES * LIVE_SLICE_NS - 1;
 	real_ns -= real_ns % LIVE_SLICE_NS;
@@ -425,6 +430,21 @@ int live_query(struct live *l, uint64_t from, uint64_t to, const struct profile_
 		if (l->windows[i] && live_touches(l->windows[i], from, to))
 			r = profile_merge(dst, l->windows[i], filter);
 	return r;
+}
+
+uint64_t live_query_begin(const struct live *l, uint64_t from)
+{
+	/* the open windows and the last closed one have seconds */
+	uint64_t seconds = l->open_from > LIVE_WINDOW_NS ? l->open_from - LIVE_WINDOW_NS : 0;
+	uint64_t begin = from - from % LIVE_SLICE_NS, oldest;
+
+	if (from < seconds) {
+		oldest = live_oldest_real_ns(l);
+		begin = window_begin(from);
+		if (oldest > begin)
+			begin = oldest < seconds ? oldest : seconds;
+	}
+	return begin > live_begin(l) ? begin : live_begin(l);
 }
 
 uint64_t live_open_real_ns(const struct live *l)

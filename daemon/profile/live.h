@@ -123,6 +123,9 @@ void live_tick(struct live *l, uint64_t real_ns);
  * by whole windows before. */
 int live_query(struct live *l, uint64_t from_real_ns, uint64_t to_real_ns,
 	       const struct profile_filter *filter, struct profile *dst);
+/* Where the events of live_query() from @from_real_ns begin: at the begin of its second or window,
+ * or later, if memory has nothing of that time. */
+uint64_t live_query_begin(const struct live *l, uint64_t from_real_ns);
 /* All windows that begin before this moment are closed; 0 = none has begun. */
 uint64_t live_open_real_ns(const struct live *l);
 /* The oldest moment in memory; UINT64_MAX = memory is empty. */

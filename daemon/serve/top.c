@@ -7,6 +7,10 @@
 #include "daemon/serve/thread_times.h"
 
 #define ROWS_MAX 60
+#define TOP_S_MAX 20
+/* How long after its end a second is taken for complete: agents read their rings every 100 ms, and
+ * receivers gather for up to 500 ms. */
+#define TOP_SETTLE_NS (700 * NS_PER_MS)
 
 static uint64_t weight_of(const struct profile *p, uint32_t process)
 {
@@ -31,7 +35,7 @@ static uint64_t samples_of(const struct profile *p, uint32_t process)
 /* What a request for the top methods asks for. */
 struct top {
 	struct host *host;
-	uint64_t window_ns;
+	uint64_t from_ns, to_ns; /* wall time, whole seconds */
 	enum wire_event event;
 	enum report_order order;
 };
@@ -137,7 +141,7 @@ static enum MHD_Result top_answer(struct request *r, const struct top *top, cons
 	json_add_string(&json, "event", wire_event_names[top->event]);
 	json_add_string(&json, "unit", report_events[top->event].unit);
 	json_add_string(&json, "of", report_events[top->event].of);
-	json_add_double(&json, "seconds", (double)top->window_ns / 1e9);
+	json_add_double(&json, "seconds", (double)(top->to_ns - top->from_ns) / 1e9);
 	json_begin_list(&json, "targets");
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		const struct profile_process *process = &p->processes[list[i].process];
@@ -147,7 +151,7 @@ static enum MHD_Result top_answer(struct request *r, const struct top *top, cons
 		json_add_u64(&json, "pid", process->pid);
 		json_add_string(&json, "name", p->strings[process->name]);
 		json_add_bool(&json, "ended", list[i].ended);
-		top_add_times(&json, top->host, list[i].target, top->window_ns);
+		top_add_times(&json, top->host, list[i].target, top->to_ns - top->from_ns);
 		json_end_object(&json);
 	}
 	json_end_list(&json);
@@ -155,20 +159,30 @@ static enum MHD_Result top_answer(struct request *r, const struct top *top, cons
 	return answer_json(r, 200, &json);
 }
 
+/* Chooses the last complete seconds: with a part of one, the rate would be wrong. */
+static void top_choose_seconds(struct top *top, uint64_t now_real_ns, uint64_t window_ns)
+{
+	uint64_t seconds = (window_ns + NS_PER_S - 1) / NS_PER_S;
+
+	top->to_ns = (now_real_ns - TOP_SETTLE_NS) / NS_PER_S * NS_PER_S;
+	top->from_ns = live_query_begin(host_live(top->host), top->to_ns - seconds * NS_PER_S);
+	if (top->from_ns > top->to_ns)
+		top->from_ns = top->to_ns;
+}
+
 enum MHD_Result serve_top(struct request *r)
 {
 	const char *word = argument(r, "seconds"), *type = argument(r, "type");
 	const char *sort = argument(r, "sort");
+	uint64_t window_ns = 5 * NS_PER_S;
 	struct top top = {
 		.host = r->serve->host,
-		.window_ns = 5 * NS_PER_S,
 		.order = sort && strcmp(sort, "self") == 0 ? REPORT_BY_SELF : REPORT_BY_TOTAL,
 	};
 	struct profile_filter filter = { .thread = argument(r, "thread") };
 	static struct selection selected;
 	CLEANUP(report_index_freep) struct report_index *index = NULL;
 	CLEANUP(profile_freep) struct profile *p = NULL;
-	uint64_t now = clock_real_ns();
 	char why[400];
 
 	if (!is_apart(r)) {
@@ -184,8 +198,8 @@ enum MHD_Result serve_top(struct request *r)
 	top.event = report_event_of(filter.events);
 	filter.events = 1u << top.event;
 	filter.no_idle = !argument(r, "idle") || strcmp(argument(r, "idle"), "0") == 0;
-	if (word && (!parse_duration(word, &top.window_ns) || top.window_ns > 20 * NS_PER_S))
-		return answer_error(r, 400, "top looks back from 1 to 20 seconds");
+	if (word && (!parse_duration(word, &window_ns) || window_ns > TOP_S_MAX * NS_PER_S))
+		return answer_error(r, 400, "top looks back from 1 to %d seconds", TOP_S_MAX);
 	if (api_select(r, &selected) < 0)
 		return MHD_YES;
 	if (api_not_collected(r->serve->host, &selected, filter.events, why, sizeof(why)))
@@ -193,8 +207,9 @@ enum MHD_Result serve_top(struct request *r)
 	filter.pids = selected.pids;
 	filter.start_times = selected.start_times;
 	filter.n_pids = selected.n;
+	top_choose_seconds(&top, clock_real_ns(), window_ns);
 	if (profile_new(&p) < 0 ||
-	    live_query(host_live(top.host), now - top.window_ns, now, &filter, p) < 0)
+	    live_query(host_live(top.host), top.from_ns, top.to_ns, &filter, p) < 0)
 		return answer_error(r, 503, "no memory");
 	host_symbolize(top.host, p);
 	if (report_index_new(p, &index) < 0)

@@ -118,6 +118,17 @@ class Commands(unittest.TestCase):
         tenth = top("KnownShares.tenth", "--sort", "total", "--thread", "group-tenth")
         self.assertNotIn("KnownShares.full", tenth)
 
+    def test_top_has_whole_seconds(self):
+        """A thread uses one CPU at most, at whatever moment of a second the question comes."""
+        for _ in range(12):
+            top = json.loads(self.daemon.cli("top", "--once", "--json", "-s", "1", "--thread", "group-full", self.pid).stdout)
+            self.assertEqual(top["seconds"], 1)
+            self.assertLess(top["cpu_ns"], 1.25e9)
+            time.sleep(0.13)
+        top = json.loads(self.daemon.cli("top", "--once", "--json", "-s", "20", self.pid).stdout)
+        self.assertLessEqual(top["seconds"], 30)
+        self.assertLess(top["cpu_ns"], 1.05e9 * os.cpu_count() * top["seconds"])
+
     def test_tail(self):
         for line in self.daemon.cli("tail", "--json", "-n", "50", self.pid).stdout.splitlines():
             event = json.loads(line)

@@ -113,6 +113,49 @@ static void nothing_is_put_before_the_begin(void **state)
 	assert_int_equal(window_weight, 40);
 }
 
+#define CROWD 2000
+
+static void rate_is(struct live *l, unsigned now, unsigned seconds, uint64_t begin, uint64_t rate)
+{
+	uint64_t to = T0 + now * LIVE_SLICE_NS, asked = to - seconds * LIVE_SLICE_NS;
+	uint64_t from = live_query_begin(l, asked + 1);
+
+	assert_true(from < to && from >= begin);
+	assert_true(from <= asked || seconds > 11 || asked < begin);
+	assert_int_equal(queried(l, from, to), (to - from) / LIVE_SLICE_NS * rate);
+}
+
+/* @threads come once a second. With a crowd of them memory has no room for all windows. */
+static void rates_are(unsigned threads, bool all_in_memory)
+{
+	struct setup u = opened();
+	uint64_t begin = T0 + 3 * LIVE_SLICE_NS;
+	unsigned step = threads > 1 ? 9 : 1;
+
+	live_begin_at(u.live, begin);
+	for (unsigned t = 0; t < 45; t++) {
+		live_tick(u.live, T0 + t * LIVE_SLICE_NS);
+		for (unsigned i = 0; i < threads && t >= 3; i++) {
+			struct stream_sample sample = { .tid = 1 + t % 10 * threads + i,
+							.thread = "main",
+							.weight_ns = 10 };
+
+			live_add(u.source, u.stream, &sample, NULL, T0 + t * LIVE_SLICE_NS, 10);
+		}
+		for (unsigned seconds = 1; seconds <= t && t >= 3; seconds += step)
+			rate_is(u.live, t + 1, seconds, begin, threads * 10ull);
+	}
+	assert_int_equal(live_oldest_real_ns(u.live) == begin, all_in_memory);
+	closed(&u);
+}
+
+static void what_memory_has_of_a_time_begins_where_it_says(void **state)
+{
+	(void)state;
+	rates_are(1, true);
+	rates_are(CROWD, false);
+}
+
 static uint64_t told_weight[20];
 static unsigned told_names[20]; /* how often the name of a thread was told */
 static struct profile_slices *readers[2]; /* of the two windows */
@@ -251,6 +294,7 @@ int main(void)
 		cmocka_unit_test(every_sample_ends_in_exactly_one_window),
 		cmocka_unit_test(a_query_sees_seconds_and_windows_once),
 		cmocka_unit_test(nothing_is_put_before_the_begin),
+		cmocka_unit_test(what_memory_has_of_a_time_begins_where_it_says),
 		cmocka_unit_test(the_accounts_of_every_span_are_those_of_its_rows),
 		cmocka_unit_test(
 			the_last_seconds_are_seen_one_by_one_also_when_their_window_is_closed),
