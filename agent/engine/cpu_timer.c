@@ -58,7 +58,7 @@ struct slot *slot_claim(uint32_t tid)
 			s->in_handler = 0;
 			s->accounted_ns = 0;
 			s->missing_ns = 0;
-			s->name_reads = 0;
+			s->name_reads = s->full_name_tries = s->full_name_done = 0;
 			s->timer_id = -1;
 			s->scan = engine.scan;
 			return s;

@@ -57,9 +57,12 @@ struct slot {
 	uint32_t scan; /* the last scan that found the thread */
 	/* samples that have carried its name; only the thread itself uses it */
 	uint32_t name_reads;
+	/* the same for its full Java name: tries, and the thread_name_generation_sig in which there
+	 * need not be any more */
+	uint32_t full_name_tries, full_name_done;
 };
 
-#define NAME_READS_MAX 8u /* of a thread without Java frames */
+#define NAME_READS_MAX 8u /* of a thread without Java frames, and of full names */
 
 #define ENDED_MAX 256u /* recently ended threads, which may still be in /proc; power of two */
 struct ended {

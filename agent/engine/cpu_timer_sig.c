@@ -18,6 +18,7 @@
 #include "agent/engine/pauses.h"
 #include "agent/engine/slots.h"
 #include "agent/engine/wall.h"
+#include "agent/hotspot/thread_name.h"
 #include "agent/hotspot/thread_status.h"
 #include "agent/trace/trace.h"
 
@@ -138,6 +139,19 @@ static void slot_name_sig(struct slot *slot, const struct walk *w, char *name)
 		slot->name_reads = NAME_READS_MAX;
 }
 
+/* The kernel's name has 15 bytes. The full one goes before the sample. */
+static void slot_full_name_sig(struct slot *slot)
+{
+	uint32_t generation = __atomic_load_n(&thread_name_generation_sig, __ATOMIC_ACQUIRE);
+
+	if (slot->full_name_done == generation)
+		return;
+	if (!thread_name_here_sig(slot->tid) && ++slot->full_name_tries < NAME_READS_MAX)
+		return;
+	slot->full_name_done = generation;
+	slot->full_name_tries = 0;
+}
+
 /* Pushes a second sample of the same stack, thread and moment as @head. */
 static void engine_push_second_sig(struct ring_sample *also, const struct ring_sample *head,
 				   const struct walk_frame *frames)
@@ -174,8 +188,11 @@ static void engine_push_sig(struct ring_sample *head, struct ring_sample *also, 
 		__builtin_memcpy(head->name, walk.virtual_name, sizeof(head->name));
 	else if (slot)
 		slot_name_sig(slot, &walk, head->name);
-	if (guard_begin_sig(&((ucontext_t *)ucontext)->uc_sigmask))
+	if (guard_begin_sig(&((ucontext_t *)ucontext)->uc_sigmask)) {
+		if (slot && !walk.virtual_id)
+			slot_full_name_sig(slot);
 		trace_into_sig(0, head, context);
+	}
 	if (head->event == WIRE_EVENT_OFFCPU)
 		head->status = thread_status_sig(head->mono_ns - head->weight, head->mono_ns);
 	if (walk.broken && (also || head->event == WIRE_EVENT_CPU))

@@ -136,10 +136,9 @@ void sources_begin(const struct wire_start *start)
 		if (!(wanted & 1u << sources[i]->event))
 			sources_report(i, "");
 	}
-	if (wanted) {
+	thread_name_init(agent.env);
+	if (wanted)
 		virtual_name_init(agent.env);
-		thread_name_init(agent.env);
-	}
 	if (wanted && push_init() < 0)
 		wanted = 0; /* LEDGER reports which events are on */
 	for (size_t i = 0; i < N_SOURCES; i++)

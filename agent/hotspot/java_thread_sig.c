@@ -10,6 +10,8 @@ uint64_t java_thread_address_sig(void)
 	const struct java_thread_offsets *p = &java_thread_offsets;
 	uint64_t thread;
 
+	if (!p->getspecific) /* not learnt */
+		return 0;
 	/* signal-safe: in glibc and musl an array access without a lock */
 	thread = (uint64_t)(uintptr_t)p->getspecific(p->key);
 	return java_thread_is_sig(thread) ? thread : 0;

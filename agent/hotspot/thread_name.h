@@ -1,9 +1,9 @@
 /*
  * Full names of the threads in events, read while the threads live: a waiting thread reports its
- * own name, and a thread that is about to wait reports the name of the lock's owner. The periodic
- * pass over all threads would miss most threads that live for milliseconds only. A name enters the
- * ring before its event, once for each thread; reported threads are remembered by number and
- * Thread.getId(), a pair that no two threads share.
+ * own name, a thread that is about to wait that of the lock's owner, and the signal handler that of
+ * the thread it samples. The periodic pass over all threads would miss most threads that live for
+ * milliseconds only. A name enters the ring before its event, once for each thread; reported
+ * threads are remembered by number and Thread.getId(), a pair that no two threads share.
  */
 #pragma once
 
@@ -36,6 +36,17 @@ bool thread_name_is_sent(uint32_t number, uint64_t id);
 /* Has the agent's thread look for an unmounted virtual thread, to report its name, unless that was
  * reported. */
 void thread_name_seek(uint64_t id, uint32_t number);
+
+/* ---- the signal handler ---- */
+
+/*
+ * Reports the interrupted thread, which no virtual thread runs on, before its event. Call
+ * guard_begin_sig() first. Returns whether there is nothing left to do; false = it is no Java
+ * thread, or its name cannot be read now.
+ */
+bool thread_name_here_sig(uint32_t tid);
+/* Changes when all names must be reported again; never 0. */
+extern uint32_t thread_name_generation_sig;
 
 /* ---- the agent's thread ---- */
 

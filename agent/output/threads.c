@@ -304,6 +304,8 @@ static void threads_set_name(uint32_t tid, uint64_t java_id, const char *name, u
 	/* sent even if the kernel's name is the same: the daemon learns that it is a Java thread */
 	k->java = 1;
 	k->name_hash = hash;
+	/* the kernel's name may have changed, too: the next one is taken for that of this thread */
+	k->comm_hash = 0;
 	/* must come last: if the pipe is full all names are forgotten, and the table is unmapped */
 	threads_send(tid, flags, java_id, name);
 }

@@ -177,6 +177,10 @@ static void first_sample_of_a_thread_that_a_pass_has_named_changes_nothing(void 
 	threads_seen(4711, "worker");
 	assert_true(threads_are_missing());
 	assert_string_equal(sent.last, "worker");
+	/* and again, to one whose full name comes before its first sample */
+	threads_named(4711, 2, "request-of-a-customer");
+	threads_seen(4711, "request-of-a-cu");
+	assert_string_equal(sent.last, "request-of-a-customer");
 	java_name = NULL;
 	threads_free();
 }
