@@ -131,7 +131,10 @@ static void put_times(const cJSON *t, char (*row)[CELL_MAX])
 {
 	double wall = json_number_of(t, "wall_ns");
 
-	duration_text(wall, row[WALL], CELL_MAX);
+	if (wall > 0)
+		duration_text(wall, row[WALL], CELL_MAX);
+	else /* it has ended, and shares a row */
+		snprintf(row[WALL], CELL_MAX, "-");
 	put_percent(json_number_of(t, "runqueue_ns"), wall, row[QUEUE]);
 	put_reasons(json_get(t, "offcpu_ns"), wall, 2, row[OFF]);
 	put_percent(json_number_of(t, "unseen_ns"), wall, row[UNSEEN]);

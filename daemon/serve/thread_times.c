@@ -247,27 +247,21 @@ static struct time_row times_sum(const struct time_rows *rows)
 {
 	struct time_row sum = { 0 };
 
-	for (uint32_t i = 0; i < rows->n; i++) {
-		const struct time_row *r = &rows->rows[i];
-
-		sum.wall_ns += r->wall_ns;
-		sum.cpu_ns += r->cpu_ns;
-		sum.runqueue_ns += r->runqueue_ns;
-		sum.unseen_ns += r->unseen_ns;
-		for (uint32_t k = 0; k < TIME_LEDGER_REASONS; k++)
-			sum.off_ns[k] += r->off_ns[k];
-	}
+	for (uint32_t i = 0; i < rows->n; i++)
+		time_row_add(&sum, &rows->rows[i]);
 	return sum;
 }
 
 void thread_times_text(struct text_out *to, const char *key, const struct thread_times *times)
 {
 	struct time_row sum = times_sum(&times->rows);
+	uint32_t has_folded = times->by_kernel && times->rows.n && !times->rows.rows[0].tid;
 
 	json_begin_object(to, key);
 	json_add_string(to, "by", times->by_kernel ? "kernel" : "samples");
 	json_add_u64(to, "span_ns", times->rows.span_ns);
-	json_add_u64(to, "threads", times->rows.n);
+	json_add_u64(to, "threads", times->rows.n - has_folded + times->rows.folded);
+	json_add_u64(to, "ended_together", times->rows.folded);
 	json_add_u64(to, "no_room", times->rows.refused);
 	thread_times_row_text(to, &sum);
 	if (times->by_kernel && !(sum.unseen_ns && times->why[0]))

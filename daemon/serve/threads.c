@@ -67,32 +67,61 @@ static void open_text(const struct threads_answer *a, const struct locks_open *w
 	json_end_object(to);
 }
 
-static void serve_threads_times_text(struct threads_answer *a, uint32_t tid)
-{
-	const struct time_row unknown = { .wall_ns = a->times.rows.span_ns,
-					  .unseen_ns = a->times.rows.span_ns };
-	bool is_virtual = tid >= WIRE_VIRTUAL_TID && a->times.by_kernel;
-	const struct time_row *row =
-		tid ? time_rows_find(is_virtual ? &a->virtuals : &a->times.rows, tid) : NULL;
+/* How the kernel's totals know a thread. */
+struct known_times {
+	const struct time_row *row; /* NULL = it has none of its own */
+	bool ended; /* also if the agent has not told of it yet */
+	bool folded; /* its times are in the row that ended threads share */
+};
 
-	a->without += !row && a->times.by_kernel && tid && tid < WIRE_VIRTUAL_TID;
-	thread_times_row_text(a->to, row ? row : &unknown);
+static struct known_times known_times_of(const struct threads_answer *a,
+					 const struct locks_thread_row *r)
+{
+	bool is_platform = r->tid && r->tid < WIRE_VIRTUAL_TID, by_kernel = a->times.by_kernel;
+	const struct time_rows *rows = is_platform || !by_kernel ? &a->times.rows : &a->virtuals;
+	struct known_times k = { .row = r->tid ? time_rows_find(rows, r->tid) : NULL };
+	const struct time_ledger *ledger;
+	const char *why;
+
+	if (!by_kernel || !is_platform)
+		return k;
+	ledger = k.row ? NULL : host_time_ledger(a->host, a->t, &why);
+	k.folded = ledger && time_ledger_has_folded(ledger, r->tid);
+	k.ended = r->flags & WIRE_THREAD_ENDED || k.folded || (k.row && k.row->ended);
+	return k;
+}
+
+/* A thread that lives was there all the time, unless it has just begun. Of one that has ended
+ * nobody knows for how long it lived: it has no times. */
+static void serve_threads_times_text(struct threads_answer *a, const struct locks_thread_row *r,
+				     const struct known_times *k)
+{
+	uint64_t span_ns = k->ended ? 0 : a->times.rows.span_ns;
+	const struct time_row unknown = { .wall_ns = span_ns, .unseen_ns = span_ns };
+	bool is_platform = r->tid && r->tid < WIRE_VIRTUAL_TID;
+
+	a->without += !k->row && a->times.by_kernel && is_platform &&
+		      !(k->ended && (k->folded || a->times.rows.folded));
+	thread_times_row_text(a->to, k->row ? k->row : &unknown);
 }
 
 static void serve_threads_row_text(struct threads_answer *a, const struct locks_thread_row *r)
 {
+	const struct known_times known = known_times_of(a, r);
+	struct locks_thread_row now = *r;
 	struct text_out *to = a->to;
 
+	now.flags |= known.ended ? WIRE_THREAD_ENDED : 0;
 	json_begin_object(to, NULL);
 	thread_ids_text(to, a->t, r->tid);
 	thread_name_text(to, "name", a->t, r->tid, r->name);
 	json_add_u64(to, "java_id", r->java_id);
 	json_add_bool(to, "virtual", r->flags & WIRE_THREAD_VIRTUAL);
-	json_add_string(to, "state", serve_threads_state_of(r, a->states, a->now_ns));
+	json_add_string(to, "state", serve_threads_state_of(&now, a->states, a->now_ns));
 	json_add_fixed(to, "cpu", serve_threads_share(r->cpu_ns, a->span_ns), 5);
 	json_add_fixed(to, "wait", serve_threads_share(r->wait_ns, a->span_ns), 5);
 	json_add_fixed(to, "idle", serve_threads_share(r->idle_ns, a->span_ns), 5);
-	serve_threads_times_text(a, r->tid);
+	serve_threads_times_text(a, r, &known);
 	if (r->waits)
 		open_text(a, &r->open);
 	else
@@ -136,6 +165,29 @@ static bool serve_threads_has(const struct locks_thread_rows *rows, uint32_t tid
 	return false;
 }
 
+/* The row of the ended threads that share one. */
+static void serve_threads_ended_text(struct threads_answer *a, const struct time_row *r)
+{
+	struct text_out *to = a->to;
+	char name[60] = "[ended threads]"; /* which ended after the span */
+
+	if (a->times.rows.folded)
+		snprintf(name, sizeof(name), "[%u ended threads]", a->times.rows.folded);
+	json_begin_object(to, NULL);
+	thread_ids_text(to, a->t, 0);
+	json_add_string(to, "name", name);
+	json_add_u64(to, "java_id", 0);
+	json_add_bool(to, "virtual", false);
+	json_add_string(to, "state", "ended");
+	json_add_fixed(to, "cpu", serve_threads_share(r->cpu_ns, a->times.rows.span_ns), 5);
+	json_add_fixed(to, "wait", 0, 5);
+	json_add_fixed(to, "idle", 0, 5);
+	thread_times_row_text(to, r);
+	json_add_null(to, "waiting");
+	json_add_null(to, "last_lock");
+	json_end_object(to);
+}
+
 /* Threads that only the kernel's totals have, as ended ones. */
 static void serve_threads_others_text(struct threads_answer *a,
 				      const struct locks_thread_rows *rows)
@@ -151,7 +203,9 @@ static void serve_threads_others_text(struct threads_answer *a,
 						      .state = WIRE_STATE_COUNT,
 						      .flags = r->ended ? WIRE_THREAD_ENDED : 0 };
 
-		if (!serve_threads_has(rows, r->tid))
+		if (!r->tid)
+			serve_threads_ended_text(a, r);
+		else if (!serve_threads_has(rows, r->tid))
 			serve_threads_row_text(a, &row);
 	}
 }

@@ -2,12 +2,16 @@
 #include "daemon/timeline/time_slices.h"
 
 #include <errno.h>
+#include "daemon/timeline/time_folded.h"
 
 #define BUCKETS	  1024u /* power of two */
 #define REASONS	  TIME_LEDGER_REASONS
 #define FINE	  14u
 #define COARSE	  12u
 #define COARSE_NS 60000000000ull
+#define KEPT	  (TIME_LEDGER_THREADS / 8 * 7) /* rows that are left when room is made */
+
+_Static_assert(FINE <= TIME_FOLDED_SLICES && COARSE <= TIME_FOLDED_SLICES, "room for each slice");
 
 struct ledger_thread {
 	struct time_ledger *ledger;
@@ -23,8 +27,9 @@ struct ledger_thread {
 
 struct time_ledger {
 	struct ledger_thread *buckets[BUCKETS];
-	uint32_t n;
+	uint32_t n, n_living;
 	size_t bytes; /* of the slices' parts */
+	struct time_folded *folded; /* NULL = nothing yet */
 	uint64_t refused;
 	uint64_t swept_ns;
 	uint64_t begin_ns; /* the earliest known time; 0 = none yet */
@@ -67,13 +72,16 @@ struct time_ledger *time_ledger_free(struct time_ledger *l)
 			l->buckets[i] = t->next;
 			ledger_thread_free(t);
 		}
+	if (l)
+		free(l->folded);
 	free(l);
 	return NULL;
 }
 
 size_t time_ledger_bytes(const struct time_ledger *l)
 {
-	return sizeof(*l) + l->n * sizeof(struct ledger_thread) + l->bytes;
+	return sizeof(*l) + l->n * sizeof(struct ledger_thread) + l->bytes +
+	       (l->folded ? sizeof(*l->folded) : 0);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -92,21 +100,62 @@ static struct ledger_thread *ledger_find(const struct time_ledger *l, uint32_t t
 	return t;
 }
 
+/* Totals are still to come. A thread of which none have come yet may have ended long ago. */
+static bool ledger_lives(const struct ledger_thread *t)
+{
+	return t->begun && !t->ended;
+}
+
+static void ledger_unlink(struct time_ledger *l, struct ledger_thread **link)
+{
+	struct ledger_thread *t = *link;
+
+	*link = t->next;
+	l->n--;
+	l->n_living -= ledger_lives(t);
+	ledger_thread_free(t);
+}
+
 /* Frees threads that have no time in any slice. */
 static void ledger_sweep(struct time_ledger *l, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < BUCKETS; i++)
-		for (struct ledger_thread **link = &l->buckets[i]; *link;) {
-			struct ledger_thread *t = *link;
+		for (struct ledger_thread **link = &l->buckets[i]; *link;)
+			if ((*link)->last.to_ns + TIME_LEDGER_MAX_NS + COARSE_NS > now_ns)
+				link = &(*link)->next;
+			else
+				ledger_unlink(l, link);
+}
 
-			if (t->last.to_ns + TIME_LEDGER_MAX_NS + COARSE_NS > now_ns) {
-				link = &t->next;
+static void ledger_fold(struct time_ledger *l, const struct ledger_thread *t);
+
+/* Adds threads that ended before @before_ns to the row that they share. */
+static void ledger_fold_ended(struct time_ledger *l, uint64_t before_ns)
+{
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		for (struct ledger_thread **link = &l->buckets[i]; *link;) {
+			if (ledger_lives(*link) || (*link)->last.to_ns > before_ns) {
+				link = &(*link)->next;
 				continue;
 			}
-			*link = t->next;
-			ledger_thread_free(t);
-			l->n--;
+			ledger_fold(l, *link);
+			ledger_unlink(l, link);
 		}
+}
+
+/* Makes room by those that ended long ago; if they do not suffice, also by those whose reasons may
+ * still come. */
+static void ledger_make_room(struct time_ledger *l, uint64_t now_ns)
+{
+	static const uint64_t ages_ns[] = { COARSE_NS, TIME_LEDGER_STALE_NS, 0 };
+
+	if (!l->folded)
+		l->folded = calloc(1, sizeof(*l->folded));
+	if (!l->folded || l->n_living == l->n || now_ns < COARSE_NS)
+		return;
+	for (size_t i = l->n_living < KEPT ? 0 : ARRAY_SIZE(ages_ns) - 1;
+	     i < ARRAY_SIZE(ages_ns) && l->n > KEPT; i++)
+		ledger_fold_ended(l, now_ns - ages_ns[i]);
 }
 
 static struct ledger_thread *ledger_get(struct time_ledger *l, uint32_t tid, uint64_t now_ns)
@@ -119,11 +168,15 @@ static struct ledger_thread *ledger_get(struct time_ledger *l, uint32_t tid, uin
 		ledger_sweep(l, now_ns);
 		l->swept_ns = now_ns;
 	}
+	if (l->n >= TIME_LEDGER_THREADS)
+		ledger_make_room(l, now_ns);
 	t = l->n < TIME_LEDGER_THREADS ? calloc(1, sizeof(*t)) : NULL;
 	if (!t) {
 		l->refused++;
 		return NULL;
 	}
+	if (time_ledger_has_folded(l, tid)) /* the kernel gave its number to another thread */
+		l->folded->tids[tid % TIME_FOLDED_TIDS] = 0;
 	t->ledger = l;
 	t->tid = tid;
 	place = ledger_place(l, tid);
@@ -255,9 +308,11 @@ void time_ledger_totals(struct time_ledger *l, const struct time_totals *now)
 	/* its time off the CPU may have no event either, or no reason */
 	if (t->seen.no_event && ledger_is_seen_wait(t) && now->off_since_ns != t->last.off_since_ns)
 		ledger_end_seen_wait(t);
+	l->n_living -= ledger_lives(t);
 	t->last = *now;
 	t->begun = true;
 	t->ended = now->ended;
+	l->n_living += ledger_lives(t);
 }
 
 /* A first report comes with the sums of waits of a minute before it. */
@@ -311,6 +366,16 @@ void time_ledger_seen(struct time_ledger *l, const struct time_seen *seen)
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
+
+void time_row_add(struct time_row *to, const struct time_row *from)
+{
+	to->wall_ns += from->wall_ns;
+	to->cpu_ns += from->cpu_ns;
+	to->runqueue_ns += from->runqueue_ns;
+	to->unseen_ns += from->unseen_ns;
+	for (uint32_t i = 0; i < REASONS; i++)
+		to->off_ns[i] += from->off_ns[i];
+}
 
 void time_row_close(struct time_row *r)
 {
@@ -497,6 +562,61 @@ static void ledger_row(const struct time_ledger *l, struct ledger_thread *t,
 	*ret = sum.row;
 }
 
+/* Adds what @t did in each slice of @ring. */
+static void ledger_fold_ring(const struct time_ledger *l, const struct ledger_thread *t,
+			     struct time_ring ring, struct time_folded_slice *to)
+{
+	uint64_t last = t->last.to_ns / ring.slice_ns + 1;
+
+	for (uint32_t i = 0; i < ring.n; i++) {
+		uint64_t number = ring.slices[i].number;
+		const struct ledger_span span = { .begin_ns = (number - 1) * ring.slice_ns,
+						  .end_ns = number * ring.slice_ns };
+		struct time_sum sum = { 0 };
+
+		if (!number)
+			continue;
+		time_sum_add(&sum, &ring, number, number);
+		ledger_merge_waits(&sum);
+		ledger_add_unreported(l, &sum, t, &span);
+		ledger_apply(&sum);
+		time_row_close(&sum.row);
+		time_folded_add(to, number, &sum.row, number == last);
+	}
+}
+
+static void ledger_fold(struct time_ledger *l, const struct ledger_thread *t)
+{
+	struct ledger_thread *of = (struct ledger_thread *)(uintptr_t)t;
+
+	if (!t->begun) /* without totals there is nothing to add */
+		return;
+	ledger_fold_ring(l, t, ledger_fine(of), l->folded->fine);
+	ledger_fold_ring(l, t, ledger_coarse(of), l->folded->coarse);
+	l->folded->tids[t->tid % TIME_FOLDED_TIDS] = t->tid;
+}
+
+bool time_ledger_has_folded(const struct time_ledger *l, uint32_t tid)
+{
+	return l->folded && l->folded->tids[tid % TIME_FOLDED_TIDS] == tid;
+}
+
+/* Adds the row of the ended threads that share one, if any did something in the span. */
+static void ledger_add_folded(const struct time_ledger *l, const struct ledger_span *span,
+			      struct time_rows *ret)
+{
+	uint64_t slice_ns = span->coarse ? COARSE_NS : TIME_LEDGER_SLICE_NS;
+	struct time_row row;
+
+	if (!l->folded || !ret->span_ns)
+		return;
+	ret->folded = time_folded_sum(span->coarse ? l->folded->coarse : l->folded->fine,
+				      span->begin_ns / slice_ns + 1,
+				      (span->end_ns - 1) / slice_ns + 1, &row);
+	if (row.wall_ns)
+		ret->rows[ret->n++] = row;
+}
+
 static int ledger_by_tid(const void *a, const void *b)
 {
 	const struct time_row *x = a, *y = b;
@@ -536,9 +656,10 @@ int time_ledger_query(const struct time_ledger *l, uint64_t now_ns, uint64_t bac
 				   .end_ns = span.end_ns,
 				   .span_ns = span.end_ns - span.begin_ns,
 				   .refused = l->refused };
-	ret->rows = calloc(l->n + 1, sizeof(*ret->rows));
+	ret->rows = calloc(l->n + 2, sizeof(*ret->rows));
 	if (!ret->rows)
 		return -ENOMEM;
+	ledger_add_folded(l, &span, ret);
 	for (uint32_t i = 0; ret->span_ns && i < BUCKETS; i++)
 		for (struct ledger_thread *t = l->buckets[i]; t; t = t->next) {
 			ledger_row(l, t, &span, open, n_open, &ret->rows[ret->n]);

@@ -17,7 +17,9 @@
 #include "daemon/ground/mem.h"
 
 #define TIME_LEDGER_REASONS  19u
-#define TIME_LEDGER_THREADS  2048u /* of one target; the time of others is not seen */
+/* Threads of one target that have rows of their own. If there are more, those that have ended share
+ * one, and the time of living ones is not seen. */
+#define TIME_LEDGER_THREADS  2048u
 #define TIME_LEDGER_SLICE_NS 5000000000ull
 #define TIME_LEDGER_MAX_NS   600000000000ull
 #define TIME_LEDGER_STALE_NS 3000000000ull /* totals come once a second */
@@ -75,7 +77,7 @@ struct time_seen {
 void time_ledger_seen(struct time_ledger *l, const struct time_seen *seen);
 
 struct time_row {
-	uint32_t tid;
+	uint32_t tid; /* 0 = of all ended threads without a row of their own */
 	bool ended;
 	uint64_t wall_ns; /* the sum of all that follow */
 	uint64_t cpu_ns, runqueue_ns, off_ns[TIME_LEDGER_REASONS], unseen_ns;
@@ -84,7 +86,8 @@ struct time_rows {
 	struct time_row *rows; /* sorted by tid; threads with any time in the span */
 	uint32_t n;
 	uint64_t begin_ns, end_ns, span_ns; /* the span and its length */
-	uint64_t refused; /* threads without room, since the start */
+	uint32_t folded; /* ended threads that share the row of tid 0 */
+	uint64_t refused; /* totals without room, since the start */
 };
 /*
  * The @last_ns that ended @back_ns before @now_ns (0 = now), in whole slices of five seconds, or of
@@ -95,6 +98,8 @@ int time_ledger_query(const struct time_ledger *l, uint64_t now_ns, uint64_t bac
 		      uint64_t last_ns, const struct time_reason *open, uint32_t n_open,
 		      struct time_rows *ret);
 void time_rows_free(struct time_rows *r);
+/* Has @tid ended, with its times in the row of tid 0? That is remembered of the last thousands. */
+bool time_ledger_has_folded(const struct time_ledger *l, uint32_t tid);
 /* The row of @tid; NULL = it has none. */
 const struct time_row *time_rows_find(const struct time_rows *r, uint32_t tid);
 
@@ -113,3 +118,5 @@ int time_ledger_off(const struct time_ledger *l, uint64_t now_ns, struct time_of
 /* Makes the parts of @r add up to its wall-clock time: what is missing becomes time that was not
  * seen; if they are too much, all are reduced in proportion. */
 void time_row_close(struct time_row *r);
+/* Adds the times of @from to those of *to. */
+void time_row_add(struct time_row *to, const struct time_row *from);

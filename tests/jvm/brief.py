@@ -1,9 +1,6 @@
-"""Names of threads that live for one wait, or run for some milliseconds: brief.py MAJOR [FLAG...]. Every event of
-BriefThreads must have the full Java names of its waiter and of the lock's owner, although both have ended when anybody
-reads the event; a virtual thread without a name must have its id. So must the CPU samples of BriefRuns, and those of the
-JVM's compiler threads, which JVMTI does not list."""
-import collections
-import json
+"""Names of threads that live for one wait: brief.py MAJOR [FLAG...]. Every event of BriefThreads must have the full
+Java names of its waiter and of the lock's owner, although both have ended when anybody reads the event; a virtual
+thread without a name must have its id."""
 import os
 import re
 import shutil
@@ -15,12 +12,11 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import jdks  # noqa: E402
-from kindling import BUILD, Daemon, Jvm, classes, java_home, wait_for  # noqa: E402
+from kindling import BUILD, classes, java_home, wait_for  # noqa: E402
 from locks import EVENT, LIBRARY, READER  # noqa: E402
 from walker import check, failures  # noqa: E402
 
 LONG = "-of-a-thread-whose-name-no-kernel-would-keep-\u00e9\u4e2d-"
-RUNS = "request-of-a-customer-whose-name-no-kernel-would-keep-\u00e9\u4e2d-"
 VIRTUAL = 1 << 31
 # kind of threads, pairs, ms that the lock is held, what the owner does meanwhile, pairs at a time, other idle virtual
 # threads
@@ -129,21 +125,6 @@ def play(home, directory, flags, row):
         check(right, text)
 
 
-def runs(major, flags):
-    """A thread that ends before it has had a sample is accounted for by the kernel's name, also one sampled as it ends."""
-    with Daemon() as daemon, Jvm(major, "BriefRuns", "6", options=("-Xmx200m", "-Dfile.encoding=UTF-8", *flags)) as jvm:
-        daemon.wait_state(jvm.pid, "streaming")
-        events = [json.loads(line) for line in daemon.cli("tail", "--json", "-n", "700", str(jvm.pid)).stdout.splitlines()]
-    names = collections.Counter(e["thread"] for e in events if "thread" in e)
-    of_runs = [n for n in names.elements() if n.startswith(RUNS[:15])]
-    full = [n for n in of_runs if re.fullmatch(RUNS + r"\d+", n)]
-    check(len(of_runs) >= 300, "%d samples of threads that run for 6 ms" % len(of_runs))
-    check(len(full) >= 0.93 * len(of_runs), "%d of %d have the full name" % (len(full), len(of_runs)))
-    compilers = [n for n in names.elements() if re.match("C[12] Comp", n)]
-    known = [n for n in compilers if re.fullmatch(r"C[12] CompilerThread\d+", n)]
-    check(len(known) >= 0.5 * len(compilers), "%d of %d samples of compiler threads have the full name" % (len(known), len(compilers)))
-
-
 def main():
     home, flags = java_home(sys.argv[1]), sys.argv[2:]
     directory = tempfile.mkdtemp()
@@ -151,7 +132,6 @@ def main():
         version = int(sys.argv[1].split("-")[0])
         for row in PLATFORM_ROWS + (VIRTUAL_ROWS if version >= 21 else ()) + (UNMOUNTED_ROWS if version >= 24 else ()):
             play(home, directory, flags, row)
-        runs(sys.argv[1], flags)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     print("%d wrong" % len(failures) if failures else "as it must be")
