@@ -1,7 +1,6 @@
 /* Shared by thread_name.c, which asks the JVM, and thread_name_sig.c, which reads memory. */
 #pragma once
 
-#include <string.h>
 #include "agent/base/ring.h"
 #include "agent/hotspot/thread_name.h"
 

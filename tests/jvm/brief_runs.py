@@ -57,7 +57,7 @@ def times(daemon, major, flags):
         check(sums[key] == sum(t[key] for t in rows), "%s of all is %d" % (key, sums[key]))
     together = [t for t in rows if re.fullmatch(r"\[\d+ ended threads\]", t["name"])]
     check(len(together) == 1 and together[0]["tid"] is None, "the row of ended threads: %s" % together)
-    check(together[0]["name"] in text, "is shown as it is")
+    check(re.search(r"\n +- \[\d+ ended threads\] +ended ", text), "it is shown")
     used = sums["cpu_ns"] / sums["span_ns"]
     check(0.8 * cpus <= used <= 1.15 * cpus, "all threads used %.2f CPUs, the process %.2f" % (used, cpus))
     long = [t["name"] for t in rows if t["state"] == "ended" and t["wall_ns"] > 10 ** 9 and t is not together[0]]
