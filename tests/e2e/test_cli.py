@@ -11,6 +11,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from kindling import BUILD, Daemon, Jvm, accounts_balance, java_home, timers, wait_for  # noqa: E402
 from terminal import Terminal, plain  # noqa: E402
 
+SETTLE_S = 0.7  # so long after its end a second is complete for top
+
 
 class Commands(unittest.TestCase):
     @classmethod
@@ -119,15 +121,21 @@ class Commands(unittest.TestCase):
         self.assertNotIn("KnownShares.full", tenth)
 
     def test_top_has_whole_seconds(self):
-        """A thread uses one CPU at most, at whatever moment of a second the question comes."""
-        for _ in range(12):
-            top = json.loads(self.daemon.cli("top", "--once", "--json", "-s", "1", "--thread", "group-full", self.pid).stdout)
+        """At whatever moment of a second the question comes, the answer is that of the last complete one."""
+        answers = {}
+        for _ in range(20):
+            begin = time.time()
+            top = json.loads(self.daemon.cli("top", "--once", "--json", "-s", "1", self.pid).stdout)
             self.assertEqual(top["seconds"], 1)
-            self.assertLess(top["cpu_ns"], 1.25e9)
-            time.sleep(0.13)
+            second = int(begin - SETTLE_S)
+            if second == int(time.time() - SETTLE_S):
+                answers.setdefault(second, []).append(top["samples"])
+            time.sleep(0.1)
+        for samples in answers.values():  # on a busy machine some may be late
+            self.assertLessEqual(max(samples), 1.2 * min(samples) + 2, answers)
+        self.assertGreater(max(map(len, answers.values())), 1, answers)
         top = json.loads(self.daemon.cli("top", "--once", "--json", "-s", "20", self.pid).stdout)
         self.assertLessEqual(top["seconds"], 30)
-        self.assertLess(top["cpu_ns"], 1.05e9 * os.cpu_count() * top["seconds"])
 
     def test_tail(self):
         for line in self.daemon.cli("tail", "--json", "-n", "50", self.pid).stdout.splitlines():
