@@ -9,8 +9,8 @@
 /* Where names are in memory. */
 struct thread_name_layout {
 	bool readable;
-	bool slot_is_object; /* a JavaThread refers to the Thread directly rather than by a handle
-			      */
+	/* a JavaThread refers to the Thread directly rather than by a handle */
+	bool slot_is_object;
 	int32_t eetop, object; /* offsets in a Thread; in a JavaThread */
 	uint64_t string; /* Klass */
 };

@@ -127,9 +127,10 @@ static void ledger_sweep(struct time_ledger *l, uint64_t now_ns)
 				ledger_unlink(l, link);
 }
 
-static void ledger_fold(struct time_ledger *l, const struct ledger_thread *t);
+static void ledger_fold(struct time_ledger *l, struct ledger_thread *t);
 
-/* Adds threads that ended before @before_ns to the row that they share. */
+/* Adds threads that ended before @before_ns to the row that they share, and forgets those of which
+ * only reasons have come until then. */
 static void ledger_fold_ended(struct time_ledger *l, uint64_t before_ns)
 {
 	for (uint32_t i = 0; i < BUCKETS; i++)
@@ -585,20 +586,18 @@ static void ledger_fold_ring(const struct time_ledger *l, const struct ledger_th
 	}
 }
 
-static void ledger_fold(struct time_ledger *l, const struct ledger_thread *t)
+static void ledger_fold(struct time_ledger *l, struct ledger_thread *t)
 {
-	struct ledger_thread *of = (struct ledger_thread *)(uintptr_t)t;
-
 	if (!t->begun) /* without totals there is nothing to add */
 		return;
-	ledger_fold_ring(l, t, ledger_fine(of), l->folded->fine);
-	ledger_fold_ring(l, t, ledger_coarse(of), l->folded->coarse);
+	ledger_fold_ring(l, t, ledger_fine(t), l->folded->fine);
+	ledger_fold_ring(l, t, ledger_coarse(t), l->folded->coarse);
 	l->folded->tids[t->tid % TIME_FOLDED_TIDS] = t->tid;
 }
 
 bool time_ledger_has_folded(const struct time_ledger *l, uint32_t tid)
 {
-	return l->folded && l->folded->tids[tid % TIME_FOLDED_TIDS] == tid;
+	return tid && l->folded && l->folded->tids[tid % TIME_FOLDED_TIDS] == tid;
 }
 
 /* Adds the row of the ended threads that share one, if any did something in the span. */
