@@ -1,35 +1,7 @@
 /* More threads of one target than have rows of their own: those that have ended share one. */
-#include "tests/unit/unit.h"
-#include "daemon/timeline/time_ledger.h"
+#include "tests/unit/ledger_begin.h"
 
-#define S  1000000000ull
-#define MS 1000000ull
 enum { PARK = 1, POLL, OTHER = 5 };
-
-static struct time_ledger *ledger;
-static const uint64_t t0 = 7000 * S + 123456;
-
-static int begin(void **state)
-{
-	(void)state;
-	return time_ledger_new(&ledger);
-}
-
-static int end(void **state)
-{
-	(void)state;
-	ledger = time_ledger_free(ledger);
-	return 0;
-}
-
-static uint64_t sum_of(const struct time_row *r)
-{
-	uint64_t sum = r->cpu_ns + r->runqueue_ns + r->unseen_ns;
-
-	for (unsigned i = 0; i < TIME_LEDGER_REASONS; i++)
-		sum += r->off_ns[i];
-	return sum;
-}
 
 #define LIVING	 60u
 #define A_SECOND 300u /* threads that live for a tenth of a second */

@@ -1,35 +1,7 @@
 /* Where a thread's time went: the parts always add up to the wall-clock time. */
-#include "tests/unit/unit.h"
-#include "daemon/timeline/time_ledger.h"
+#include "tests/unit/ledger_begin.h"
 
-#define S  1000000000ull
-#define MS 1000000ull
 enum { LOCK, PARK, POLL, SOCKET, SLEEP, OTHER };
-
-static struct time_ledger *ledger;
-static const uint64_t t0 = 7000 * S + 123456;
-
-static int begin(void **state)
-{
-	(void)state;
-	return time_ledger_new(&ledger);
-}
-
-static int end(void **state)
-{
-	(void)state;
-	ledger = time_ledger_free(ledger);
-	return 0;
-}
-
-static uint64_t sum_of(const struct time_row *r)
-{
-	uint64_t sum = r->cpu_ns + r->runqueue_ns + r->unseen_ns;
-
-	for (unsigned i = 0; i < TIME_LEDGER_REASONS; i++)
-		sum += r->off_ns[i];
-	return sum;
-}
 
 /* The row of a thread; fails if its parts do not add up to its time. */
 static struct time_row row_back(uint32_t tid, uint64_t now_ns, uint64_t back_ns, uint64_t last_ns,
