@@ -5,9 +5,8 @@ enum { PARK = 1, POLL, OTHER = 5 };
 
 #define LIVING	 60u
 #define A_SECOND 300u /* threads that live for a tenth of a second */
-#define FIRST_LATE                                                                    \
-	(1000 * A_SECOND) /* number of a thread that begins after thousands of others \
-			   */
+/* number of a thread that begins after thousands of others */
+#define FIRST_LATE (1000 * A_SECOND)
 
 static void brief_threads(uint64_t second)
 {
