@@ -154,7 +154,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 					     int by_task_work)
 {
 	struct offcpu_target *g = target_at(t->target, t->pid);
-	int is_long, is_open, spares_record, asks, spared;
+	int is_long, is_open, spares_record, is_told, asks, spared;
 	__u64 took_ns = 0;
 	enum habit habit;
 	__u8 flags;
@@ -167,8 +167,10 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 	is_open = is_open_to_signals(task);
 	begin_window(g, now);
 	habit = habit_of(t, g, is_long, now);
-	asks = habit == HABIT_ASKS && is_open && may_ask(g, now);
-	spares_record = spares_records(g, off_ns, is_long);
+	is_told = !habit && (habit = told_habit_of(t, g, off_ns, now));
+	asks = habit == HABIT_ASKS && is_open &&
+	       (is_told ? is_within_budget(g, is_long, now) : may_ask(g, now));
+	spares_record = spares_records(g, off_ns, is_long && !is_told);
 	spared = (habit && !asks) || (spares_record && is_bare(t));
 	if (spared)
 		__sync_fetch_and_add(&g->spared, 1);
@@ -197,7 +199,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 		flags = OFFCPU_SIGNALLED;
 	else
 		flags = OFFCPU_UNREACHABLE;
-	if (asks)
+	if (asks && !is_told)
 		t->asked_ns = now;
 	count_interval(g, off_ns, flags);
 	record(task, t, g, off_ns, queue_ns, now, flags);

@@ -92,7 +92,9 @@ struct offcpu_thread {
 	__u64 idle_ns;
 	__u64 asked_ns; /* it was asked then, by a signal, whether this is still so */
 	__u32 idle_class;
-	__u32 unused_rest; /* so that each slot of the table begins a cache line */
+	/* Set by the daemon, see offcpu_engine_told_habit(): when a wait in a futex ended that a
+	 * lock event told of, as usual; 0 = none. */
+	__u32 told; /* in units of 1 << OFFCPU_TOLD_SHIFT ns */
 };
 
 /* From these multiples of the minimum for signals on a time off the CPU is long, and very long. */
@@ -109,13 +111,25 @@ struct offcpu_thread {
 /* If there is no signal to ask with, it ends so long after the last stack. */
 #define OFFCPU_UNCONFIRMED_NS 16000000000ull
 
+#define OFFCPU_TOLD_SHIFT 20 /* about 1 ms */
+#define OFFCPU_TOLD_UNITS 1000u /* for so long the next waits are taken to be told of, too */
+/* A part of such waits has its record and signal all the same, to learn whether that is still so.
+ */
+#define OFFCPU_TOLD_PART 32
+/* Longer waits have records: they are reported while they go on, and by several lock events. */
+#define OFFCPU_TOLD_NS_MAX 500000000ull
+
 enum offcpu_kind {
 	OFFCPU_INTERVAL, /* struct offcpu_record */
 	OFFCPU_ENDED, /* struct offcpu_end: the final times of a thread that ended */
 };
 
-/* What threads that wait for work again and again are spared. In each step they get a signal a
- * second (OFFCPU_HABIT_NS): its stack confirms that they still do, or ends it. */
+/*
+ * What threads that wait for work again and again are spared. In each step they get a signal a
+ * second (OFFCPU_HABIT_NS): its stack confirms that they still do, or ends it. Threads whose waits
+ * in futexes are lock events again and again are spared signals, from the first step on, and
+ * records, where those that wait for work are: the lock event has the duration and the stack.
+ */
 enum offcpu_spares {
 	OFFCPU_SPARES_NOTHING,
 	/* signals for their waits below OFFCPU_LONG_MINIMUMS, which have records without a stack:

@@ -203,6 +203,16 @@ void offcpu_engine_waits_for_work(struct offcpu_engine *e, pid_t pid, uint32_t h
 	__atomic_store_n(&t->idle_ns, end_ns, __ATOMIC_RELEASE);
 }
 
+void offcpu_engine_told_habit(struct offcpu_engine *e, pid_t pid, uint32_t host_tid,
+			      uint64_t end_ns)
+{
+	struct offcpu_thread *t = offcpu_threads_find(&e->programs, pid, host_tid);
+	uint32_t told = (uint32_t)(end_ns >> OFFCPU_TOLD_SHIFT);
+
+	if (t)
+		__atomic_store_n(&t->told, told, __ATOMIC_RELEASE);
+}
+
 /* ---- records --------------------------------------------------------------------------------- */
 
 static void offcpu_on_interval(struct offcpu_engine *e, const struct offcpu_record *r, size_t size)

@@ -161,6 +161,11 @@ void offcpu_engine_idle_habit(struct offcpu_engine *e, pid_t pid, uint32_t host_
  * same until it is asked. */
 void offcpu_engine_waits_for_work(struct offcpu_engine *e, pid_t pid, uint32_t host_tid,
 				  uint64_t end_ns);
+/* A wait of this thread in a futex that ended at @end_ns is a lock event, as all its last ones are;
+ * 0 = one was none. While signals or records are short, further ones are spared them: enum
+ * offcpu_spares. */
+void offcpu_engine_told_habit(struct offcpu_engine *e, pid_t pid, uint32_t host_tid,
+			      uint64_t end_ns);
 /* Readable when a quarter of the ring is full; call offcpu_engine_drain() then, and a few times a
  * second. */
 int offcpu_engine_fd(const struct offcpu_engine *e);

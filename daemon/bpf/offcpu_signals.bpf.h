@@ -67,6 +67,18 @@ static enum habit habit_of(const struct offcpu_thread *t, const struct offcpu_ta
 	return now - t->idle_ns < OFFCPU_UNCONFIRMED_NS ? HABIT_ASKS : HABIT_NONE;
 }
 
+/* The same for a wait that a lock event will tell of. */
+static enum habit told_habit_of(const struct offcpu_thread *t, const struct offcpu_target *g,
+				__u64 off_ns, __u64 now)
+{
+	__u32 age = (__u32)(now >> OFFCPU_TOLD_SHIFT) - t->told;
+
+	if (g->spares < OFFCPU_SPARES_SIGNALS || t->class != OFFCPU_FUTEX || !t->told ||
+	    age > OFFCPU_TOLD_UNITS || off_ns >= OFFCPU_TOLD_NS_MAX)
+		return HABIT_NONE;
+	return (now >> 10) % OFFCPU_TOLD_PART ? HABIT_HOLDS : HABIT_ASKS;
+}
+
 /* May a signal be sent in this window to learn whether a habit goes on? At most half of all are for
  * that. */
 static int may_ask(struct offcpu_target *g, __u64 now)

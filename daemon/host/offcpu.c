@@ -180,6 +180,8 @@ static void offcpu_spare(struct host *h, const struct target *t, const struct of
 	if (e->has_stack && e->idle && offcpu_is_idle_vm_thread(e->reason, e->thread) &&
 	    (e->kernel_class == OFFCPU_FUTEX || e->kernel_class == OFFCPU_SLEEP))
 		offcpu_engine_bare_stack(h->offcpu, t->jvm.pid, e->tid);
+	if (e->ends_told)
+		offcpu_engine_told_habit(h->offcpu, t->jvm.pid, e->tid, 0);
 	if (e->as_usual)
 		offcpu_engine_idle_habit(h->offcpu, t->jvm.pid, e->tid,
 					 (enum offcpu_class)e->kernel_class, e->as_always,
@@ -297,11 +299,20 @@ void host_offcpu_lock(struct target *t, const struct stream_lock *w, bool idle)
 	const struct host_entry *e = t->userdata;
 	struct host *h = targets_userdata(t);
 
+	uint64_t end_ns = w->begin_ns + w->duration_ns;
+	enum offcpu_usual usual;
+
 	/* only for targets whose times off the CPU are collected, or whose agents say so */
-	if (e && e->offcpu && offcpu_join_lock(e->offcpu, w, idle, t->offcpu_spared_ns) &&
-	    h->offcpu)
+	if (!e || !e->offcpu)
+		return;
+	usual = offcpu_join_lock(e->offcpu, w, idle, t->offcpu_spared_ns, t->offcpu_loses);
+	if (!h->offcpu)
+		return;
+	if (usual == OFFCPU_USUAL_WORK)
 		offcpu_engine_waits_for_work(h->offcpu, t->jvm.pid, host_number_of(e, w->tid),
-					     w->begin_ns + w->duration_ns);
+					     end_ns);
+	else if (usual == OFFCPU_USUAL_TOLD)
+		offcpu_engine_told_habit(h->offcpu, t->jvm.pid, host_number_of(e, w->tid), end_ns);
 }
 
 void host_offcpu_reset(struct target *t)

@@ -3,6 +3,7 @@
 #include "daemon/host/offcpu_habits.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define PLACES_MIN 256u
 #define PLACES_MAX 8192u
@@ -11,12 +12,16 @@
 #define LATELY	   0xffu /* the last eight waits */
 #define UNSURE	   0x80u /* as if wrong eight waits ago: the next one decides */
 #define SURE	   0x100u /* as if wrong nine waits ago: it is relied on, but was not always so */
+#define RECORDED   4u
+#define UNTOLD	   0xffffffffu /* as if no lock event had told of the last 32 waits */
 
-/* A read with a timeout is a poll for the kernel. */
-enum habit_kind { HABIT_FUTEX, HABIT_SOCKET, HABIT_ACCEPT, HABIT_NONE };
+/* A read with a timeout is a poll for the kernel. HABIT_TOLD: its waits in futexes are lock events.
+ */
+enum habit_kind { HABIT_FUTEX, HABIT_SOCKET, HABIT_ACCEPT, HABIT_TOLD, HABIT_NONE };
 
 struct offcpu_habit {
-	uint64_t recorded_ns; /* end of its last wait of which the kernel has a record; 0 = none */
+	/* ends of its last waits in futexes of which the kernel has records, the newest first */
+	uint64_t recorded_ns[RECORDED];
 	uint32_t key; /* habit_key(); 0 = the place is empty */
 	uint32_t at_s;
 	uint32_t wrong; /* a bit for each of the last waits with a stack: 1 = it was another one */
@@ -77,8 +82,9 @@ static bool habit_is_of_another(const struct offcpu_habits *h, uint32_t key, uin
 	return one && one->key != key && habit_is_fresh(one, now_s, FRESH_S);
 }
 
-static void habit_set(struct offcpu_habits *h, uint32_t key, uint64_t at_ns,
-		      enum offcpu_reason reason, bool idle, bool sure)
+/* The place of this key, which a new habit has with @wrong; NULL = no memory. */
+static struct offcpu_habit *habit_take(struct offcpu_habits *h, uint32_t key, uint64_t at_ns,
+				       uint32_t wrong)
 {
 	uint32_t now_s = habit_seconds(at_ns);
 	struct offcpu_habit *one;
@@ -89,30 +95,87 @@ static void habit_set(struct offcpu_habits *h, uint32_t key, uint64_t at_ns,
 		habits_make_places(h, 2 * h->n);
 	one = habit_place(h, key);
 	if (!one)
-		return;
+		return NULL;
 	if (one->key != key)
-		*one = (struct offcpu_habit){ .key = key, .wrong = sure ? SURE : UNSURE };
+		*one = (struct offcpu_habit){ .key = key, .wrong = wrong };
 	one->at_s = now_s;
+	return one;
+}
+
+static void habit_set(struct offcpu_habits *h, uint32_t key, uint64_t at_ns,
+		      enum offcpu_reason reason, bool idle, bool sure)
+{
+	struct offcpu_habit *one = habit_take(h, key, at_ns, sure ? SURE : UNSURE);
+
+	if (!one)
+		return;
 	one->reason = (uint8_t)reason;
 	one->idle = idle;
+}
+
+static void habit_recorded(struct offcpu_habits *h, uint32_t key, uint64_t end_ns)
+{
+	struct offcpu_habit *one = habit_place(h, key);
+
+	if (!one || one->key != key)
+		return;
+	memmove(one->recorded_ns + 1, one->recorded_ns,
+		(RECORDED - 1) * sizeof(one->recorded_ns[0]));
+	one->recorded_ns[0] = end_ns;
 }
 
 void offcpu_habits_recorded(struct offcpu_habits *h, uint32_t tid, unsigned kernel_class,
 			    uint64_t end_ns)
 {
-	uint32_t key = habit_key(tid, habit_kind_of(kernel_class));
-	struct offcpu_habit *one = habit_place(h, key);
+	enum habit_kind kind = habit_kind_of(kernel_class);
 
-	if (one && one->key == key)
-		one->recorded_ns = end_ns;
+	if (kind != HABIT_FUTEX)
+		return;
+	habit_recorded(h, habit_key(tid, HABIT_FUTEX), end_ns);
+	habit_recorded(h, habit_key(tid, HABIT_TOLD), end_ns);
 }
 
-bool offcpu_habits_spare(const struct offcpu_habits *h, uint32_t tid, uint64_t begin_ns)
+/* Does a record of the kernel end in a wait from @begin_ns to @end_ns? Records come a moment before
+ * the lock events of the same time, so there may be some of later waits; if there are only such,
+ * the wait is taken to have one. */
+static bool habit_has_record(const struct offcpu_habit *one, uint64_t begin_ns, uint64_t end_ns)
 {
-	uint32_t key = habit_key(tid, HABIT_FUTEX);
+	for (unsigned i = 0; i < RECORDED; i++)
+		if (one->recorded_ns[i] <= end_ns)
+			return one->recorded_ns[i] > begin_ns;
+	return true;
+}
+
+/* The habit with this key, if it is one of a thread whose wait has no record. */
+static const struct offcpu_habit *habit_unrecorded(const struct offcpu_habits *h, uint32_t key,
+						   uint64_t begin_ns, uint64_t end_ns)
+{
 	const struct offcpu_habit *one = habit_place(h, key);
 
-	return one && one->key == key && one->idle && one->recorded_ns <= begin_ns;
+	return one && one->key == key && !habit_has_record(one, begin_ns, end_ns) ? one : NULL;
+}
+
+bool offcpu_habits_spare(const struct offcpu_habits *h, uint32_t tid, uint64_t begin_ns,
+			 uint64_t end_ns, bool work)
+{
+	const struct offcpu_habit *one;
+
+	if (work) {
+		one = habit_unrecorded(h, habit_key(tid, HABIT_FUTEX), begin_ns, end_ns);
+		if (one && one->idle)
+			return true;
+	}
+	one = habit_unrecorded(h, habit_key(tid, HABIT_TOLD), begin_ns, end_ns);
+	return one && !one->wrong;
+}
+
+bool offcpu_habits_told(struct offcpu_habits *h, uint32_t tid, uint64_t end_ns)
+{
+	struct offcpu_habit *one = habit_take(h, habit_key(tid, HABIT_TOLD), end_ns, UNTOLD);
+
+	if (one)
+		one->wrong <<= 1;
+	return one && !one->wrong;
 }
 
 /* The habit with this key at the end of @e, not older than @for_s; NULL = none. */
@@ -161,17 +224,33 @@ static void habit_learn(struct offcpu_habits *h, uint32_t key, struct offcpu_eve
 		habit_set(h, key, e->end_ns, e->reason, e->idle, false);
 }
 
+/* No lock event tells of @e, a wait in a futex. */
+static void habit_untold(struct offcpu_habits *h, struct offcpu_event *e)
+{
+	uint32_t key = habit_key(e->tid, HABIT_TOLD);
+	struct offcpu_habit *one = habit_place(h, key);
+
+	if (!one || one->key != key)
+		return;
+	e->ends_told = !one->wrong;
+	one->wrong = one->wrong << 1 | 1;
+}
+
 void offcpu_habits_apply(struct offcpu_habits *h, struct offcpu_event *e)
 {
 	enum habit_kind kind = habit_kind_of(e->kernel_class);
 	uint32_t key = habit_key(e->tid, kind);
 	const struct offcpu_habit *one;
+	bool is_held;
 
 	if (kind == HABIT_NONE || e->lock || e->virtual_tid)
 		return;
+	/* a safepoint that holds a thread does not say how the thread waits */
+	is_held = e->reason == OFFCPU_REASON_SAFEPOINT || e->reason == OFFCPU_REASON_GC;
+	if (kind == HABIT_FUTEX && !is_held)
+		habit_untold(h, e);
 	if (e->has_stack) {
-		/* a safepoint that holds a thread does not say how the thread waits */
-		if (e->reason != OFFCPU_REASON_SAFEPOINT && e->reason != OFFCPU_REASON_GC)
+		if (!is_held)
 			habit_learn(h, key, e);
 		return;
 	}

@@ -26,15 +26,19 @@ struct offcpu_habits {
 /* The kernel has a record of a time off the CPU of this thread that ended at @end_ns. */
 void offcpu_habits_recorded(struct offcpu_habits *h, uint32_t tid, unsigned kernel_class,
 			    uint64_t end_ns);
-/* Does the thread wait for work in futexes, so that the kernel spares records of its other such
- * waits too, and did none that has a record end after @begin_ns? */
-bool offcpu_habits_spare(const struct offcpu_habits *h, uint32_t tid, uint64_t begin_ns);
+/* Does the thread wait in futexes for work, if @work, or for locks alone, so that the kernel spares
+ * records of such waits, and has it none that ends between @begin_ns and @end_ns? */
+bool offcpu_habits_spare(const struct offcpu_habits *h, uint32_t tid, uint64_t begin_ns,
+			 uint64_t end_ns, bool work);
+/* A wait of the thread that ended at @end_ns is a lock event. Returns whether all its waits in
+ * futexes are: the last 32 were. */
+bool offcpu_habits_told(struct offcpu_habits *h, uint32_t tid, uint64_t end_ns);
 /* A thread waited for work, as a lock event tells: @waits times, the last one until @at_ns. Returns
  * whether that is its habit. */
 bool offcpu_habits_work(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,
 			enum offcpu_reason reason, uint32_t waits);
 /* Learns from a wait with a stack, and sets as_usual and as_always of it; sets reason, idle and
- * by_habit of one without. */
+ * by_habit of one without. Sets ends_told of both. */
 void offcpu_habits_apply(struct offcpu_habits *h, struct offcpu_event *e);
 size_t offcpu_habits_bytes(const struct offcpu_habits *h);
 void offcpu_habits_clear(struct offcpu_habits *h);

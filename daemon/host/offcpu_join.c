@@ -595,27 +595,47 @@ static bool join_lock_open(struct offcpu_join *j, const struct stream_lock *w, b
 
 /* Did the kernel spare the record of this wait? One that has a record of another time off the CPU
  * in it is told of by that. */
-static bool join_is_spared(const struct offcpu_join *j, const struct stream_lock *w, bool idle,
-			   uint64_t spared_ns)
+static bool join_is_spared(const struct offcpu_join *j, const struct stream_lock *w,
+			   uint64_t spared_ns, bool loses)
 {
-	return spared_ns && w->duration_ns >= spared_ns && !idle &&
-	       offcpu_habits_spare(&j->habits, w->tid, w->begin_ns);
+	return spared_ns && w->duration_ns >= spared_ns &&
+	       offcpu_habits_spare(&j->habits, w->tid, w->begin_ns, w->begin_ns + w->duration_ns,
+				   !loses);
 }
 
-bool offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle,
-		      uint64_t spared_ns)
+/* Joins the wait of a platform thread, or makes it an event by itself. */
+static enum offcpu_usual join_lock_of_thread(struct offcpu_join *j, const struct stream_lock *w,
+					     bool idle, uint64_t spared_ns, bool loses)
 {
-	bool is_platform = w->tid < WIRE_VIRTUAL_TID, found, is_usual = false;
+	bool found = join_lock_platform(j, w, idle);
 
-	if (w->flags & WIRE_LOCK_SUM && idle && w->wait < WIRE_WAIT_COUNT && is_platform)
-		is_usual = offcpu_habits_work(&j->habits, w->tid, w->begin_ns + w->duration_ns,
-					      join_reason_of(w), w->waits);
-	if (w->wait >= WIRE_WAIT_COUNT || join_lock_open(j, w, idle) || w->flags & WIRE_LOCK_SUM)
-		return is_usual;
-	found = is_platform ? join_lock_platform(j, w, idle) : join_lock_virtual(j, w, idle);
-	if (!found && (!is_platform || join_is_spared(j, w, idle, spared_ns)))
+	if (idle)
+		return OFFCPU_USUAL_NONE;
+	if (!found && !join_is_spared(j, w, spared_ns, loses))
+		return OFFCPU_USUAL_NONE;
+	if (!found)
 		join_lock_alone(j, w, idle);
-	return false;
+	return offcpu_habits_told(&j->habits, w->tid, w->begin_ns + w->duration_ns)
+		       ? OFFCPU_USUAL_TOLD
+		       : OFFCPU_USUAL_NONE;
+}
+
+enum offcpu_usual offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle,
+				   uint64_t spared_ns, bool loses)
+{
+	bool is_platform = w->tid < WIRE_VIRTUAL_TID;
+
+	if (w->flags & WIRE_LOCK_SUM && idle && w->wait < WIRE_WAIT_COUNT && is_platform &&
+	    offcpu_habits_work(&j->habits, w->tid, w->begin_ns + w->duration_ns, join_reason_of(w),
+			       w->waits))
+		return OFFCPU_USUAL_WORK;
+	if (w->wait >= WIRE_WAIT_COUNT || join_lock_open(j, w, idle) || w->flags & WIRE_LOCK_SUM)
+		return OFFCPU_USUAL_NONE;
+	if (is_platform)
+		return join_lock_of_thread(j, w, idle, spared_ns, loses);
+	if (!join_lock_virtual(j, w, idle))
+		join_lock_alone(j, w, idle);
+	return OFFCPU_USUAL_NONE;
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */

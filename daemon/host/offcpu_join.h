@@ -29,6 +29,13 @@
 
 struct offcpu_join;
 
+/* What a lock event shows of its thread's waits in futexes. */
+enum offcpu_usual {
+	OFFCPU_USUAL_NONE,
+	OFFCPU_USUAL_WORK, /* they are waits for work, which come in sums */
+	OFFCPU_USUAL_TOLD, /* they are waits for locks, of which each comes as a lock event */
+};
+
 /* The kernel's record: struct offcpu_interval without the process. */
 struct offcpu_kernel {
 	uint64_t end_ns, duration_ns, runqueue_ns, stay_ns;
@@ -77,10 +84,10 @@ void offcpu_join_agent(struct offcpu_join *j, const struct stream_offcpu *o, uin
 /* Adds a wait that has ended, or one that goes on (WIRE_LOCK_OPEN): its class and stacks must stay
  * valid until it is over, or until offcpu_join_reset(). With the stream's numbers. @idle:
  * idle_wait() of it. @spared_ns: from which duration on the kernel would have a record, if it did
- * not spare threads that wait for work theirs; 0 = it spares nobody, or loses records. Returns
- * whether it tells that the thread usually waits for work. */
-bool offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle,
-		      uint64_t spared_ns);
+ * not spare threads theirs; 0 = it spares nobody. @loses: it loses records, too, which count as
+ * dropped. */
+enum offcpu_usual offcpu_join_lock(struct offcpu_join *j, const struct stream_lock *w, bool idle,
+				   uint64_t spared_ns, bool loses);
 /* Passes on the intervals that have waited long enough. */
 void offcpu_join_expire(struct offcpu_join *j, uint64_t now_ns);
 /* Nodes and classes get new meanings: passes on the intervals with a stack. Those that wait for the

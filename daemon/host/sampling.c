@@ -138,6 +138,7 @@ static void host_sampling_follow_offcpu(struct host_sampling *s, struct target *
 	int r;
 
 	t->offcpu_min_ns = t->offcpu_spared_ns = 0;
+	t->offcpu_loses = false;
 	if (!s->offcpu)
 		return;
 	if (!(target_events(t) & 1u << WIRE_EVENT_OFFCPU)) {
@@ -150,9 +151,8 @@ static void host_sampling_follow_offcpu(struct host_sampling *s, struct target *
 	if (offcpu_engine_target(s->offcpu, t->jvm.pid, &counts, &minimums)) {
 		t->offcpu_signals = counts.signalled;
 		t->offcpu_min_ns = minimums.record_ns;
-		t->offcpu_spared_ns = counts.lost == t->offcpu_lost
-					      ? offcpu_engine_spared_ns(s->offcpu, t->jvm.pid)
-					      : 0;
+		t->offcpu_spared_ns = offcpu_engine_spared_ns(s->offcpu, t->jvm.pid);
+		t->offcpu_loses = counts.lost != t->offcpu_lost;
 		t->offcpu_lost = counts.lost;
 		t->offcpu_lost_ns = counts.lost_ns;
 	}

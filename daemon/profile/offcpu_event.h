@@ -61,6 +61,8 @@ struct offcpu_event {
 	bool unsettled;
 	bool as_usual; /* idle by its stack, as the thread's last ones: see offcpu_habits.h */
 	bool as_always; /* and as the last 32 with a stack, or all, if those are 26 to 31 */
+	/* in a futex, and no lock event, unlike all of the thread's last ones */
+	bool ends_told;
 	bool by_habit; /* the reason is that of the thread's last wait, see offcpu_join.h */
 	bool has_stack; /* the agent reported it, too: node is valid */
 	int syscall_nr; /* -1 = none: a page fault, or it was preempted */

@@ -77,7 +77,8 @@ struct target {
 	uint64_t offcpu_signals;
 	/* likewise, those without a record, and their time */
 	uint64_t offcpu_lost, offcpu_lost_ns;
-	uint64_t offcpu_spared_ns; /* offcpu_engine_spared_ns(); 0 as well while some are lost */
+	uint64_t offcpu_spared_ns; /* offcpu_engine_spared_ns() */
+	bool offcpu_loses; /* some were lost in the last second */
 	/* how long a time off the CPU has to be now for an event; 0 = as configured */
 	uint64_t offcpu_min_ns;
 	uint64_t gone_mono_ns;

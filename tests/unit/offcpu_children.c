@@ -250,6 +250,15 @@ static void sleep_disguised(void)
 		(void)syscall(SYS_clock_nanosleep, (clockid_t)(~(unsigned)pid << 3), 0, &ts, NULL);
 }
 
+static void park(void)
+{
+	const struct timespec ts = { 0, NS_PER_MS / 5 };
+	uint32_t word = 0;
+
+	for (;;)
+		(void)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+}
+
 static void *live_shortly(void *unused)
 {
 	(void)unused;
@@ -364,6 +373,8 @@ pid_t offcpu_child(enum offcpu_manner manner)
 		block_signals();
 	if (manner == DISGUISED)
 		sleep_disguised();
+	if (manner == PARKING)
+		park();
 	if (manner == STORMING)
 		storm();
 	sleep_often();

@@ -55,6 +55,7 @@ enum offcpu_manner {
 	BLOCKING,
 	MANY, /* MANY_THREADS that begin when `go` is set, and sleep */
 	DISGUISED, /* as SELDOM to whoever looks at the system call, with another kernel stack */
+	PARKING, /* it waits in a futex, for 0.2 ms again and again */
 	STORMING
 };
 

@@ -1,5 +1,5 @@
-/* What threads that wait for work again and again are spared, and how they are asked whether they
- * still do. */
+/* What threads are spared that wait for work again and again, or for locks, and how they are asked
+ * whether they still do. */
 #include "tests/unit/unit.h"
 #include <dirent.h>
 #include <stdbool.h>
@@ -269,6 +269,102 @@ static void lock_events_begin_a_habit_and_stacks_go_on_with_it(void **state)
 	offcpu_engines_free();
 }
 
+/* Counts of the only target, @ms milliseconds later, in which each 20 ms a lock event told of a
+ * wait of its thread that ended then. */
+static struct offcpu_counts counts_told(pid_t pid, unsigned ms)
+{
+	for (unsigned i = 0; i < ms; i += 20) {
+		offcpu_engine_told_habit(seen.engine, pid, (uint32_t)pid, clock_mono_ns());
+		(void)counts_after(pid, 20, false);
+	}
+	return counts_after(pid, 0, false);
+}
+
+/* Waits in futexes of some 0.25 ms, with signals for all. */
+static pid_t begin_told(enum offcpu_spares spares)
+{
+	pid_t pid = offcpu_child(PARKING);
+	struct offcpu_counts before, c;
+
+	offcpu_engines_or_skip(20000);
+	offcpu_child_wait();
+	offcpu_measure(pid, shared->handler, NS_PER_MS / 10);
+	/* while nothing is short a habit changes nothing */
+	before = counts_told(pid, 40);
+	c = counts_told(pid, 500);
+	assert_int_equal(c.spared, 0);
+	assert_true(c.signalled > before.signalled + 200);
+	mapped(pid)->spares = spares;
+	return pid;
+}
+
+/* Without a lock event that tells of them, the waits have signals again: at once if @untold, else
+ * after a second. */
+static void ends_when_nothing_tells(pid_t pid, bool untold)
+{
+	struct offcpu_counts before = counts_told(pid, 40), c;
+
+	if (untold) {
+		offcpu_engine_told_habit(seen.engine, pid, (uint32_t)pid, 0);
+	} else {
+		c = counts_after(pid, 600, false);
+		assert_true(c.spared > before.spared + 200);
+		(void)counts_after(pid, 600, false);
+	}
+	before = counts_after(pid, 20, false);
+	c = counts_after(pid, 500, false);
+	assert_int_equal(c.spared, before.spared);
+	assert_true(c.signalled > before.signalled + 200);
+}
+
+static void waits_of_which_lock_events_tell_need_no_signals(void **state)
+{
+	pid_t pid = begin_told(OFFCPU_SPARES_SIGNALS);
+	struct offcpu_counts before = counts_told(pid, 40), c = counts_told(pid, 1000);
+
+	(void)state;
+	assert_true(c.spared > before.spared + 500);
+	assert_int_equal(c.spared - before.spared, c.unneeded - before.unneeded);
+	/* one in 32 asks; and some are times in the run queue */
+	assert_true(c.signalled > before.signalled);
+	assert_true((c.signalled - before.signalled) * 8 < c.spared - before.spared);
+	ends_when_nothing_tells(pid, false);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
+static void waits_of_which_lock_events_tell_need_no_records(void **state)
+{
+	pid_t pid = begin_told(OFFCPU_SPARES_RECORDS);
+	struct offcpu_counts before = counts_told(pid, 40), c = counts_told(pid, 1000);
+
+	(void)state;
+	assert_true(c.spared > before.spared + 500);
+	assert_int_equal(c.unneeded, before.unneeded);
+	assert_true(c.signalled > before.signalled);
+	assert_true((c.intervals - before.intervals) * 8 < c.spared - before.spared);
+	ends_when_nothing_tells(pid, true);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
+static void no_lock_event_tells_of_a_sleep(void **state)
+{
+	pid_t pid = offcpu_child(SLEEPING);
+	struct offcpu_counts c;
+
+	(void)state;
+	offcpu_engines_or_skip(20000);
+	offcpu_child_wait();
+	offcpu_measure(pid, shared->handler, NS_PER_MS / 10);
+	mapped(pid)->spares = OFFCPU_SPARES_RECORDS;
+	c = counts_told(pid, 500);
+	assert_int_equal(c.spared, 0);
+	assert_true(c.signalled > 200);
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
 /* All threads of @pid wait for work, as their stacks told just now. */
 static void all_threads_wait_for_work(pid_t pid)
 {
@@ -325,6 +421,9 @@ int main(void)
 		cmocka_unit_test(without_a_signal_to_ask_a_habit_goes_on_for_16_seconds),
 		cmocka_unit_test(threads_ask_later_when_too_many_would),
 		cmocka_unit_test(lock_events_begin_a_habit_and_stacks_go_on_with_it),
+		cmocka_unit_test(waits_of_which_lock_events_tell_need_no_signals),
+		cmocka_unit_test(waits_of_which_lock_events_tell_need_no_records),
+		cmocka_unit_test(no_lock_event_tells_of_a_sleep),
 		cmocka_unit_test(half_of_the_signals_are_not_for_asking),
 	};
 

@@ -1,5 +1,5 @@
-/* Reads of sockets and accept calls without a stack. Of waits in futexes test_offcpu_join asks,
- * with the agent's sums. */
+/* Reads of sockets and accept calls without a stack, and waits in futexes that are lock events. Of
+ * other waits in futexes test_offcpu_join asks, with the agent's sums. */
 #include "tests/unit/unit.h"
 #include "daemon/ground/clock.h"
 #include "daemon/host/offcpu_habits.h"
@@ -167,6 +167,86 @@ static void a_thread_has_a_habit_of_each_kind(void **state)
 	offcpu_habits_clear(&habits);
 }
 
+static bool is_told(unsigned n)
+{
+	bool told = false;
+
+	for (unsigned i = 0; i < n; i++)
+		told = offcpu_habits_told(&habits, 7, now_ns += 10 * NS_PER_MS);
+	return told;
+}
+
+/* A wait of thread 7 in a futex of which no lock event tells. */
+static struct offcpu_event futex_of(enum offcpu_reason reason, bool idle)
+{
+	struct offcpu_event e = { .end_ns = now_ns += NS_PER_MS,
+				  .tid = 7,
+				  .reason = reason,
+				  .kernel_class = OFFCPU_FUTEX,
+				  .has_stack = true,
+				  .idle = idle };
+
+	offcpu_habits_apply(&habits, &e);
+	return e;
+}
+
+static void one_that_no_lock_event_tells_of_ends_a_habit(void **state)
+{
+	(void)state;
+	assert_false(is_told(31));
+	assert_true(is_told(1));
+	assert_true(is_told(1000));
+	/* it may be a part of any wait */
+	assert_false(futex_of(OFFCPU_REASON_GC, false).ends_told);
+	assert_false(read_of(7, OFFCPU_SOCKET, true, false).ends_told);
+	assert_true(is_told(1));
+	assert_true(futex_of(OFFCPU_REASON_SLEEP, false).ends_told);
+	assert_false(is_told(31));
+	assert_false(futex_of(OFFCPU_REASON_SLEEP, false).ends_told);
+	assert_false(is_told(31));
+	assert_true(is_told(1));
+	assert_true(futex_of(OFFCPU_REASON_PARK, true).ends_told);
+	offcpu_habits_clear(&habits);
+}
+
+/* Was a wait of thread 7 of 10 ms that ended at @end_ns spared its record? */
+static bool is_spared(uint64_t end_ns, bool work)
+{
+	return offcpu_habits_spare(&habits, 7, end_ns - 10 * NS_PER_MS, end_ns, work);
+}
+
+static void records_of_later_waits_are_no_records_of_this_one(void **state)
+{
+	uint64_t at;
+
+	(void)state;
+	assert_false(is_spared(now_ns, true));
+	is_told(31);
+	assert_false(is_spared(now_ns, true));
+	is_told(1);
+	at = now_ns;
+	assert_true(is_spared(at, false));
+	for (unsigned i = 0; i < 4; i++) {
+		assert_true(is_spared(at, false));
+		offcpu_habits_recorded(&habits, 7, OFFCPU_FUTEX, at + (i + 1) * NS_PER_S);
+		offcpu_habits_recorded(&habits, 7, OFFCPU_SOCKET, at - NS_PER_MS);
+		offcpu_habits_recorded(&habits, 8, OFFCPU_FUTEX, at - NS_PER_MS);
+		assert_false(is_spared(at + (i + 1) * NS_PER_S, false));
+		assert_false(is_spared(at + (i + 1) * NS_PER_S + NS_PER_MS, false));
+		assert_true(is_spared(at + (i + 1) * NS_PER_S + 11 * NS_PER_MS, false));
+	}
+	/* nobody knows any more */
+	assert_false(is_spared(at, false));
+	/* of waits for work likewise, unless records are lost */
+	futex_of(OFFCPU_REASON_SLEEP, false);
+	at = now_ns += 5 * NS_PER_S;
+	assert_false(is_spared(at, true));
+	offcpu_habits_work(&habits, 7, at, OFFCPU_REASON_PARK, 2);
+	assert_true(is_spared(at, true));
+	assert_false(is_spared(at, false));
+	offcpu_habits_clear(&habits);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +257,8 @@ int main(void)
 		cmocka_unit_test(who_only_waits_for_requests_does_so_without_a_stack_too),
 		cmocka_unit_test(who_also_reads_answers_is_not_idle),
 		cmocka_unit_test(a_thread_has_a_habit_of_each_kind),
+		cmocka_unit_test(one_that_no_lock_event_tells_of_ends_a_habit),
+		cmocka_unit_test(records_of_later_waits_are_no_records_of_this_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

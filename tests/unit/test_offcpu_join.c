@@ -17,7 +17,7 @@ static char last_class[40], last_trace[40];
 static bool safepoint_is_known = true;
 static bool parks_to_sleep; /* as the stack of a virtual thread shows it */
 static unsigned events;
-static bool is_usual; /* what the last offcpu_join_lock() returned */
+static enum offcpu_usual usual; /* what the last offcpu_join_lock() returned */
 static uint64_t total_ns, spared_ns; /* spared_ns: for offcpu_join_lock() */
 
 /* The reason from the status alone; test_offcpu_event.c tests stacks. */
@@ -127,7 +127,7 @@ static void lock_wait_for(uint32_t tid, uint64_t end_ns, uint64_t duration_ns, u
 
 	w.flags = flags;
 	w.waits = flags & WIRE_LOCK_SUM ? 3 : 1;
-	is_usual = offcpu_join_lock(join, &w, idle, spared_ns);
+	usual = offcpu_join_lock(join, &w, idle, spared_ns, false);
 }
 
 static void lock_wait_of(uint8_t kind, uint32_t tid, uint64_t end_ns, uint64_t duration_ns,
@@ -137,7 +137,7 @@ static void lock_wait_of(uint8_t kind, uint32_t tid, uint64_t end_ns, uint64_t d
 
 	w.wait = kind;
 	w.flags = flags;
-	(void)offcpu_join_lock(join, &w, false, 0);
+	(void)offcpu_join_lock(join, &w, false, 0, false);
 }
 
 /* A thread that enters a monitor wakes up by itself. */
@@ -610,9 +610,9 @@ static void a_wait_whose_record_was_spared_is_an_event_by_itself(void **state)
 	assert_int_equal(events, 0);
 	lock_wait_for(1, 2 * S, S / 2, WIRE_LOCK_SUM, true);
 	lock_wait_for(2, 2 * S, S / 2, WIRE_LOCK_SUM, true);
-	assert_true(is_usual);
+	assert_int_equal(usual, OFFCPU_USUAL_WORK);
 	lock_wait(1, 3 * S, 9 * MS, 0);
-	assert_false(is_usual);
+	assert_int_equal(usual, OFFCPU_USUAL_NONE);
 	assert_int_equal(events, 1);
 	assert_true(last.reason == OFFCPU_REASON_PARK && last.has_stack && !last.idle);
 	assert_int_equal(last.duration_ns, 9 * MS);
@@ -653,6 +653,39 @@ static void a_wait_whose_record_was_spared_is_an_event_by_itself(void **state)
 	known_wait(4, 10 * S, WIRE_OFFCPU_SLEEP);
 	lock_wait(4, 11 * S, 20 * MS, 0);
 	assert_int_equal(counts().lock_only, 3);
+}
+
+static void so_is_one_of_a_thread_whose_waits_are_all_for_locks(void **state)
+{
+	struct stream_lock w;
+
+	(void)state;
+	spared_ns = MS;
+	for (uint64_t i = 1; i <= 32; i++) {
+		assert_true(i == 1 || usual == OFFCPU_USUAL_NONE);
+		kernel(1, i * S, 20 * MS, 0, false, OFFCPU_FUTEX);
+		lock_wait(1, i * S + 1000, 20 * MS + 2000, 0);
+	}
+	assert_int_equal(usual, OFFCPU_USUAL_TOLD);
+	assert_int_equal(events, 32);
+	/* also while others lose their records */
+	w = made_wait(1, 40 * S, 20 * MS);
+	assert_int_equal(offcpu_join_lock(join, &w, false, spared_ns, true), OFFCPU_USUAL_TOLD);
+	assert_int_equal(counts().lock_only, 1);
+	/* its records were not spared, or it is too short for one, or one for work */
+	w = made_wait(1, 41 * S, 20 * MS);
+	assert_int_equal(offcpu_join_lock(join, &w, false, 0, false), OFFCPU_USUAL_NONE);
+	lock_wait(1, 42 * S, MS - 1, 0);
+	lock_wait_for(1, 43 * S, 20 * MS, 0, true);
+	assert_int_equal(usual, OFFCPU_USUAL_NONE);
+	assert_int_equal(events, 33);
+	/* one of which no lock event tells */
+	kernel(1, 44 * S, 20 * MS, 0, false, OFFCPU_FUTEX);
+	offcpu_join_expire(join, 50 * S);
+	assert_true(last.ends_told);
+	lock_wait(1, 51 * S, 20 * MS, 0);
+	assert_int_equal(usual, OFFCPU_USUAL_NONE);
+	assert_int_equal(counts().lock_only, 1);
 }
 
 static void new_meanings_of_ids_leave_what_has_none(void **state)
@@ -705,6 +738,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_wait_whose_record_was_spared_is_an_event_by_itself, setup, teardown),
+		cmocka_unit_test_setup_teardown(so_is_one_of_a_thread_whose_waits_are_all_for_locks,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_wait_for_work_is_idle_though_only_its_lock_tells,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(new_meanings_of_ids_leave_what_has_none, setup,
