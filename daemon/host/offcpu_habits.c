@@ -16,8 +16,8 @@
 #define UNTOLD	   0xffffffffu /* as if no lock event had told of the last 32 waits */
 
 /* A read with a timeout is a poll for the kernel. HABIT_TOLD: its waits in futexes are lock events.
- */
-enum habit_kind { HABIT_FUTEX, HABIT_SOCKET, HABIT_ACCEPT, HABIT_TOLD, HABIT_NONE };
+ * HABIT_READ: its polls are reads of sockets, of whatever kind. */
+enum habit_kind { HABIT_FUTEX, HABIT_SOCKET, HABIT_ACCEPT, HABIT_TOLD, HABIT_READ, HABIT_NONE };
 
 struct offcpu_habit {
 	/* ends of its last waits in futexes of which the kernel has records, the newest first */
@@ -205,6 +205,34 @@ bool offcpu_habits_work(struct offcpu_habits *h, uint32_t tid, uint64_t at_ns,
 	return waits > 1 && habit_is_relied_on(one);
 }
 
+/* Its polls are reads of sockets; NULL = nothing is known of them for so long. */
+static struct offcpu_habit *habit_of_reads(const struct offcpu_habits *h,
+					   const struct offcpu_event *e, uint32_t for_s)
+{
+	return habit_of(h, habit_key(e->tid, HABIT_READ), e, for_s);
+}
+
+/* Compares a poll with a stack with what would have been said of it without. */
+static void habit_judge_read(struct offcpu_habits *h, const struct offcpu_event *e)
+{
+	if (!habit_is_relied_on(habit_of_reads(h, e, KNOWN_S)))
+		return;
+	h->right += e->reason == OFFCPU_REASON_SOCKET;
+	h->wrong += e->reason != OFFCPU_REASON_SOCKET;
+}
+
+/* Learns from a poll with a stack whether its thread polls to read from sockets. */
+static void habit_learn_read(struct offcpu_habits *h, const struct offcpu_event *e)
+{
+	bool reads = e->reason == OFFCPU_REASON_SOCKET;
+	struct offcpu_habit *one = habit_of_reads(h, e, KNOWN_S);
+
+	if (one)
+		one->wrong = one->wrong << 1 | !reads;
+	if (reads)
+		habit_set(h, habit_key(e->tid, HABIT_READ), e->end_ns, e->reason, false, false);
+}
+
 /* Compares the habit with a wait of which the reason is known, then learns from the wait; sets
  * as_usual and as_always of it. */
 static void habit_learn(struct offcpu_habits *h, uint32_t key, struct offcpu_event *e)
@@ -215,6 +243,8 @@ static void habit_learn(struct offcpu_habits *h, uint32_t key, struct offcpu_eve
 	if (habit_is_relied_on(one)) {
 		h->right += right;
 		h->wrong += !right;
+	} else if (e->kernel_class == OFFCPU_POLL) {
+		habit_judge_read(h, e);
 	}
 	if (one)
 		one->wrong = one->wrong << 1 | !right;
@@ -222,6 +252,24 @@ static void habit_learn(struct offcpu_habits *h, uint32_t key, struct offcpu_eve
 	e->as_always = e->as_usual && !one->wrong;
 	if (e->reason == OFFCPU_REASON_SLEEP || (e->idle && e->reason != OFFCPU_REASON_OTHER))
 		habit_set(h, key, e->end_ns, e->reason, e->idle, false);
+}
+
+/* Takes a wait without a stack for one like its thread's last ones; a poll of which nothing else is
+ * known also if they were reads of any kind. */
+static void habit_tell(struct offcpu_habits *h, uint32_t key, struct offcpu_event *e)
+{
+	const struct offcpu_habit *one = habit_of(h, key, e, FRESH_S);
+
+	if (e->idle || (e->kernel_class == OFFCPU_FUTEX && e->reason != OFFCPU_REASON_OTHER))
+		return;
+	if (!habit_is_relied_on(one) && e->reason == OFFCPU_REASON_POLL)
+		one = habit_of_reads(h, e, FRESH_S);
+	if (!habit_is_relied_on(one))
+		return;
+	e->reason = one->reason;
+	e->idle = one->idle;
+	e->by_habit = true;
+	h->told++;
 }
 
 /* No lock event tells of @e, a wait in a futex. */
@@ -240,7 +288,6 @@ void offcpu_habits_apply(struct offcpu_habits *h, struct offcpu_event *e)
 {
 	enum habit_kind kind = habit_kind_of(e->kernel_class);
 	uint32_t key = habit_key(e->tid, kind);
-	const struct offcpu_habit *one;
 	bool is_held;
 
 	if (kind == HABIT_NONE || e->lock || e->virtual_tid)
@@ -249,19 +296,13 @@ void offcpu_habits_apply(struct offcpu_habits *h, struct offcpu_event *e)
 	is_held = e->reason == OFFCPU_REASON_SAFEPOINT || e->reason == OFFCPU_REASON_GC;
 	if (kind == HABIT_FUTEX && !is_held)
 		habit_untold(h, e);
-	if (e->has_stack) {
-		if (!is_held)
-			habit_learn(h, key, e);
-		return;
+	if (e->has_stack && !is_held) {
+		habit_learn(h, key, e);
+		if (e->kernel_class == OFFCPU_POLL)
+			habit_learn_read(h, e);
 	}
-	one = habit_of(h, key, e, FRESH_S);
-	if (!habit_is_relied_on(one) || e->idle ||
-	    (kind == HABIT_FUTEX && e->reason != OFFCPU_REASON_OTHER))
-		return;
-	e->reason = one->reason;
-	e->idle = one->idle;
-	e->by_habit = true;
-	h->told++;
+	if (!e->has_stack)
+		habit_tell(h, key, e);
 }
 
 size_t offcpu_habits_bytes(const struct offcpu_habits *h)

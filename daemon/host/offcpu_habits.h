@@ -1,10 +1,11 @@
 /*
  * What the threads of a JVM usually wait for in a futex (a sleep, or work, which the agent reports
- * in sums), in reads of sockets (the next request, or the answers to others' requests), and in
- * accept calls. A next wait without a stack and a lock is most likely the same: over its budget the
- * engine sends no signals, and nothing else tells what it is. Many threads do one thing only,
- * others alternate: a single wait is no habit yet, and one that was wrong once is not relied on
- * until it was right eight times in a row. Pure, one for each target.
+ * in sums, or locks, of which it reports each wait), in reads of sockets (the next request, or the
+ * answers to others' requests), which are polls if they have a timeout, and in accept calls. A next
+ * wait without a stack and a lock is most likely the same: over its budget the engine sends no
+ * signals, and nothing else tells what it is. Many threads do one thing only, others alternate: a
+ * single wait is no habit yet, and one that was wrong once is not relied on until it was right
+ * eight times in a row. Pure, one for each target.
  */
 #pragma once
 

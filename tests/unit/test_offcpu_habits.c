@@ -145,6 +145,43 @@ static void who_also_reads_answers_is_not_idle(void **state)
 	offcpu_habits_clear(&habits);
 }
 
+static void who_reads_answers_with_a_timeout_does_so_without_a_stack_too(void **state)
+{
+	struct offcpu_event e;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		e = read_of(7, OFFCPU_POLL, false, false);
+		assert_int_equal(e.reason, OFFCPU_REASON_POLL);
+		read_of(7, OFFCPU_POLL, true, false);
+	}
+	e = read_of(7, OFFCPU_POLL, false, false);
+	assert_int_equal(e.reason, OFFCPU_REASON_SOCKET);
+	assert_true(e.by_habit && !e.idle);
+	/* of whatever kind its reads are */
+	read_of(7, OFFCPU_POLL, true, true);
+	e = read_of(7, OFFCPU_POLL, false, false);
+	assert_int_equal(e.reason, OFFCPU_REASON_SOCKET);
+	assert_true(e.by_habit && !e.idle);
+	assert_int_equal(habits.right, 1);
+	/* but not if it polls for something else, too */
+	e = (struct offcpu_event){ .end_ns = now_ns,
+				   .tid = 7,
+				   .kernel_class = OFFCPU_POLL,
+				   .reason = OFFCPU_REASON_CONNECT,
+				   .has_stack = true };
+	offcpu_habits_apply(&habits, &e);
+	assert_int_equal(habits.wrong, 1);
+	for (int i = 0; i < 8; i++) {
+		assert_false(read_of(7, OFFCPU_POLL, false, false).by_habit);
+		read_of(7, OFFCPU_POLL, true, false);
+	}
+	assert_true(read_of(7, OFFCPU_POLL, false, false).by_habit);
+	now_ns += 20 * NS_PER_S;
+	assert_false(read_of(7, OFFCPU_POLL, false, false).by_habit);
+	offcpu_habits_clear(&habits);
+}
+
 /* A worker of a pool that reads the requests itself. */
 static void a_thread_has_a_habit_of_each_kind(void **state)
 {
@@ -256,6 +293,7 @@ int main(void)
 		cmocka_unit_test(a_stack_confirms_what_was_known_20_seconds_ago),
 		cmocka_unit_test(who_only_waits_for_requests_does_so_without_a_stack_too),
 		cmocka_unit_test(who_also_reads_answers_is_not_idle),
+		cmocka_unit_test(who_reads_answers_with_a_timeout_does_so_without_a_stack_too),
 		cmocka_unit_test(a_thread_has_a_habit_of_each_kind),
 		cmocka_unit_test(one_that_no_lock_event_tells_of_ends_a_habit),
 		cmocka_unit_test(records_of_later_waits_are_no_records_of_this_one),
