@@ -672,6 +672,11 @@ static void so_is_one_of_a_thread_whose_waits_are_all_for_locks(void **state)
 	w = made_wait(1, 40 * S, 20 * MS);
 	assert_int_equal(offcpu_join_lock(join, &w, false, spared_ns, true), OFFCPU_USUAL_TOLD);
 	assert_int_equal(counts().lock_only, 1);
+	/* that of a thread that waits for work may be among these, which count as dropped */
+	lock_wait_for(2, 40 * S, S / 2, WIRE_LOCK_SUM, true);
+	w = made_wait(2, 41 * S, 20 * MS);
+	assert_int_equal(offcpu_join_lock(join, &w, false, spared_ns, true), OFFCPU_USUAL_NONE);
+	assert_int_equal(counts().lock_only, 1);
 	/* its records were not spared, or it is too short for one, or one for work */
 	w = made_wait(1, 41 * S, 20 * MS);
 	assert_int_equal(offcpu_join_lock(join, &w, false, 0, false), OFFCPU_USUAL_NONE);
