@@ -262,6 +262,16 @@ class Daemon:
             raise AssertionError("kindling %s: %d\n%s%s" % (" ".join(args), done.returncode, done.stdout, done.stderr))
         return done
 
+    def tail(self, pid, events, seconds, *options):
+        """What `kindling tail` prints of these events in so many seconds."""
+        command = [self.build + "/bin/kindling", "--socket", self.socket, "tail", "--event", events, "--json", *options, str(pid)]
+        with tempfile.TemporaryFile("w+", errors="replace") as out:
+            with subprocess.Popen(command, stdout=out) as p:
+                time.sleep(seconds)
+                p.terminate()
+            out.seek(0)
+            return [json.loads(line) for line in out if line.endswith("}\n")]
+
     def ask(self, path, method="GET"):
         """The body of the API's answer. Tests that wait ask for the status twenty times a second; to start `kindling` or
         curl for it each time would cost a sixth of a CPU."""

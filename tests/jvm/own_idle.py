@@ -1,15 +1,12 @@
 """Waits for work that only the user knows: own_idle.py MAJOR. Needs root. The setting `idle` makes those of one method idle,
 for locks and for times off the CPU, in a JVM that is being measured already; without it they are the application's again."""
-import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness")]
-from kindling import BUILD, Daemon, Jvm, wait_for  # noqa: E402
+from kindling import Daemon, Jvm, wait_for  # noqa: E402
 from walker import check, failures  # noqa: E402
 
 SECONDS = 3
@@ -19,13 +16,7 @@ RULE = "idle: [com.acme.Elsewhere, Couriers.next]\n"
 
 def tail(daemon, pid):
     """How many waits of SECONDS are not idle, by event and thread."""
-    command = [BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--event", "lock,offcpu", "--json", str(pid)]
-    with tempfile.TemporaryFile("w+") as out:
-        with subprocess.Popen(command, stdout=out) as p:
-            time.sleep(SECONDS)
-            p.terminate()
-        out.seek(0)
-        events = [json.loads(line) for line in out if line.endswith("}\n")]
+    events = daemon.tail(pid, "lock,offcpu", SECONDS)
     return {(event, thread): sum(e["event"] == event and e["thread"] == thread for e in events)
             for event in ("lock", "offcpu") for thread in ("courier", "clerk")}
 

@@ -1,32 +1,17 @@
 """Threads that wait for permits, beside some that wait for answers: rate_limited.py MAJOR. Needs root. There are more times off
 the CPU than signals and records; but waits for locks have lock events anyway, so that what the JVM may have is left for the
 others: all waits for permits are events, and so are the reads, with the right reason."""
-import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness")]
-from kindling import BUILD, Daemon, Jvm, skip, wait_for  # noqa: E402
+from kindling import Daemon, Jvm, skip, wait_for  # noqa: E402
 from walker import check, failures  # noqa: E402
 
 WORKERS, READERS = 40, 2
 SECONDS = 10
-
-
-def tail(daemon, pid):
-    """The events off the CPU of so many seconds of workers and readers."""
-    command = [BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--event", "offcpu", "--json", str(pid)]
-    with tempfile.TemporaryFile("w+") as out:
-        with subprocess.Popen(command, stdout=out) as p:
-            time.sleep(SECONDS)
-            p.terminate()
-        out.seek(0)
-        events = [json.loads(line) for line in out if line.endswith("}\n")]
-    return [e for e in events if e["event"] == "offcpu" and e["thread"].startswith(("worker-", "reader-"))]
 
 
 def seconds(events):
@@ -46,7 +31,8 @@ def main():
             wait_for("waits that lock events tell of alone", told_alone)
             time.sleep(8)  # a minimum that has grown meanwhile is halved after five seconds
             lost = daemon.target(jvm.pid)["offcpu"]["lost"]
-            events = tail(daemon, jvm.pid)
+            events = [e for e in daemon.tail(jvm.pid, "offcpu", SECONDS)
+                      if e["event"] == "offcpu" and e["thread"].startswith(("worker-", "reader-"))]
             target = daemon.target(jvm.pid)["offcpu"]
             minimum = daemon.status()["offcpu"]["min_ns"]
             out, err = jvm.end()

@@ -1,31 +1,17 @@
 """A JVM most of whose times off the CPU are waits for work: spared.py MAJOR. Needs root. There are too many for the budget
 of signals, but what its threads do otherwise has its events, each with a Java stack."""
-import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness")]
-from kindling import BUILD, Daemon, Jvm, skip, wait_for  # noqa: E402
+from kindling import Daemon, Jvm, skip, wait_for  # noqa: E402
 from walker import check, failures  # noqa: E402
 
 WORKERS = 64
 SECONDS = 10
 NOTES = ("of threads that usually wait for work most times off the CPU of less than", "only times off the CPU of", "only some times off the CPU of")
-
-
-def tail(daemon, pid, seconds=SECONDS):
-    """The events off the CPU of so many seconds, idle ones too."""
-    command = [BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--event", "offcpu", "--json", "--idle", str(pid)]
-    with tempfile.TemporaryFile("w+") as out:
-        with subprocess.Popen(command, stdout=out) as p:
-            time.sleep(seconds)
-            p.terminate()
-        out.seek(0)
-        return [json.loads(line) for line in out if line.endswith("}\n")]
 
 
 def main():
@@ -38,7 +24,7 @@ def main():
             wait_for("waits for work that give way", lambda: daemon.status()["offcpu"]["spared"] > 1000)
             time.sleep(8)  # a minimum that has grown meanwhile is halved after five seconds
             before = daemon.status()["offcpu"]
-            events = [e for e in tail(daemon, jvm.pid) if e["event"] == "offcpu"]
+            events = [e for e in daemon.tail(jvm.pid, "offcpu", SECONDS, "--idle") if e["event"] == "offcpu"]
             after = daemon.status()["offcpu"]
             notes = [n["what"] for n in daemon.target(jvm.pid)["notes"] if n["step"] == "offcpu"]
             report = daemon.cli("report", str(jvm.pid), "-e", "offcpu", "--last", "5s", "-f", "txt", "-o", "-").stdout
