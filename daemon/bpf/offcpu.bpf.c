@@ -154,7 +154,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 					     int by_task_work)
 {
 	struct offcpu_target *g = target_at(t->target, t->pid);
-	int is_long, is_open, spares_record, is_told, asks, spared;
+	int is_long, is_open, spares_record, is_told = 0, asks, spared;
 	__u64 took_ns = 0;
 	enum habit habit;
 	__u8 flags;
@@ -167,7 +167,10 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 	is_open = is_open_to_signals(task);
 	begin_window(g, now);
 	habit = habit_of(t, g, is_long, now);
-	is_told = !habit && (habit = told_habit_of(t, g, off_ns, now));
+	if (habit == HABIT_NONE) {
+		habit = told_habit_of(t, g, off_ns, now);
+		is_told = habit != HABIT_NONE;
+	}
 	asks = habit == HABIT_ASKS && is_open &&
 	       (is_told ? is_within_budget(g, is_long, now) : may_ask(g, now));
 	spares_record = spares_records(g, off_ns, is_long && !is_told);

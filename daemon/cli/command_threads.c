@@ -38,9 +38,9 @@ const struct usage usage_threads = {
 	"Shows every thread: its name, its state (running, waiting, idle, ...), its CPU time in percent of one "
 	"CPU, the share of the time in which it waited for others, in which it was idle (it waited for work), "
 	"what it waits for now, and the last lock that it waited for. "
-	"WALL is the time that the other columns are about: on the CPU, in the run queue (RUNQ%), off the CPU by reason, and "
-	"not seen, which add up to it. The kernel counts them where kindlingd measures times off the CPU; "
-	"elsewhere they come from samples and waits, and the line above the table says why. The span is in whole slices: of five "
+	"These are shares of the span that was asked for. WALL is the part of it in which the thread lived, and RUNQ% (in the run "
+	"queue), OFF THE CPU, by reason, and UNSEEN% are shares of that: together with the time on the CPU they add up to it. "
+	"The kernel counts them where kindlingd measures times off the CPU; elsewhere they come from samples and waits, and the line above the table says why. The span is in whole slices: of five "
 	"seconds, or of a minute if it began more than a minute ago; state and wait are those of now. On a narrow terminal some columns are "
 	"left out; in a pipe all are there. Virtual threads are summed up in one line; those that were seen "
 	"running or waiting have rows of their own.\n" CLI_TARGET_ABOUT

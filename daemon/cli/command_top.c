@@ -20,7 +20,8 @@ static const struct usage_row options[] = {
 	OPTION_CHOICE('S', "sort", "KEY", "self total", struct arguments, sort,
 		      "self (the default) or total"),
 	OPTION_TEXT('s', "seconds", "N", struct arguments, seconds,
-		    "look back N whole seconds (default 5, at most 20)"),
+		    "look back N whole seconds (default 5, at most 20; up to 9 more where "
+		    "only sums of them are left, as is said then)"),
 	OPTION_TEXT('t', "thread", "WORD", struct arguments, thread,
 		    "only threads whose name contains WORD"),
 	OPTION_CHOICE(

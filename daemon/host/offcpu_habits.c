@@ -171,11 +171,15 @@ bool offcpu_habits_spare(const struct offcpu_habits *h, uint32_t tid, uint64_t b
 
 bool offcpu_habits_told(struct offcpu_habits *h, uint32_t tid, uint64_t end_ns)
 {
-	struct offcpu_habit *one = habit_take(h, habit_key(tid, HABIT_TOLD), end_ns, UNTOLD);
+	uint32_t key = habit_key(tid, HABIT_TOLD), now_s = habit_seconds(end_ns);
+	struct offcpu_habit *one = habit_place(h, key);
+	bool is_old = one && !habit_is_fresh(one, now_s, KNOWN_S); /* another thread's, maybe */
 
-	if (one)
-		one->wrong <<= 1;
-	return one && !one->wrong;
+	one = habit_take(h, key, end_ns, UNTOLD);
+	if (!one)
+		return false;
+	one->wrong = (is_old ? UNTOLD : one->wrong) << 1;
+	return !one->wrong;
 }
 
 /* The habit with this key at the end of @e, not older than @for_s; NULL = none. */

@@ -243,6 +243,11 @@ static void one_that_no_lock_event_tells_of_ends_a_habit(void **state)
 	assert_false(is_told(31));
 	assert_true(is_told(1));
 	assert_true(futex_of(OFFCPU_REASON_PARK, true).ends_told);
+	/* another thread may have the number of one that ended */
+	assert_true(is_told(32));
+	now_ns += 22 * NS_PER_S;
+	assert_false(is_told(31));
+	assert_true(is_told(1));
 	offcpu_habits_clear(&habits);
 }
 
