@@ -173,7 +173,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 	}
 	asks = habit == HABIT_ASKS && is_open &&
 	       (is_told ? is_within_budget(g, is_long, now) : may_ask(g, now));
-	spares_record = spares_records(g, off_ns, is_long && !is_told);
+	spares_record = spares_records(g, off_ns, is_long);
 	spared = (habit && !asks) || (spares_record && is_bare(t));
 	if (spared)
 		__sync_fetch_and_add(&g->spared, 1);

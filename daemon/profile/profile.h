@@ -61,8 +61,8 @@ struct profile_accounts {
 #define PROFILE_NOTE_OFFCPU                                                                         \
 	"times off the CPU were measured for a part of this time only: to measure so many context " \
 	"switches all the time would have cost too much"
-#define PROFILE_NOTE_SPARED                                                                       \
-	"of threads that usually wait for work most times off the CPU are missing, except waits " \
+#define PROFILE_NOTE_SPARED                                                                                \
+	"of threads that usually wait for work or locks most times off the CPU are missing, except waits " \
 	"for locks, because there were too many; kindling threads adds them up"
 
 struct profile_process {

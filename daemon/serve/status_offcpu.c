@@ -74,7 +74,7 @@ static void status_put_spared(struct text_out *to, struct host *h, const struct 
 						      : OFFCPU_VERY_LONG_MINIMUMS;
 	snprintf(
 		what, sizeof(what),
-		"of threads that usually wait for work most times off the CPU of less than %s are no events now, except waits for locks, because there are too many; all are in the sums of `kindling threads`",
+		"of threads that usually wait for work or locks most times off the CPU of less than %s are no events now, except waits for locks, because there are too many; all are in the sums of `kindling threads`",
 		value_duration_text(min_ns, shorter));
 	status_put_note(to, "offcpu", what);
 }

@@ -228,7 +228,7 @@ class Reload(unittest.TestCase):
                 self.skipTest(daemon.status()["offcpu"]["why"])
             daemon.wait_state(jvm.pid, "streaming")
             wait_for("waits for work give way", note)
-            self.assertRegex(note(), "^of threads that usually wait for work most times off the CPU of less than [0-9.]+ ?[um]s are no events now|^only times off")
+            self.assertRegex(note(), "^of threads that usually wait for work or locks most times off the CPU of less than [0-9.]+ ?[um]s are no events now|^only times off")
             wait_for("too many for that", lambda: "only times" in note())
             self.assertRegex(note(), r"only times off the CPU of [\d.]+ ?\w+ and more are events now, because those of 10us and more are too many")
             self.assertGreater(daemon.status()["offcpu"]["min_ns"], 10_000)
