@@ -27,8 +27,9 @@ struct offcpu_habits {
 /* The kernel has a record of a time off the CPU of this thread that ended at @end_ns. */
 void offcpu_habits_recorded(struct offcpu_habits *h, uint32_t tid, unsigned kernel_class,
 			    uint64_t end_ns);
-/* Does the thread wait in futexes for work, if @work, or for locks alone, so that the kernel spares
- * records of such waits, and has it none that ends between @begin_ns and @end_ns? */
+/* Does the kernel spare the thread the records of its waits in futexes, because they are waits for
+ * work, if @work, or all for locks, and has no record come that ends between @begin_ns and @end_ns?
+ */
 bool offcpu_habits_spare(const struct offcpu_habits *h, uint32_t tid, uint64_t begin_ns,
 			 uint64_t end_ns, bool work);
 /* A wait of the thread that ended at @end_ns is a lock event. Returns whether all its waits in
