@@ -10,7 +10,6 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness")]
 from kindling import Daemon, Jvm, skip, wait_for  # noqa: E402
-from spared import tail  # noqa: E402
 from walker import check, failures  # noqa: E402
 
 SETTINGS = "events: {cpu: {}, lock: {monitors: always}, offcpu: {}}\n"
@@ -29,7 +28,7 @@ def main():
         if why:
             skip("no times off the CPU: %s" % why)
         wait_for("times off the CPU", lambda: daemon.target(jvm.pid).get("offcpu", {}).get("delivered", 0) > 500)
-        events = tail(daemon, jvm.pid, SECONDS)
+        events = daemon.tail(jvm.pid, "offcpu", SECONDS, "--idle")
     counts = collections.Counter((e["thread"], e["reason"], e["idle"]) for e in events)
     for (thread, reason, idle), n in sorted(counts.items()):
         if thread in ("worker", "timer", "clerk", "customer"):

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "tests/unit/unit.h"
 
@@ -86,6 +87,21 @@ void offcpu_measure(pid_t pid, uint64_t handler, uint64_t min_ns)
 
 	assert_int_equal(host_engine_set(seen.host, pid, &t), 0);
 	assert_int_equal(offcpu_engine_set(seen.engine, pid, 0, min_ns), 0);
+}
+
+void offcpu_counts_add_up(pid_t pid)
+{
+	struct offcpu_minimums minimums;
+	struct offcpu_counts c;
+	int status;
+
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	assert_true(offcpu_engine_target(seen.engine, pid, &c, &minimums));
+	assert_int_equal(c.intervals,
+			 c.signalled + c.over_budget + c.unreachable + c.unneeded + c.lost);
+	kill(pid, SIGCONT);
 }
 
 void offcpu_look_up(void *userdata, const struct offcpu_times *t)
