@@ -325,12 +325,13 @@ static void ledger_extend_seen(struct time_ledger *l, uint64_t at_ns)
 		l->seen_to_ns = at_ns;
 }
 
-/* The thread's first totals may come later, in a second at most; NULL = there is no room. */
+/* The thread's first totals may come later, in a second at most; NULL = there is no room, or it has
+ * ended and its times are in the row that it shares. */
 static struct ledger_thread *ledger_get_early(struct time_ledger *l, uint32_t tid, uint64_t now_ns)
 {
 	struct ledger_thread *t = ledger_find(l, tid);
 
-	if (!t && l->n < TIME_LEDGER_THREADS)
+	if (!t && l->n < TIME_LEDGER_THREADS && !time_ledger_has_folded(l, tid))
 		t = ledger_get(l, tid, now_ns);
 	if (t && !t->begun) /* else it would be swept */
 		t->last.to_ns = now_ns;
