@@ -150,15 +150,15 @@ static void ended_threads_make_room_for_living_ones(void **state)
 	/* the kernel gives the number of an ended thread to another one, for which there is room */
 	for (uint32_t i = 10001; i <= 10010; i++)
 		end_thread(i, 2);
-	/* a wait of the ended one is told of late */
-	time_ledger_reason(ledger, &(struct time_reason){ .tid = 4,
+	living_thread(4, 2, 3);
+	assert_false(time_ledger_has_folded(ledger, 4));
+	assert_true(time_ledger_has_folded(ledger, 10001));
+	/* a wait of one that has ended is told of late */
+	time_ledger_reason(ledger, &(struct time_reason){ .tid = 10001,
 							  .begin_ns = t0,
 							  .end_ns = t0 + S,
 							  .from = OTHER,
 							  .reason = PARK });
-	assert_true(time_ledger_has_folded(ledger, 4));
-	living_thread(4, 2, 3);
-	assert_false(time_ledger_has_folded(ledger, 4));
 	assert_true(time_ledger_has_folded(ledger, 10001));
 }
 
