@@ -1,5 +1,5 @@
 /* Reads of sockets and accept calls without a stack, and waits in futexes that are lock events. Of
- * other waits in futexes test_offcpu_join asks, with the agent's sums. */
+ * other waits in futexes test_offcpu_join_habits asks, with the agent's sums. */
 #include "tests/unit/unit.h"
 #include "daemon/ground/clock.h"
 #include "daemon/host/offcpu_habits.h"
