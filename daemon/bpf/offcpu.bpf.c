@@ -128,16 +128,18 @@ static __always_inline void switch_out(struct task_struct *task, int preempted, 
 /* ---- coming back ----------------------------------------------------------------------------- */
 
 /* Counts a time off the CPU of @off_ns by what became of its signal. */
-static __always_inline void count_interval(struct offcpu_target *g, __u64 off_ns, __u8 flags)
+static __always_inline void count_interval(struct offcpu_target *g, struct offcpu_quota *q,
+					   __u64 off_ns, __u8 flags)
 {
 	if (flags == OFFCPU_SIGNALLED) {
+		__sync_fetch_and_add(&q->signalled, 1);
 		__sync_fetch_and_add(&g->signalled, 1);
 		__sync_fetch_and_add(&g->signalled_ns, off_ns);
 	} else if (flags == OFFCPU_OVER_BUDGET) {
 		__sync_fetch_and_add(&g->over_budget, 1);
 		__sync_fetch_and_add(&g->over_budget_ns, off_ns);
-		if (off_ns < g->signal_min_ns)
-			__sync_fetch_and_add(&g->below, 1);
+		if (off_ns >= q->signal_min_ns)
+			__sync_fetch_and_add(&q->over_budget, 1);
 	} else if (flags == OFFCPU_UNNEEDED) {
 		__sync_fetch_and_add(&g->unneeded, 1);
 		__sync_fetch_and_add(&g->unneeded_ns, off_ns);
@@ -155,15 +157,17 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 {
 	struct offcpu_target *g = target_at(t->target, t->pid);
 	int is_long, is_open, spares_record, is_told = 0, asks, spared;
+	enum offcpu_part part = t->class == OFFCPU_RUNQUEUE ? OFFCPU_QUEUED : OFFCPU_WAITS;
+	struct offcpu_quota *q = g ? &g->parts[part] : 0;
 	__u64 took_ns = 0;
 	enum habit habit;
 	__u8 flags;
 
-	if (!g || off_ns < g->min_ns) {
+	if (!q || off_ns < q->min_ns) {
 		t->short_count++;
 		return 0;
 	}
-	is_long = off_ns >= g->signal_min_ns * OFFCPU_LONG_MINIMUMS;
+	is_long = off_ns >= q->signal_min_ns * OFFCPU_LONG_MINIMUMS;
 	is_open = is_open_to_signals(task);
 	begin_window(g, now);
 	habit = habit_of(t, g, is_long, now);
@@ -172,7 +176,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 		is_told = habit != HABIT_NONE;
 	}
 	asks = habit == HABIT_ASKS && is_open &&
-	       (is_told ? is_within_budget(g, is_long, now) : may_ask(g, now));
+	       (is_told ? is_within_budget(g, part, is_long, now) : may_ask(g, now));
 	spares_record = spares_records(g, off_ns, is_long);
 	spared = (habit && !asks) || (spares_record && is_bare(t));
 	if (spared)
@@ -186,7 +190,8 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 		off_ns = HOST_COOKIE_OFFCPU_NS_MAX;
 	__sync_fetch_and_add(&g->intervals, 1);
 	__sync_fetch_and_add(&g->interval_ns, off_ns);
-	if (__sync_fetch_and_add(&g->in_window, 1) >= g->records_max * (is_long ? 2 : 1) && !asks) {
+	__sync_fetch_and_add(&q->intervals, 1);
+	if (!has_record_left(g, q, is_long) && !asks) {
 		__sync_fetch_and_add(&g->lost, 1);
 		__sync_fetch_and_add(&g->lost_ns, off_ns);
 		return 0;
@@ -195,7 +200,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 		flags = OFFCPU_UNREACHABLE;
 	else if (spared || (is_bare(t) && !asks))
 		flags = OFFCPU_UNNEEDED;
-	else if (!asks && (off_ns < g->signal_min_ns || !is_within_budget(g, is_long, now)))
+	else if (!asks && (off_ns < q->signal_min_ns || !is_within_budget(g, part, is_long, now)))
 		flags = OFFCPU_OVER_BUDGET;
 	else if (by_task_work ? signal_by_task_work(task, t, off_ns, now, &took_ns)
 			      : signal_by_rseq(task, t, off_ns, now))
@@ -204,7 +209,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 		flags = OFFCPU_UNREACHABLE;
 	if (asks && !is_told)
 		t->asked_ns = now;
-	count_interval(g, off_ns, flags);
+	count_interval(g, q, off_ns, flags);
 	record(task, t, g, off_ns, queue_ns, now, flags);
 	return took_ns;
 }

@@ -40,6 +40,15 @@ enum offcpu_class {
 	OFFCPU_CLASS_COUNT
 };
 
+/* Waits and times in the run queue have minimums and numbers of their own: on a busy host there are
+ * so many of the latter that nothing would be left for waits. */
+enum offcpu_part {
+	OFFCPU_WAITS, /* all classes but OFFCPU_RUNQUEUE */
+	OFFCPU_QUEUED,
+	OFFCPU_PARTS
+};
+#define OFFCPU_QUEUED_PART 8 /* an eighth is for the latter in any case */
+
 /* Where a thread is now. */
 enum offcpu_now {
 	OFFCPU_NOW_RUNS,
@@ -190,19 +199,30 @@ struct offcpu_tenant {
 	__u64 ring_bytes; /* put into the ring while that was half full */
 };
 
-/* One target process. The daemon writes the first ten members, the BPF programs the others. */
+/* What one part of a target's times off the CPU may have, and had. The daemon writes the first five
+ * members, the BPF programs the others. */
+struct offcpu_quota {
+	__u64 min_ns; /* the minimum now; shorter times off the CPU are only added up */
+	__u64 signal_min_ns; /* at least as long: shorter ones have a record without a signal */
+	__u64 signals_max, records_max; /* per window */
+	__u64 own_max; /* signals per window that no other target can use */
+	__u64 in_window, signals_in_window; /* in the present one */
+	__u64 intervals; /* long enough for a record */
+	__u64 signalled, over_budget; /* long enough for a signal: with one, and without */
+};
+
+/* One target process. The daemon writes the first eight members, and of `parts` what is said there;
+ * the BPF programs the others. */
 struct offcpu_target {
 	__u32 pid; /* in the first pid namespace; 0 = free */
 	__u32 tenant; /* index of its tenant */
 	__u64 since_ns; /* CLOCK_MONOTONIC, when it became a target */
-	__u64 min_ns; /* the minimum now; shorter times off the CPU are only added up */
-	__u64 signal_min_ns; /* at least as long: shorter ones have a record without a signal */
-	__u64 signals_max; /* per window */
-	__u64 own_max; /* those of them that no other target can use */
+	__u64 signals_max; /* per window, of all parts */
 	__u64 records_max; /* per window; twice as many with long times */
 	__u64 spares; /* enum offcpu_spares: what threads that wait for work again and again are
 		       * spared */
 	__u64 habit_ns; /* OFFCPU_HABIT_NS up to OFFCPU_HABIT_NS_MAX */
+	struct offcpu_quota parts[OFFCPU_PARTS];
 	__u64 window; /* number of the present window */
 	__u64 in_window; /* times off the CPU in it */
 	__u64 signals_in_window; /* those of them for which there was a signal */
@@ -210,7 +230,6 @@ struct offcpu_target {
 	__u64 intervals, interval_ns; /* times off the CPU that were long enough for a record */
 	__u64 signalled, signalled_ns;
 	__u64 over_budget, over_budget_ns; /* no signal: see enum offcpu_flag */
-	__u64 below; /* those of them that were shorter than signal_min_ns */
 	__u64 unreachable, unreachable_ns;
 	__u64 unneeded, unneeded_ns;
 	__u64 spared; /* signals that were not sent because of `spares` */

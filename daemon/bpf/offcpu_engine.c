@@ -29,16 +29,19 @@ static struct offcpu_entry *offcpu_find(struct offcpu_engine *e, pid_t pid)
 
 void offcpu_update_shares(struct offcpu_engine *e)
 {
-	uint64_t ns = UINT64_MAX, own = e->programs.bpf->bss->shared_max;
+	uint64_t ns = UINT64_MAX, own = e->programs.bpf->bss->shared_max, part;
 
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
 		struct offcpu_target *m = offcpu_mapped(e, i);
 
 		if (!e->entries[i].pid)
 			continue;
-		if (m->min_ns < ns)
-			ns = m->min_ns;
-		m->own_max = offcpu_tenants_part(&e->tenants, m->tenant, own);
+		part = offcpu_tenants_part(&e->tenants, m->tenant, own);
+		m->parts[OFFCPU_QUEUED].own_max = part / OFFCPU_QUEUED_PART;
+		m->parts[OFFCPU_WAITS].own_max = part - part / OFFCPU_QUEUED_PART;
+		for (int k = 0; k < OFFCPU_PARTS; k++)
+			if (m->parts[k].min_ns < ns)
+				ns = m->parts[k].min_ns;
 	}
 	e->programs.bpf->bss->floor_ns = ns;
 	offcpu_tenants_share(&e->tenants, &e->programs, e->threads_max);
@@ -90,17 +93,12 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 	if (!entry)
 		return -ENOSPC;
 	i = (size_t)(entry - e->entries);
-	*entry = (struct offcpu_entry){
-		.pid = pid, .tenant = tenant, .minimum.asked_ns = min_ns, .stopped = true
-	};
+	*entry = (struct offcpu_entry){ .pid = pid, .tenant = tenant, .stopped = true };
 	(void)clock_process_cpu_ns(pid, &entry->used_ns);
 	*offcpu_mapped(e, i) = (struct offcpu_target){
 		.tenant = offcpu_tenants_join(&e->tenants, &e->programs, tenant),
-		.min_ns = min_ns,
-		.signal_min_ns = min_ns,
-		.habit_ns = OFFCPU_HABIT_NS,
 	};
-	offcpu_allow_target(e, i);
+	offcpu_begin_target(e, i, min_ns);
 	e->n++;
 	offcpu_update_shares(e);
 	if (e->cost.resting)
@@ -118,7 +116,6 @@ static int offcpu_add(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint64_t min_ns)
 {
 	struct offcpu_entry *entry;
-	struct offcpu_target *m;
 
 	if (pid <= 0 || min_ns < OFFCPU_MIN_NS_LEAST)
 		return -EINVAL;
@@ -126,10 +123,7 @@ int offcpu_engine_set(struct offcpu_engine *e, pid_t pid, uint64_t tenant, uint6
 	if (!entry)
 		return offcpu_add(e, pid, tenant, min_ns);
 	if (entry->minimum.asked_ns != min_ns) {
-		entry->minimum =
-			(struct offcpu_minimum){ .asked_ns = min_ns, .last = entry->minimum.last };
-		m = offcpu_mapped(e, (size_t)(entry - e->entries));
-		m->min_ns = m->signal_min_ns = min_ns;
+		offcpu_begin_target(e, (size_t)(entry - e->entries), min_ns);
 		offcpu_update_shares(e);
 	}
 	return 0;
@@ -308,6 +302,15 @@ enum offcpu_way offcpu_engine_way(const struct offcpu_engine *e)
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
+static void offcpu_longest(struct offcpu_minimums *longest, const struct offcpu_minimums *m)
+{
+	if (m->record_ns > longest->record_ns)
+		longest->record_ns = m->record_ns;
+	if (m->signal_ns > longest->signal_ns)
+		longest->signal_ns = m->signal_ns;
+	longest->samples |= m->samples;
+}
+
 void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret)
 {
 	*ret = (struct offcpu_state){
@@ -330,10 +333,8 @@ void offcpu_engine_state(const struct offcpu_engine *e, struct offcpu_state *ret
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
 		if (!e->entries[i].pid)
 			continue;
-		if (offcpu_mapped(e, i)->min_ns > ret->min_ns)
-			ret->min_ns = offcpu_mapped(e, i)->min_ns;
-		if (offcpu_mapped(e, i)->signal_min_ns > ret->signal_min_ns)
-			ret->signal_min_ns = offcpu_mapped(e, i)->signal_min_ns;
+		for (int part = 0; part < OFFCPU_PARTS; part++)
+			offcpu_longest(&ret->minimums[part], &e->entries[i].minimum.now[part]);
 		ret->resting_targets += !e->cost.resting && e->entries[i].stopped;
 	}
 }
@@ -347,18 +348,14 @@ void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *r
 }
 
 bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcpu_counts *ret,
-			  struct offcpu_minimums *ret_minimums)
+			  struct offcpu_minimums ret_minimums[OFFCPU_PARTS])
 {
 	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++) {
 		if (pid <= 0 || e->entries[i].pid != pid)
 			continue;
 		*ret = (struct offcpu_counts){ 0 };
 		offcpu_add_counts(offcpu_mapped(e, i), ret);
-		*ret_minimums = (struct offcpu_minimums){
-			offcpu_mapped(e, i)->min_ns,
-			offcpu_mapped(e, i)->signal_min_ns,
-			e->entries[i].minimum.samples,
-		};
+		memcpy(ret_minimums, e->entries[i].minimum.now, sizeof(e->entries[i].minimum.now));
 		return true;
 	}
 	return false;
@@ -389,7 +386,7 @@ uint64_t offcpu_engine_spared_ns(const struct offcpu_engine *e, pid_t pid)
 			return e->entries[i].minimum.spares < OFFCPU_SPARES_RECORDS ||
 					       e->entries[i].stopped
 				       ? 0
-				       : offcpu_mapped(e, i)->min_ns;
+				       : e->entries[i].minimum.now[OFFCPU_WAITS].record_ns;
 	return 0;
 }
 
@@ -425,6 +422,11 @@ uint64_t offcpu_engine_affordable(uint64_t price_ns)
 	if (n < SIGNALS_PER_S_MIN)
 		return SIGNALS_PER_S_MIN;
 	return n > SIGNALS_PER_S_MAX ? SIGNALS_PER_S_MAX : n;
+}
+
+void offcpu_engine_follow_price(struct offcpu_engine *e)
+{
+	e->follows_price = true;
 }
 
 int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, bool syscall_exits,

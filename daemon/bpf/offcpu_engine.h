@@ -18,6 +18,7 @@
 #include <sys/types.h>
 #include "daemon/bpf/host_engine.h"
 #include "daemon/bpf/offcpu.h"
+#include "daemon/bpf/offcpu_minimum.h"
 #include "daemon/ground/mem.h"
 
 #define OFFCPU_ENGINE_WHY_MAX HOST_ENGINE_WHY_MAX
@@ -101,8 +102,8 @@ struct offcpu_state {
 	uint64_t wakers_again_s; /* in so many seconds at least they are tried again; 0 = no pause */
 	bool resting; /* paused, because there are too many switches */
 	unsigned resting_targets; /* those that alone are paused */
-	/* the longest minimums of any target now; 0 = no targets */
-	uint64_t min_ns, signal_min_ns;
+	/* the longest of any target now; 0 = no targets */
+	struct offcpu_minimums minimums[OFFCPU_PARTS];
 	uint64_t signals_per_s, all_signals_per_s; /* at most, now: per target, and of all */
 	uint64_t signal_price_ns; /* measured; 0 = none was sent yet */
 	uint64_t switches_per_s; /* of the host */
@@ -124,6 +125,12 @@ struct offcpu_state {
  */
 int offcpu_engine_new(struct host_engine *host, uint64_t signals_per_s, bool syscall_exits,
 		      struct offcpu_engine **ret, char *why);
+/* The same by a way that the kernel has, but not the best one: for tests. */
+int offcpu_engine_new_by(struct host_engine *host, enum offcpu_way way, uint64_t signals_per_s,
+			 bool syscall_exits, struct offcpu_engine **ret, char *why);
+/* @signals_per_s of offcpu_engine_new() becomes what 1 % of a CPU pays for by the measured price of
+ * a signal, as soon as that is known. */
+void offcpu_engine_follow_price(struct offcpu_engine *e);
 /* The same by a way that the kernel has, but not the best one: for tests. */
 int offcpu_engine_new_by(struct host_engine *host, enum offcpu_way way, uint64_t signals_per_s,
 			 bool syscall_exits, struct offcpu_engine **ret, char *why);
@@ -198,11 +205,6 @@ void offcpu_engine_counts(const struct offcpu_engine *e, struct offcpu_counts *r
 /* The threads of @pid (0 = of all targets) that had no room in the table at the last tick: their
  * times are not measured. */
 uint64_t offcpu_engine_without_slot(const struct offcpu_engine *e, pid_t pid);
-/* How long a time off the CPU must be now for a record, and for a signal. */
-struct offcpu_minimums {
-	uint64_t record_ns, signal_ns;
-	bool samples; /* of those long enough for a record only a part has one */
-};
 /* The counts and minimums of one target. false = @pid is not a target. */
 bool offcpu_engine_target(const struct offcpu_engine *e, pid_t pid, struct offcpu_counts *ret,
-			  struct offcpu_minimums *ret_minimums);
+			  struct offcpu_minimums ret_minimums[OFFCPU_PARTS]);

@@ -15,7 +15,8 @@ struct offcpu_entry {
 	uint64_t tenant;
 	struct offcpu_minimum minimum;
 	bool is_new; /* since the last tick */
-	uint64_t timed_ns, cost_ppm, used_ns; /* at the last tick; used_ns: its CPU time */
+	/* at the last tick; used_ns: its CPU time */
+	uint64_t timed_ns, signalled, cost_ppm, used_ns;
 	bool stopped; /* it rests, alone or with all others */
 	uint64_t debt_ppm, left_ppm; /* of what all cost; see offcpu_cost_pay() */
 	struct offcpu_own own;
@@ -37,6 +38,8 @@ struct offcpu_engine {
 	uint64_t threads_max; /* slots of the table of threads */
 	/* at most: of one target and of all, as it was asked for; and what their cost allows now */
 	uint64_t signals_per_s;
+	bool follows_price; /* signals_per_s follows mean_price_ns, a signal's of some seconds */
+	uint64_t mean_price_ns; /* 0 = not measured yet */
 	uint64_t signals_now_per_s, all_signals_now_per_s;
 	long n_cpus;
 	struct ring_buffer *ring;
@@ -69,7 +72,7 @@ void offcpu_started(struct offcpu_engine *e);
 void offcpu_update_shares(struct offcpu_engine *e);
 /* A number of signals per second, as one per window of the programs. */
 uint64_t offcpu_per_window(uint64_t per_s);
-/* Sets how many signals and records a target may have in a window. */
-void offcpu_allow_target(struct offcpu_engine *e, size_t i);
+/* Begins the minimums and numbers of a target anew. */
+void offcpu_begin_target(struct offcpu_engine *e, size_t i, uint64_t min_ns);
 /* Sets the numbers of signals for the next second. @all_per_s: of all targets. */
 void offcpu_allow_signals(struct offcpu_engine *e, uint64_t all_per_s);

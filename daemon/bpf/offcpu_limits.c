@@ -13,6 +13,8 @@
 #define RECORDS_PER_SIGNAL 2
 #define RECORDS_IN_BURST   8
 
+#define PRICED_SIGNALS 20
+
 /* estimated cost of calling a program that finds nothing to do: what an empty one adds to a switch,
  * measured by tests/bench/switches.c */
 #define CALL_NS 100
@@ -24,47 +26,75 @@ uint64_t offcpu_per_window(uint64_t per_s)
 	return per_s * WINDOW_NS / NS_PER_S + 1;
 }
 
-void offcpu_allow_target(struct offcpu_engine *e, size_t i)
+/* In one window, of @per_s records in a second. */
+static uint64_t offcpu_records_per_window(uint64_t per_s, bool samples)
 {
-	struct offcpu_target *m = offcpu_mapped(e, i);
-	bool samples = e->entries[i].minimum.samples;
+	return offcpu_per_window(per_s / RECORDS_PER_SIGNAL) *
+	       (samples ? RECORDS_PER_SIGNAL : RECORDS_IN_BURST);
+}
 
-	m->signals_max = offcpu_per_window(e->signals_now_per_s);
-	m->records_max = offcpu_per_window(e->signals_per_s) *
-			 (samples ? RECORDS_PER_SIGNAL : RECORDS_IN_BURST);
+/* Tells the programs what a target may have in the next second. */
+static void offcpu_allow_target(struct offcpu_engine *e, size_t i)
+{
+	const struct offcpu_minimum *minimum = &e->entries[i].minimum;
+	struct offcpu_target *m = offcpu_mapped(e, i);
+	struct offcpu_quota *waits = &m->parts[OFFCPU_WAITS], *queued = &m->parts[OFFCPU_QUEUED];
+
+	waits->signals_max = m->signals_max = offcpu_per_window(e->signals_now_per_s);
+	waits->records_max = m->records_max = offcpu_records_per_window(
+		e->signals_per_s * RECORDS_PER_SIGNAL, minimum->now[OFFCPU_WAITS].samples);
+	queued->signals_max = offcpu_per_window(minimum->queued.signals);
+	queued->records_max = offcpu_records_per_window(minimum->queued.records,
+							minimum->now[OFFCPU_QUEUED].samples);
+	for (int part = 0; part < OFFCPU_PARTS; part++) {
+		m->parts[part].signal_min_ns = minimum->now[part].signal_ns;
+		m->parts[part].min_ns = minimum->now[part].record_ns;
+	}
+	m->spares = minimum->spares;
+	m->habit_ns = minimum->habit_ns;
+}
+
+static struct offcpu_allowance offcpu_allowance_of(const struct offcpu_engine *e, size_t i)
+{
+	return (struct offcpu_allowance){
+		.own_signals = offcpu_tenants_part(&e->tenants, offcpu_mapped(e, i)->tenant,
+						   e->all_signals_now_per_s / 2),
+		.signals = e->signals_now_per_s,
+		.records = e->signals_per_s * RECORDS_PER_SIGNAL,
+	};
+}
+
+void offcpu_begin_target(struct offcpu_engine *e, size_t i, uint64_t min_ns)
+{
+	const struct offcpu_allowance allowed = offcpu_allowance_of(e, i);
+
+	offcpu_minimum_begin(&e->entries[i].minimum, min_ns, &allowed);
+	offcpu_allow_target(e, i);
 }
 
 static void offcpu_tick_target(struct offcpu_engine *e, size_t i)
 {
+	const struct offcpu_allowance allowed = offcpu_allowance_of(e, i);
 	struct offcpu_entry *entry = &e->entries[i];
-	struct offcpu_target *m = offcpu_mapped(e, i);
-	uint64_t own_per_s =
-		offcpu_tenants_part(&e->tenants, m->tenant, e->all_signals_now_per_s / 2);
-	const struct offcpu_signal_counts counts = {
-		.intervals = m->intervals,
-		.signalled = m->signalled,
-		.over_budget = m->over_budget - m->below,
+	const struct offcpu_target *m = offcpu_mapped(e, i);
+	struct offcpu_signal_counts counts = {
 		.spared = m->spared,
 		.asked = m->asked,
 		.unasked = m->unasked,
 	};
-	const struct offcpu_allowance allowed = {
-		.own_signals = own_per_s,
-		.signals = e->signals_now_per_s,
-		.records = e->signals_per_s * RECORDS_PER_SIGNAL,
-	};
-	uint64_t min_ns = m->min_ns, signal_min_ns = m->signal_min_ns;
 
+	for (int part = 0; part < OFFCPU_PARTS; part++)
+		counts.parts[part] = (struct offcpu_part_counts){
+			.intervals = m->parts[part].intervals,
+			.signalled = m->parts[part].signalled,
+			.over_budget = m->parts[part].over_budget,
+		};
 	if (entry->stopped)
 		return;
 	if (entry->is_new)
 		offcpu_threads_prune(&e->programs, entry->pid);
 	entry->is_new = false;
-	offcpu_minimum_tick(&entry->minimum, &min_ns, &signal_min_ns, &counts, &allowed);
-	m->signal_min_ns = signal_min_ns;
-	m->min_ns = min_ns;
-	m->spares = entry->minimum.spares;
-	m->habit_ns = entry->minimum.habit_ns;
+	offcpu_minimum_tick(&entry->minimum, &counts, &allowed);
 	offcpu_allow_target(e, i);
 }
 
@@ -92,13 +122,14 @@ static void offcpu_measure_target(struct offcpu_engine *e, size_t i, uint64_t ti
 	const struct offcpu_target *m = offcpu_mapped(e, i);
 	uint64_t timed_ns = m->timed_ns, used_ns = entry->used_ns;
 	uint64_t own_ns = (timed_ns - entry->timed_ns) * OFFCPU_COST_EVERY;
-	uint64_t signals_ns = (m->signalled - entry->minimum.last.signalled) * e->signal_price_ns;
+	uint64_t signals_ns = (m->signalled - entry->signalled) * e->signal_price_ns;
 	double all_ns = (double)tick_ns * (double)e->n_cpus;
 
 	(void)clock_process_cpu_ns(entry->pid, &used_ns);
 	entry->cost_ppm = (uint64_t)((double)(own_ns + signals_ns) * 1e6 / all_ns);
 	offcpu_cost_own(&entry->own, tick_ns, used_ns - entry->used_ns, own_ns);
 	entry->timed_ns = timed_ns;
+	entry->signalled = m->signalled;
 	entry->used_ns = used_ns;
 }
 
@@ -116,14 +147,26 @@ void offcpu_allow_signals(struct offcpu_engine *e, uint64_t all_per_s)
 	e->programs.bpf->bss->shared_max = offcpu_per_window(all_per_s) / 2;
 }
 
+/* Only what some signals cost is a measure. */
+static void offcpu_follow_price(struct offcpu_engine *e, uint64_t signals)
+{
+	if (!e->follows_price || signals < PRICED_SIGNALS)
+		return;
+	e->mean_price_ns = e->mean_price_ns ? (7 * e->mean_price_ns + e->signal_price_ns) / 8
+					    : e->signal_price_ns;
+	e->signals_per_s = offcpu_engine_affordable(e->mean_price_ns);
+}
+
 /* What the rest of the work cost decides how many signals there may be. */
 static void offcpu_budget_signals(struct offcpu_engine *e, uint64_t signals, uint64_t signals_ns,
 				  uint64_t rest_ppm)
 {
-	uint64_t most = e->signals_per_s * (uint64_t)e->n_cpus;
+	uint64_t most;
 
 	if (signals)
 		e->signal_price_ns = signals_ns / signals;
+	offcpu_follow_price(e, signals);
+	most = e->signals_per_s * (uint64_t)e->n_cpus;
 	/* few runs are timed: the mean of some seconds */
 	e->rest_ppm = (3 * e->rest_ppm + rest_ppm) / 4;
 	offcpu_allow_signals(

@@ -4,7 +4,9 @@
  * many of them. Signals cost most, so they get fewer first. Before that, threads that wait for work
  * again and again are spared signals and records: enum offcpu_spares. No minimum grows while ever
  * more waits are spared, because more of the threads are known to wait for work: above a minimum
- * that is longer than these waits, nothing would tell that of the others. Pure.
+ * that is longer than these waits, nothing would tell that of the others. Times in the run queue
+ * have minimums of their own, and no more signals and records than waits leave, but an eighth.
+ * Pure.
  */
 #pragma once
 
@@ -15,11 +17,16 @@
 
 #define OFFCPU_MIN_NS_MAX 1000000000ull /* a minimum is not doubled beyond this */
 
-/* Counts since the target's begin. */
-struct offcpu_signal_counts {
+/* Of one part of a target's times off the CPU, since its begin. */
+struct offcpu_part_counts {
 	uint64_t intervals; /* long enough for a record */
 	/* long enough for a signal: those that had one, and those for which none was left */
 	uint64_t signalled, over_budget;
+};
+
+/* Counts since the target's begin. */
+struct offcpu_signal_counts {
+	struct offcpu_part_counts parts[OFFCPU_PARTS];
 	uint64_t spared;
 	uint64_t asked, unasked; /* see struct offcpu_target */
 };
@@ -32,16 +39,12 @@ struct offcpu_level {
 	unsigned hold; /* ticks for which that is believed */
 };
 
-struct offcpu_minimum {
-	uint64_t asked_ns;
-	struct offcpu_signal_counts last; /* at the last tick */
-	enum offcpu_spares spares;
-	uint64_t spared; /* in the last second */
-	uint64_t habit_ns; /* see struct offcpu_target; 0 = OFFCPU_HABIT_NS */
+/* How long a time off the CPU must be now for a record, and for a signal. */
+struct offcpu_minimums {
+	uint64_t record_ns, signal_ns; /* the latter is at least as long */
 	/* there are too many records, and a longer minimum would leave hardly any: those that fit
 	 * are a sample */
 	bool samples;
-	struct offcpu_level signals, records;
 };
 
 /* What is allowed in a second. */
@@ -50,9 +53,22 @@ struct offcpu_allowance {
 	uint64_t signals, records;
 };
 
-/* Call once a second: changes the minimums for the next one, *@min_ns for records and
- * *@signal_min_ns, at least as long, for signals, and sets m->spares, m->samples and m->habit_ns.
- */
-void offcpu_minimum_tick(struct offcpu_minimum *m, uint64_t *min_ns, uint64_t *signal_min_ns,
-			 const struct offcpu_signal_counts *now,
+struct offcpu_minimum {
+	uint64_t asked_ns;
+	struct offcpu_minimums now[OFFCPU_PARTS];
+	struct offcpu_allowance queued; /* for times in the run queue, in the next second */
+	struct offcpu_signal_counts last; /* at the last tick */
+	enum offcpu_spares spares;
+	uint64_t spared; /* in the last second */
+	uint64_t habit_ns; /* see struct offcpu_target */
+	struct {
+		struct offcpu_level signals, records;
+	} levels[OFFCPU_PARTS];
+};
+
+/* Begins anew with the minimum @asked_ns, without forgetting m->last. */
+void offcpu_minimum_begin(struct offcpu_minimum *m, uint64_t asked_ns,
+			  const struct offcpu_allowance *allowed);
+/* Call once a second: changes m->now, m->queued, m->spares and m->habit_ns for the next one. */
+void offcpu_minimum_tick(struct offcpu_minimum *m, const struct offcpu_signal_counts *now,
 			 const struct offcpu_allowance *allowed);

@@ -9,20 +9,22 @@
 const volatile __u8 has_syscall_exits;
 
 #define WINDOW_SHIFT	27 /* 134 ms */
-/* A part of all signals is reserved for long times off the CPU, so that a great number of short
+/* A part of all signals is reserved for long waits, so that a great number of short
  * ones does not use up all signals. */
 #define LONG_PART 4 /* a quarter */
 
 #define RUN_NS_MAX 20000 /* cap of a timed run: in longer ones a hypervisor took the CPU */
 
-/* The number of signals, of @max, that are for this kind of times off the CPU. */
+/* The number of signals, of @max, that are for waits of this kind, and for times in the run queue.
+ */
 static __u64 signals_for(int is_long, __u64 max)
 {
 	return is_long ? max : max - max / LONG_PART;
 }
 
-/* May one more signal be sent of those that are for all targets? */
-static int is_shared_left(int is_long, __u64 now)
+/* May one more signal be sent of those that are for all targets, of which @max are for such times?
+ */
+static int is_shared_left(__u64 max, __u64 now)
 {
 	__u64 window = now >> WINDOW_SHIFT;
 
@@ -30,19 +32,26 @@ static int is_shared_left(int is_long, __u64 now)
 		shared_window = window;
 		shared_in_window = 0;
 	}
-	if (shared_in_window >= signals_for(is_long, shared_max))
+	if (shared_in_window >= max)
 		return 0;
 	__sync_fetch_and_add(&shared_in_window, 1);
 	return 1;
 }
 
-/* May this signal still be sent in this window? */
-static int is_within_budget(struct offcpu_target *g, int is_long, __u64 now)
+/* May this signal still be sent in this window? Half of those for all targets are for waits alone.
+ */
+static int is_within_budget(struct offcpu_target *g, enum offcpu_part part, int is_long, __u64 now)
 {
-	if (g->signals_in_window >= signals_for(is_long, g->signals_max) ||
-	    (g->signals_in_window >= g->own_max && !is_shared_left(is_long, now)))
+	int is_long_wait = is_long && part == OFFCPU_WAITS;
+	__u64 shared = part == OFFCPU_WAITS ? signals_for(is_long, shared_max) : shared_max / 2;
+	struct offcpu_quota *q = &g->parts[part];
+
+	if (g->signals_in_window >= signals_for(is_long_wait, g->signals_max) ||
+	    q->signals_in_window >= q->signals_max ||
+	    (q->signals_in_window >= q->own_max && !is_shared_left(shared, now)))
 		return 0;
 	__sync_fetch_and_add(&g->signals_in_window, 1);
+	__sync_fetch_and_add(&q->signals_in_window, 1);
 	return 1;
 }
 
@@ -83,7 +92,7 @@ static enum habit told_habit_of(const struct offcpu_thread *t, const struct offc
  * that. */
 static int may_ask(struct offcpu_target *g, __u64 now)
 {
-	if (g->asked_in_window > g->signals_max / 2 || !is_within_budget(g, 0, now)) {
+	if (g->asked_in_window > g->signals_max / 2 || !is_within_budget(g, OFFCPU_WAITS, 0, now)) {
 		__sync_fetch_and_add(&g->unasked, 1);
 		return 0;
 	}
@@ -96,7 +105,8 @@ static int may_ask(struct offcpu_target *g, __u64 now)
 static int spares_records(const struct offcpu_target *g, __u64 off_ns, int is_long)
 {
 	return is_long ? g->spares >= OFFCPU_SPARES_LONG_RECORDS &&
-				 off_ns < g->signal_min_ns * OFFCPU_VERY_LONG_MINIMUMS
+				 off_ns < g->parts[OFFCPU_WAITS].signal_min_ns *
+						  OFFCPU_VERY_LONG_MINIMUMS
 		       : g->spares >= OFFCPU_SPARES_RECORDS;
 }
 
@@ -119,6 +129,18 @@ static void begin_window(struct offcpu_target *g, __u64 now)
 	g->in_window = 0;
 	g->signals_in_window = 0;
 	g->asked_in_window = 0;
+	for (int i = 0; i < OFFCPU_PARTS; i++)
+		g->parts[i].in_window = g->parts[i].signals_in_window = 0;
+}
+
+/* May there be one more record in this window? There may be twice as many of long times. */
+static int has_record_left(struct offcpu_target *g, struct offcpu_quota *q, int is_long)
+{
+	__u64 n = __sync_fetch_and_add(&g->in_window, 1);
+	__u64 of_part = __sync_fetch_and_add(&q->in_window, 1);
+
+	return n < g->records_max * (is_long ? 2 : 1) &&
+	       of_part < q->records_max * (is_long ? 2 : 1);
 }
 
 /* The signal for times off the CPU. Without a kernel function it has no value, so that it has to be

@@ -40,7 +40,9 @@ static void open_frames(struct host_sampling *s)
 static void open_offcpu(struct host_sampling *s)
 {
 	if (offcpu_engine_new(s->engine, offcpu_engine_affordable(s->price_ns),
-			      s->config->offcpu_syscall_exits, &s->offcpu, s->offcpu_why) < 0)
+			      s->config->offcpu_syscall_exits, &s->offcpu, s->offcpu_why) == 0)
+		offcpu_engine_follow_price(s->offcpu);
+	else
 		log_line(config_asks_for_offcpu(s->config) ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
 			 "offcpu.refused", "why=%s", log_str(s->offcpu_why));
 }
@@ -134,7 +136,7 @@ static void host_sampling_follow_offcpu(struct host_sampling *s, struct target *
 {
 	struct offcpu_counts counts;
 	char tenant[TENANT_SIZE];
-	struct offcpu_minimums minimums;
+	struct offcpu_minimums minimums[OFFCPU_PARTS];
 	int r;
 
 	t->offcpu_min_ns = t->offcpu_spared_ns = 0;
@@ -148,9 +150,9 @@ static void host_sampling_follow_offcpu(struct host_sampling *s, struct target *
 	tenant_name(tenant, t->jvm.container_id, t->jvm.uid);
 	r = offcpu_engine_set(s->offcpu, t->jvm.pid, tenant_number(tenant),
 			      s->config->offcpu_min_ns);
-	if (offcpu_engine_target(s->offcpu, t->jvm.pid, &counts, &minimums)) {
+	if (offcpu_engine_target(s->offcpu, t->jvm.pid, &counts, minimums)) {
 		t->offcpu_signals = counts.signalled;
-		t->offcpu_min_ns = minimums.record_ns;
+		t->offcpu_min_ns = minimums[OFFCPU_WAITS].record_ns;
 		t->offcpu_spared_ns = offcpu_engine_spared_ns(s->offcpu, t->jvm.pid);
 		t->offcpu_loses = counts.lost != t->offcpu_lost;
 		t->offcpu_lost = counts.lost;

@@ -155,6 +155,22 @@ const char *host_thread_name(const struct target *t, uint32_t number)
 
 /* ---- target -> profile, symbols -------------------------------------------------------------- */
 
+/* Which times off the CPU have no events now, besides those below the minimum that a report has; ""
+ * = none. */
+static const char *wiring_note_of_missing(const struct host *h, const struct offcpu_engine *engine,
+					  const struct target *t)
+{
+	struct offcpu_minimums now[OFFCPU_PARTS] = { 0 };
+	struct offcpu_counts counts;
+	bool queued = offcpu_engine_target(engine, t->jvm.pid, &counts, now) &&
+		      (now[OFFCPU_QUEUED].record_ns > h->config->offcpu_min_ns ||
+		       now[OFFCPU_QUEUED].samples);
+
+	if (offcpu_engine_spares(engine, t->jvm.pid) >= OFFCPU_SPARES_RECORDS)
+		return queued ? PROFILE_NOTE_SPARED_QUEUED : PROFILE_NOTE_SPARED;
+	return queued ? PROFILE_NOTE_QUEUED : "";
+}
+
 /* In the header of every report: what a reader of its samples, or of its times off the CPU, should
  * know. */
 static const char *wiring_note(const struct host *h, const struct target *t)
@@ -170,9 +186,7 @@ static const char *wiring_note(const struct host *h, const struct target *t)
 	rested_ns = offcpu_engine_rested_ns(engine, t->jvm.pid);
 	if (of && rested_ns && clock_mono_ns() - rested_ns < RESTS_NS)
 		return PROFILE_NOTE_OFFCPU;
-	return offcpu_engine_spares(engine, t->jvm.pid) >= OFFCPU_SPARES_RECORDS
-		       ? PROFILE_NOTE_SPARED
-		       : note;
+	return wiring_note_of_missing(h, engine, t);
 }
 
 static struct live_process wiring_describe(const struct host *h, const struct target *t)

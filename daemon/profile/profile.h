@@ -64,14 +64,19 @@ struct profile_accounts {
 #define PROFILE_NOTE_SPARED                                                                                \
 	"of threads that usually wait for work or locks most times off the CPU are missing, except waits " \
 	"for locks, because there were too many; kindling threads adds them up"
+#define PROFILE_NOTE_QUEUED                                                                        \
+	"short times in the run queue are missing, because there were too many; kindling threads " \
+	"adds them up"
+#define PROFILE_NOTE_SPARED_QUEUED \
+	PROFILE_NOTE_SPARED "; short times in the run queue are missing, too"
 
 struct profile_process {
 	uint32_t pid, ns_pid;
 	uint64_t start_time; /* ticks since boot; together with the pid it identifies the process */
 	uint32_t name, container_id, container, pod, jdk;
 	uint32_t labels; /* as labels.h encodes them; 0 = none */
-	/* for readers of its times off the CPU, if it is one of the two above, or else of its
-	 * shares of CPU time; 0 = none */
+	/* for readers of its times off the CPU, if it is one of the above, or else of its shares of
+	 * CPU time; 0 = none */
 	uint32_t note;
 	uint64_t tenant; /* tenant_number() of the tenant that pays for its entries; 0 = unknown;
 			  * not encoded */

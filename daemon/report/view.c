@@ -112,9 +112,13 @@ const char *report_absent_text(const struct profile *p, enum wire_event event, c
 
 const char *report_process_note(const struct profile *p, uint32_t process, enum wire_event event)
 {
+	static const char *const of_offcpu[] = { PROFILE_NOTE_OFFCPU, PROFILE_NOTE_SPARED,
+						 PROFILE_NOTE_QUEUED, PROFILE_NOTE_SPARED_QUEUED };
 	const char *note = p->strings[p->processes[process].note];
-	bool is_offcpu =
-		strcmp(note, PROFILE_NOTE_OFFCPU) == 0 || strcmp(note, PROFILE_NOTE_SPARED) == 0;
+	bool is_offcpu = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(of_offcpu); i++)
+		is_offcpu |= strcmp(note, of_offcpu[i]) == 0;
 
 	return event == (is_offcpu ? WIRE_EVENT_OFFCPU : WIRE_EVENT_CPU) ? note : "";
 }

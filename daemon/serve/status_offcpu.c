@@ -120,16 +120,41 @@ static void status_put_without_slot(struct text_out *to, const struct offcpu_eng
 	status_put_note(to, "offcpu", what);
 }
 
+/* From which duration on the times of a part have a Java stack, and are events. */
+static void status_put_minimums(struct text_out *to, const struct offcpu_minimums *all,
+				enum offcpu_part part, uint64_t asked_ns)
+{
+	const char *which = part == OFFCPU_WAITS ? "times off the CPU" : "times in the run queue";
+	const struct offcpu_minimums *now = &all[part];
+	char what[240], min[32], asked[32];
+
+	if (now->signal_ns > asked_ns && now->record_ns < now->signal_ns) {
+		snprintf(what, sizeof(what),
+			 "%s of less than %s have no Java stack now%s: there are too many", which,
+			 value_duration_text(now->signal_ns, min),
+			 part == OFFCPU_WAITS ? ", unless they are lock events, too" : "");
+		status_put_note(to, "offcpu", what);
+	}
+	if (now->record_ns <= asked_ns && !now->samples)
+		return;
+	snprintf(
+		what, sizeof(what),
+		"only %s%s of %s and more are events now, because those of %s and more are too many; all are in the sums of `kindling threads`",
+		now->samples ? "some " : "", which, value_duration_text(now->record_ns, min),
+		value_duration_text(asked_ns, asked));
+	status_put_note(to, "offcpu", what);
+}
+
 void status_put_offcpu_notes(struct text_out *to, struct host *h, const struct target *t)
 {
 	uint64_t asked_ns = host_config(h)->offcpu_min_ns;
-	char what[200], min[32], asked[32];
-	struct offcpu_minimums now;
+	struct offcpu_minimums now[OFFCPU_PARTS];
 	struct offcpu_counts c;
 	unsigned measured, of;
+	char what[200];
 
 	if (!host_offcpu_engine(h) ||
-	    !offcpu_engine_target(host_offcpu_engine(h), t->jvm.pid, &c, &now))
+	    !offcpu_engine_target(host_offcpu_engine(h), t->jvm.pid, &c, now))
 		return;
 	status_put_without_slot(to, host_offcpu_engine(h), t);
 	status_put_unreachable(to, h, t, &c);
@@ -141,22 +166,9 @@ void status_put_offcpu_notes(struct text_out *to, struct host *h, const struct t
 			measured, of);
 		status_put_note(to, "offcpu", what);
 	}
-	status_put_spared(to, h, t, now.signal_ns);
-	if (now.signal_ns > asked_ns && now.record_ns < now.signal_ns) {
-		snprintf(
-			what, sizeof(what),
-			"times off the CPU of less than %s have no Java stack now, unless they are lock events, too: there are too many",
-			value_duration_text(now.signal_ns, min));
-		status_put_note(to, "offcpu", what);
-	}
-	if (now.record_ns <= asked_ns)
-		return;
-	snprintf(
-		what, sizeof(what),
-		"only %stimes off the CPU of %s and more are events now, because those of %s and more are too many; all are in the sums of `kindling threads`",
-		now.samples ? "some " : "", value_duration_text(now.record_ns, min),
-		value_duration_text(asked_ns, asked));
-	status_put_note(to, "offcpu", what);
+	status_put_spared(to, h, t, now[OFFCPU_WAITS].signal_ns);
+	status_put_minimums(to, now, OFFCPU_WAITS, asked_ns);
+	status_put_minimums(to, now, OFFCPU_QUEUED, asked_ns);
 }
 
 /* ---- the engine ------------------------------------------------------------------------------ */
@@ -186,8 +198,10 @@ static void status_put_offcpu_counts(struct text_out *to, struct host *h,
 		json_add_null(to, "reduced_since_ns");
 	json_add_u64(to, "targets", s.targets);
 	json_add_u64(to, "resting_targets", s.resting_targets);
-	json_add_u64(to, "min_ns", s.min_ns);
-	json_add_u64(to, "signal_min_ns", s.signal_min_ns);
+	json_add_u64(to, "min_ns", s.minimums[OFFCPU_WAITS].record_ns);
+	json_add_u64(to, "signal_min_ns", s.minimums[OFFCPU_WAITS].signal_ns);
+	json_add_u64(to, "runqueue_min_ns", s.minimums[OFFCPU_QUEUED].record_ns);
+	json_add_u64(to, "runqueue_signal_min_ns", s.minimums[OFFCPU_QUEUED].signal_ns);
 	json_add_u64(to, "min_asked_ns", host_config(h)->offcpu_min_ns);
 	json_add_u64(to, "signals_per_s", s.signals_per_s);
 	json_add_u64(to, "all_signals_per_s", s.all_signals_per_s);

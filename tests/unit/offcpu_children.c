@@ -181,6 +181,16 @@ static void compete(void)
 	spin((void *)(intptr_t)1);
 }
 
+static void crowd(void)
+{
+	pthread_t t;
+
+	for (intptr_t i = 0; i < 2; i++)
+		pthread_create(&t, NULL, spin, (void *)i);
+	for (;;)
+		offcpu_child_nap(WAIT_NS);
+}
+
 /* More short sleeps than there are signals. */
 static void sleep_often(void)
 {
@@ -357,6 +367,8 @@ pid_t offcpu_child(enum offcpu_manner manner)
 		wait_in_every_way();
 	if (manner == COMPETING)
 		compete();
+	if (manner == CROWDED)
+		crowd();
 	if (manner == MIXED)
 		sleep_mixed();
 	if (manner == BEGINNING)

@@ -45,6 +45,7 @@ extern struct words *shared; /* the test maps it */
 enum offcpu_manner {
 	WAITING,
 	COMPETING,
+	CROWDED, /* as COMPETING, and a thread that sleeps for WAIT_NS again and again */
 	SLEEPING,
 	MIXED,
 	UNHANDLED,

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "daemon/bpf/offcpu_engine_priv.h"
 #include "tests/unit/unit.h"
 
 enum offcpu_way offcpu_way;
@@ -89,16 +90,24 @@ void offcpu_measure(pid_t pid, uint64_t handler, uint64_t min_ns)
 	assert_int_equal(offcpu_engine_set(seen.engine, pid, 0, min_ns), 0);
 }
 
+uint64_t offcpu_waits_over_budget(pid_t pid)
+{
+	for (size_t i = 0; i < OFFCPU_TARGETS_MAX; i++)
+		if (seen.engine->entries[i].pid == pid)
+			return offcpu_mapped(seen.engine, i)->parts[OFFCPU_WAITS].over_budget;
+	return UINT64_MAX;
+}
+
 void offcpu_counts_add_up(pid_t pid)
 {
-	struct offcpu_minimums minimums;
+	struct offcpu_minimums minimums[OFFCPU_PARTS];
 	struct offcpu_counts c;
 	int status;
 
 	kill(pid, SIGSTOP);
 	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
 	assert_true(WIFSTOPPED(status));
-	assert_true(offcpu_engine_target(seen.engine, pid, &c, &minimums));
+	assert_true(offcpu_engine_target(seen.engine, pid, &c, minimums));
 	assert_int_equal(c.intervals,
 			 c.signalled + c.over_budget + c.unreachable + c.unneeded + c.lost);
 	kill(pid, SIGCONT);

@@ -39,6 +39,8 @@ void offcpu_engines_free(void);
 void offcpu_measure_of(uint64_t tenant, pid_t pid, uint64_t min_ns);
 /* Has the process @pid measured, whose signal handler is at @handler. */
 void offcpu_measure(pid_t pid, uint64_t handler, uint64_t min_ns);
+/* Waits of the target @pid for which no signal was left. */
+uint64_t offcpu_waits_over_budget(pid_t pid);
 /* Stops the child @pid, a target, for a moment, because its counts change one after the other, and
  * checks that each time off the CPU has one of the fates that are counted. */
 void offcpu_counts_add_up(pid_t pid);

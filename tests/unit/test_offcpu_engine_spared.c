@@ -25,7 +25,7 @@ static bool always; /* the habit, in counts_after() */
 static struct offcpu_counts counts_after(pid_t pid, unsigned ms, bool habit)
 {
 	struct offcpu_counts c = { 0 };
-	struct offcpu_minimums minimums;
+	struct offcpu_minimums minimums[OFFCPU_PARTS];
 
 	for (unsigned i = 0; i < ms; i += 20) {
 		if (habit)
@@ -34,7 +34,7 @@ static struct offcpu_counts counts_after(pid_t pid, unsigned ms, bool habit)
 		usleep(20000);
 		offcpu_engine_drain(seen.engine);
 	}
-	assert_true(offcpu_engine_target(seen.engine, pid, &c, &minimums));
+	assert_true(offcpu_engine_target(seen.engine, pid, &c, minimums));
 	return c;
 }
 
@@ -199,7 +199,7 @@ static void waits_too_short_for_a_signal_are_asked_all_the_same(void **state)
 	struct offcpu_counts before, c;
 
 	(void)state;
-	mapped(pid)->signal_min_ns = NS_PER_S;
+	mapped(pid)->parts[OFFCPU_WAITS].signal_min_ns = NS_PER_S;
 	before = counts_after(pid, 40, true);
 	for (unsigned i = 1; i <= 3; i++) {
 		c = counts_after(pid, 1300, false);
@@ -237,7 +237,7 @@ static void threads_ask_later_when_too_many_would(void **state)
 	struct offcpu_counts before;
 
 	(void)state;
-	mapped(pid)->signal_min_ns = NS_PER_S;
+	mapped(pid)->parts[OFFCPU_WAITS].signal_min_ns = NS_PER_S;
 	mapped(pid)->habit_ns = 2 * NS_PER_S;
 	before = counts_after(pid, 40, true);
 	assert_int_equal(counts_after(pid, 1700, false).signalled, before.signalled);

@@ -112,7 +112,7 @@ static void a_process_never_gets_the_kernel_stack_of_another(void **state)
 /* The thread that waits as @spared_kind needs no stacks; that of @other_kind does. */
 static void needs_no_stack(int spared_kind, enum offcpu_class spared_class, int other_kind)
 {
-	struct offcpu_minimums minimums;
+	struct offcpu_minimums minimums[OFFCPU_PARTS];
 	uint64_t signalled, deadline = clock_mono_ns() + 60 * NS_PER_S;
 	pid_t pid = offcpu_child(WAITING);
 	struct offcpu_counts c = { 0 };
@@ -137,7 +137,7 @@ static void needs_no_stack(int spared_kind, enum offcpu_class spared_class, int 
 	while (c.unneeded < WAITS / 2 && clock_mono_ns() < deadline) {
 		usleep(20000);
 		offcpu_engine_drain(seen.engine);
-		assert_true(offcpu_engine_target(seen.engine, pid, &c, &minimums));
+		assert_true(offcpu_engine_target(seen.engine, pid, &c, minimums));
 	}
 	signalled = 0;
 	for (unsigned i = 0; i < seen.n; i++) {
@@ -169,7 +169,7 @@ static void a_thread_that_needs_no_stack_has_records_and_no_signals(void **state
 /* Of threads that block the signal, all but the agent's are counted as unreachable. */
 static void the_agents_thread_has_no_events(void **state)
 {
-	struct offcpu_minimums minimums;
+	struct offcpu_minimums minimums[OFFCPU_PARTS];
 	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S;
 	struct offcpu_counts c = { 0 };
 	pid_t pid = offcpu_child(BLOCKING);
@@ -182,7 +182,7 @@ static void the_agents_thread_has_no_events(void **state)
 	while (c.unreachable < 100 && clock_mono_ns() < deadline) {
 		usleep(20000);
 		offcpu_engine_drain(seen.engine);
-		assert_true(offcpu_engine_target(seen.engine, pid, &c, &minimums));
+		assert_true(offcpu_engine_target(seen.engine, pid, &c, minimums));
 	}
 	assert_true(c.unreachable >= 100);
 	for (unsigned i = 0; i < seen.n; i++) {
