@@ -32,8 +32,8 @@ void clock_events_tick(struct clock_events *c, const uint64_t *ticks, int n);
  * ret[CLOCK_EVENTS_PER_CPU]. */
 void clock_events_draw(uint64_t interval_ns, uint64_t *ret);
 /*
- * The cost of one tick in ns, including the program. It is the median of the gaps that about a
- * hundred ticks leave in the caller's own time, so the call takes 10 to 40 ms. 0 = could not be
- * measured.
+ * The cost of one tick in ns, including the program: of the gaps that ticks leave in the caller's
+ * own time, a hundred at most, the one in the middle of the time of all. The call takes 5 to 40 ms.
+ * 0 = could not be measured.
  */
 uint64_t clock_events_price(int prog_fd);

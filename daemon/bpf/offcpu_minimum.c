@@ -161,13 +161,20 @@ static void part_tick(struct offcpu_minimum *m, enum offcpu_part part, const str
 }
 
 /* Gives waits for work back what they were spared, if there is enough for them. */
-static void spares_tick(struct offcpu_minimum *m, uint64_t wanted,
+static void spares_tick(struct offcpu_minimum *m, const struct part *had,
 			const struct offcpu_allowance *allowed)
 {
-	wanted += m->spared;
+	uint64_t wanted = had->wanted + m->spared;
+
 	if (m->levels[OFFCPU_WAITS].signals.quiet >= QUIET_TICKS &&
 	    m->now[OFFCPU_WAITS].signal_ns <= m->asked_ns && wanted < allowed->signals / 2)
 		m->spares = OFFCPU_SPARES_NOTHING;
+	/* signals may still be short */
+	if (m->spares == OFFCPU_SPARES_RECORDS &&
+	    m->levels[OFFCPU_WAITS].records.quiet >= QUIET_TICKS &&
+	    m->now[OFFCPU_WAITS].record_ns <= m->asked_ns &&
+	    had->records + m->spared < allowed->records / 2)
+		m->spares = OFFCPU_SPARES_SIGNALS;
 	if (m->spares < OFFCPU_SPARES_RECORDS)
 		m->spares = wanted > allowed->signals / SPARED_PART ? OFFCPU_SPARES_SIGNALS
 								    : OFFCPU_SPARES_NOTHING;
@@ -185,7 +192,7 @@ static void waits_tick(struct offcpu_minimum *m, const struct part *had, uint64_
 		return;
 	}
 	part_tick(m, OFFCPU_WAITS, had, allowed, learns || give_way);
-	spares_tick(m, had->wanted, allowed);
+	spares_tick(m, had, allowed);
 }
 
 void offcpu_minimum_begin(struct offcpu_minimum *m, uint64_t asked_ns,

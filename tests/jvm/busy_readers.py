@@ -26,6 +26,7 @@ def main():
             events = [e for e in daemon.tail(jvm.pid, "offcpu", SECONDS) if e["event"] == "offcpu"]
             lost = daemon.target(jvm.pid)["offcpu"]["lost"] - lost
             engine = daemon.status()["offcpu"]
+            notes = [n["what"] for n in daemon.target(jvm.pid)["notes"] if n["step"] == "offcpu"]
             out, err = jvm.end()
     reading, ns = (int(word) for word in out.split())
     reads = [e for e in events if e["thread"].startswith("reader-") and e["reason"] == "socket"]
@@ -39,6 +40,8 @@ def main():
     check(of_reads > 0.9, "reads are no events")
     check(len(whole) > 0.9 * len(reads), "reads have no stack")
     check(len(queued) > 100, "times in the run queue are no events")
+    check(engine["runqueue_signal_min_ns"] <= 1_000_000 or any("times in the run queue of less than" in n for n in notes),
+          "no note that stacks are missing: %s" % notes)
     check(lost * 10 < len(events), "%d times off the CPU were lost" % lost)
     sys.exit(1 if failures else 0)
 

@@ -160,6 +160,25 @@ static void records_go_on_until_there_are_too_many(void **state)
 	assert_int_equal(minimum.spares, OFFCPU_SPARES_LONG);
 }
 
+static void records_come_back_before_signals_suffice(void **state)
+{
+	(void)state;
+	begin();
+	(void)second_below(FEW, 0, RECORDS_PER_S);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_RECORDS);
+	for (int i = 0; i < 4; i++) {
+		(void)second(SIGNALS_PER_S / 2, 0);
+		assert_int_equal(minimum.spares, OFFCPU_SPARES_RECORDS);
+	}
+	/* with those that are spared there would be half of what is allowed */
+	counts.spared += RECORDS_PER_S / 2 - SIGNALS_PER_S / 2;
+	(void)second(SIGNALS_PER_S / 2, 0);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_RECORDS);
+	counts.spared += RECORDS_PER_S / 2 - SIGNALS_PER_S / 2 - 1;
+	(void)second(SIGNALS_PER_S / 2, 0);
+	assert_int_equal(minimum.spares, OFFCPU_SPARES_SIGNALS);
+}
+
 /* As a third of 300 threads after the other is known to wait for work. */
 static void it_does_not_grow_while_more_is_spared(void **state)
 {
@@ -389,6 +408,7 @@ int main(void)
 		cmocka_unit_test(a_minimum_that_leaves_hardly_any_is_taken_back),
 		cmocka_unit_test(it_does_not_grow_while_more_is_spared),
 		cmocka_unit_test(threads_ask_later_while_not_all_may),
+		cmocka_unit_test(records_come_back_before_signals_suffice),
 		cmocka_unit_test(records_go_on_until_there_are_too_many),
 		cmocka_unit_test(more_than_twice_the_signals_double_it_each_second),
 		cmocka_unit_test(five_seconds_with_few_halve_it_to_what_was_asked_for),

@@ -544,6 +544,8 @@ static void a_note_about_times_off_the_cpu_is_in_their_reports_alone(void **stat
 	(void)state;
 	is_in_reports_of_times_off_the_cpu_alone(PROFILE_NOTE_OFFCPU);
 	is_in_reports_of_times_off_the_cpu_alone(PROFILE_NOTE_SPARED);
+	is_in_reports_of_times_off_the_cpu_alone(PROFILE_NOTE_QUEUED);
+	is_in_reports_of_times_off_the_cpu_alone(PROFILE_NOTE_SPARED_QUEUED);
 }
 
 static void coverage_is_not_said_where_a_part_of_the_cpu_time_is_unknown(void **state)
