@@ -62,7 +62,7 @@ uint64_t host_engine_interval(const struct host_engine *e);
 bool host_engine_puts_off(const struct host_engine *e);
 /* To be called once a second. */
 void host_engine_tick(struct host_engine *e);
-/* The cost of one tick of a CPU in ns, measured by this call, which takes 10 to 40 ms. 0 =
+/* The cost of one tick of a CPU in ns, measured by this call, which takes 5 to 40 ms. 0 =
  * unknown. */
 uint64_t host_engine_price(const struct host_engine *e);
 void host_engine_counts(const struct host_engine *e, struct host_engine_counts *ret);

@@ -131,9 +131,6 @@ int offcpu_engine_new_by(struct host_engine *host, enum offcpu_way way, uint64_t
 /* @signals_per_s of offcpu_engine_new() becomes what 1 % of a CPU pays for by the measured price of
  * a signal, as soon as that is known. */
 void offcpu_engine_follow_price(struct offcpu_engine *e);
-/* The same by a way that the kernel has, but not the best one: for tests. */
-int offcpu_engine_new_by(struct host_engine *host, enum offcpu_way way, uint64_t signals_per_s,
-			 bool syscall_exits, struct offcpu_engine **ret, char *why);
 /* From which duration on times off the CPU of @pid would have records, while threads that wait for
  * work are spared some of theirs; 0 = they are not, or it is not measured now. */
 uint64_t offcpu_engine_spared_ns(const struct offcpu_engine *e, pid_t pid);

@@ -13,6 +13,7 @@
 #define RECORDS_PER_SIGNAL 2
 #define RECORDS_IN_BURST   8
 
+/* signals in a second whose mean price is a measure */
 #define PRICED_SIGNALS 20
 
 /* estimated cost of calling a program that finds nothing to do: what an empty one adds to a switch,
@@ -147,7 +148,7 @@ void offcpu_allow_signals(struct offcpu_engine *e, uint64_t all_per_s)
 	e->programs.bpf->bss->shared_max = offcpu_per_window(all_per_s) / 2;
 }
 
-/* Only what some signals cost is a measure. */
+/* Sets how many signals 1 % of a CPU pays for, by what those of the last seconds cost. */
 static void offcpu_follow_price(struct offcpu_engine *e, uint64_t signals)
 {
 	if (!e->follows_price || signals < PRICED_SIGNALS)

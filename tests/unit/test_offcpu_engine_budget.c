@@ -71,6 +71,29 @@ static void signals_that_cost_much_become_fewer(void **state)
 	offcpu_engines_free();
 }
 
+static void their_number_follows_what_they_cost(void **state)
+{
+	struct offcpu_state before, after;
+	pid_t pid = offcpu_child(MIXED);
+
+	(void)state;
+	offcpu_engines_or_skip(60);
+	offcpu_engine_follow_price(seen.engine);
+	offcpu_child_wait();
+	offcpu_measure(pid, shared->handler, OFFCPU_MIN_NS_LEAST);
+	offcpu_engine_state(seen.engine, &before);
+	assert_int_equal(before.signals_per_s, 60);
+	for (int i = 0; i < 3; i++) {
+		offcpu_engine_tick(seen.engine);
+		usleep(1000000);
+	}
+	offcpu_engine_state(seen.engine, &after);
+	assert_in_range(after.signals_per_s, offcpu_engine_affordable(20000) / 2,
+			offcpu_engine_affordable(100));
+	offcpu_child_end(pid);
+	offcpu_engines_free();
+}
+
 static void those_that_use_the_signals_up_leave_others_theirs(void **state)
 {
 	struct offcpu_minimums minimums[OFFCPU_PARTS];
@@ -191,6 +214,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(signals_beyond_the_budget_are_counted_and_the_minimum_grows),
 		cmocka_unit_test(signals_that_cost_much_become_fewer),
+		cmocka_unit_test(their_number_follows_what_they_cost),
 		cmocka_unit_test(those_that_use_the_signals_up_leave_others_theirs),
 		cmocka_unit_test(short_times_do_not_use_up_the_signals_of_long_ones),
 		cmocka_unit_test(times_in_the_run_queue_do_not_use_up_the_signals_of_waits),
