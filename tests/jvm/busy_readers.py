@@ -30,7 +30,7 @@ def main():
             out, err = jvm.end()
     reading, ns = (int(word) for word in out.split())
     reads = [e for e in events if e["thread"].startswith("reader-") and e["reason"] == "socket"]
-    whole = [e for e in reads if any("BusyReaders.read" in frame for frame in e["stack"])]
+    whole = [e for e in reads if any("AnswerReaders.read" in frame for frame in e["stack"])]
     queued = [e for e in events if e["reason"] == "runqueue"]
     of_reads = sum(e["duration_ns"] for e in reads) / 1e9 / (SECONDS * reading / ns)
     print("%d reads are %.1f %% of their time, %d have their stack; %d times in the run queue, %d with a stack; %d were lost; %s" % (
