@@ -193,13 +193,20 @@ static void long_waits_for_work_have_their_signals_then(void **state)
 	offcpu_engines_free();
 }
 
+/* No time off the CPU is long enough for a signal. */
+static void without_signals(pid_t pid)
+{
+	for (int part = 0; part < OFFCPU_PARTS; part++)
+		mapped(pid)->parts[part].signal_min_ns = NS_PER_S;
+}
+
 static void waits_too_short_for_a_signal_are_asked_all_the_same(void **state)
 {
 	pid_t pid = begin_spared(NS_PER_MS / 10);
 	struct offcpu_counts before, c;
 
 	(void)state;
-	mapped(pid)->parts[OFFCPU_WAITS].signal_min_ns = NS_PER_S;
+	without_signals(pid);
 	before = counts_after(pid, 40, true);
 	for (unsigned i = 1; i <= 3; i++) {
 		c = counts_after(pid, 1300, false);
@@ -237,7 +244,7 @@ static void threads_ask_later_when_too_many_would(void **state)
 	struct offcpu_counts before;
 
 	(void)state;
-	mapped(pid)->parts[OFFCPU_WAITS].signal_min_ns = NS_PER_S;
+	without_signals(pid);
 	mapped(pid)->habit_ns = 2 * NS_PER_S;
 	before = counts_after(pid, 40, true);
 	assert_int_equal(counts_after(pid, 1700, false).signalled, before.signalled);
