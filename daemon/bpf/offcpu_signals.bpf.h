@@ -9,14 +9,13 @@
 const volatile __u8 has_syscall_exits;
 
 #define WINDOW_SHIFT	27 /* 134 ms */
-/* A part of all signals is reserved for long waits, so that a great number of short
- * ones does not use up all signals. */
+/* A part of all signals is reserved for long waits, so that a great number of short ones does not
+ * use up all signals. */
 #define LONG_PART 4 /* a quarter */
 
 #define RUN_NS_MAX 20000 /* cap of a timed run: in longer ones a hypervisor took the CPU */
 
-/* The number of signals, of @max, that are for waits of this kind, and for times in the run queue.
- */
+/* The number of signals, of @max, that waits of this kind may use. */
 static __u64 signals_for(int is_long, __u64 max)
 {
 	return is_long ? max : max - max / LONG_PART;
@@ -38,8 +37,8 @@ static int is_shared_left(__u64 max, __u64 now)
 	return 1;
 }
 
-/* May this signal still be sent in this window? Half of those for all targets are for waits alone.
- */
+/* May this signal still be sent in this window? Half of those for all targets are for waits alone,
+ * and no time in the run queue is long: what is reserved for long waits is not for it. */
 static int is_within_budget(struct offcpu_target *g, enum offcpu_part part, int is_long, __u64 now)
 {
 	int is_long_wait = is_long && part == OFFCPU_WAITS;

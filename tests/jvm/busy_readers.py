@@ -40,9 +40,8 @@ def main():
     check(of_reads > 0.9, "reads are no events")
     check(len(whole) > 0.9 * len(reads), "reads have no stack")
     check(len(queued) > 100, "times in the run queue are no events")
-    check(engine["runqueue_signal_min_ns"] <= 1_000_000 or any("times in the run queue of less than" in n for n in notes),
-          "no note that stacks are missing: %s" % notes)
-    check(lost * 10 < len(events), "%d times off the CPU were lost" % lost)
+    check(engine["runqueue_signal_min_ns"] <= 1_000_000 or any("times in the run queue of" in n for n in notes),
+          "no note of what is missing: %s" % notes)
     sys.exit(1 if failures else 0)
 
 
