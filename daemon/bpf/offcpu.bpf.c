@@ -22,6 +22,7 @@
 #include "offcpu_tables.bpf.h"
 #include "offcpu_clock.bpf.h"
 #include "offcpu_classes.bpf.h"
+#include "offcpu_throttled.bpf.h"
 #include "offcpu_signals.bpf.h"
 #include "offcpu_record.bpf.h"
 
@@ -47,6 +48,7 @@ static __always_inline void set_off_class(struct offcpu_thread *t, struct task_s
 	if (preempted || state == 0) {
 		t->state = 'R';
 		t->class = is_throttled(task) ? OFFCPU_THROTTLED : OFFCPU_RUNQUEUE;
+		throttled_begin(t, task);
 	} else if ((state & STATE_INTERRUPTIBLE || state & STATE_UNINTERRUPTIBLE) &&
 		   !is_frozen(task, state & STATE_INTERRUPTIBLE)) {
 		t->state = state & STATE_INTERRUPTIBLE ? 'S' : 'D';
@@ -57,12 +59,14 @@ static __always_inline void set_off_class(struct offcpu_thread *t, struct task_s
 	}
 }
 
-static void account_off(struct offcpu_thread *t, __u64 off_ns, __u64 queue_ns)
+/* @throttled_ns: the part of @queue_ns without quota */
+static void account_off(struct offcpu_thread *t, __u64 off_ns, __u64 queue_ns, __u64 throttled_ns)
 {
 	__u32 class = t->class;
 
 	barrier_var(class); /* keeps the checked value in one register for the verifier */
-	t->runqueue_ns += queue_ns;
+	t->runqueue_ns += queue_ns - throttled_ns;
+	t->off_ns[OFFCPU_THROTTLED] += throttled_ns;
 	if (class < OFFCPU_RUNQUEUE)
 		t->off_ns[class] += off_ns - queue_ns;
 }
@@ -87,7 +91,7 @@ static void account_run(struct offcpu_thread *t, struct task_struct *task, __u64
 		if (ran_ns > passed_ns)
 			ran_ns = passed_ns;
 		account_off(t, passed_ns - ran_ns,
-			    t->class == OFFCPU_RUNQUEUE ? passed_ns - ran_ns : 0);
+			    t->class == OFFCPU_RUNQUEUE ? passed_ns - ran_ns : 0, 0);
 		__sync_fetch_and_add(&missed, 1);
 	}
 	t->oncpu_ns += ran_ns;
@@ -152,8 +156,8 @@ static __always_inline void count_interval(struct offcpu_target *g, struct offcp
 /* Reports a time off the CPU of @off_ns, if that is long enough for its target: as a record, and by
  * a signal. Returns the time that the signal took. */
 static __always_inline __u64 report_interval(struct task_struct *task, struct offcpu_thread *t,
-					     __u64 off_ns, __u64 queue_ns, __u64 now,
-					     int by_task_work)
+					     __u64 off_ns, __u64 queue_ns,
+					     __u64 throttled_ns, __u64 now, int by_task_work)
 {
 	struct offcpu_target *g = target_at(t->target, t->pid);
 	int is_long, is_open, spares_record, is_told = 0, asks, spared;
@@ -210,7 +214,7 @@ static __always_inline __u64 report_interval(struct task_struct *task, struct of
 	if (asks && !is_told)
 		t->asked_ns = now;
 	count_interval(g, q, off_ns, flags);
-	record(task, t, g, off_ns, queue_ns, now, flags);
+	record(task, t, g, off_ns, queue_ns, throttled_ns, now, flags);
 	return took_ns;
 }
 
@@ -272,7 +276,7 @@ static __always_inline __u64 queued_ns(struct offcpu_thread *t, struct task_stru
 static __always_inline __u64 switch_in(struct task_struct *task, __u64 now, int by_task_work)
 {
 	struct offcpu_thread *t = thread_known(task);
-	__u64 off_ns, queue_ns = 0;
+	__u64 off_ns, queue_ns = 0, throttled_ns;
 	int met;
 
 	if (!t)
@@ -294,12 +298,13 @@ static __always_inline __u64 switch_in(struct task_struct *task, __u64 now, int 
 		queue_ns = queued_ns(t, task, now);
 	if (queue_ns > off_ns)
 		queue_ns = off_ns;
-	account_off(t, off_ns, queue_ns);
+	throttled_ns = throttled_end(t, task, off_ns, &queue_ns);
+	account_off(t, off_ns, queue_ns, throttled_ns);
 	t->since_ns = now;
 	t->now = OFFCPU_NOW_RUNS;
 	/* if its leaving was not seen, its begin is unknown */
 	if (met && off_ns >= floor_ns)
-		return report_interval(task, t, off_ns, queue_ns, now, by_task_work);
+		return report_interval(task, t, off_ns, queue_ns, throttled_ns, now, by_task_work);
 	t->short_count++;
 	return 0;
 }
@@ -491,6 +496,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		return 0;
 	waker = bpf_get_current_task_btf();
 	t->woken_ns = waking_ns(waker, t->since_ns);
+	throttled_begin(t, task);
 	/* a record asks later whether it is the cause */
 	t->waker_tid = waker->flags & PF_KTHREAD ? 0 : waker->pid;
 	t->waker_pid = waker->tgid;

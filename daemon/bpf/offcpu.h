@@ -84,6 +84,11 @@ struct offcpu_thread {
 	__u32 waker_pid;
 	__s32 waker_syscall_nr; /* -1 = none */
 	__u32 own_tid; /* in its innermost namespace */
+	/* before Linux 6.18, when it became runnable without the CPU: the run queue of its group
+	 * (half of the address), and for how long that had been without quota; see
+	 * offcpu_throttled.bpf.h */
+	__u32 group_queue;
+	__u32 group_throttled; /* in units of 1 << OFFCPU_THROTTLED_SHIFT ns */
 	__u64 off_ns[OFFCPU_RUNQUEUE]; /* by class, run queue not included */
 	__u64 owed_ns; /* rseq: the time off the CPU that its next signal reports */
 	__u16 target; /* index of its process among the targets */
@@ -91,16 +96,16 @@ struct offcpu_thread {
 	/* What the thread slept in when its process became a target, for as long as `state` is not
 	 * known: enum offcpu_class + 1, 0 = not known either; and the system call. */
 	__u8 asleep_class;
-	__s32 asleep_syscall_nr;
+	__s16 asleep_syscall_nr;
+	__u16 idle_class; /* see idle_ns */
 	__u64 first_ns;
 	__u64 stay_ns; /* see struct offcpu_record */
-	__u32 bare_stacks; /* counted by the daemon; see offcpu_engine_bare_stack() */
-	__u32 tenant; /* that this slot is counted for */
-	/* Set by the daemon, see offcpu_engine_idle_habit(): a time off the CPU of this class that
-	 * ended at idle_ns was idle, as usual. */
+	/* Set by the daemon, see offcpu_engine_idle_habit(): a time off the CPU of idle_class that
+	 * ended then was idle, as usual. */
 	__u64 idle_ns;
 	__u64 asked_ns; /* it was asked then, by a signal, whether this is still so */
-	__u32 idle_class;
+	__u16 tenant; /* that this slot is counted for */
+	__u16 bare_stacks; /* counted by the daemon; see offcpu_engine_bare_stack() */
 	/* Set by the daemon, see offcpu_engine_told_habit(): when a wait in a futex ended that a
 	 * lock event told of, as usual; 0 = none. */
 	__u32 told; /* in units of 1 << OFFCPU_TOLD_SHIFT ns */
@@ -119,6 +124,8 @@ struct offcpu_thread {
 #define OFFCPU_ANSWER_NS 1000000000ull
 /* If there is no signal to ask with, it ends so long after the last stack. */
 #define OFFCPU_UNCONFIRMED_NS 16000000000ull
+
+#define OFFCPU_THROTTLED_SHIFT 10 /* about 1 us */
 
 #define OFFCPU_TOLD_SHIFT 20 /* about 1 ms */
 #define OFFCPU_TOLD_UNITS 1000u /* for so long the next waits are taken to be told of, too */
@@ -182,7 +189,9 @@ struct offcpu_record {
 	__u8 class; /* enum offcpu_class */
 	__u8 state; /* as in struct offcpu_thread */
 	__u8 flags; /* enum offcpu_flag */
-	__u8 unused[5];
+	__u8 unused;
+	/* the part of runqueue_ns in which the cgroup's CPU quota was used up; before Linux 6.18 */
+	__u32 throttled_us;
 	__u64 ips[OFFCPU_STACK_MAX]; /* innermost first */
 };
 

@@ -163,8 +163,3 @@ static __always_inline int is_frozen(struct task_struct *task, int interruptible
 	return interruptible && bpf_core_field_exists(task->frozen) &&
 	       BPF_CORE_READ_BITFIELD(task, frozen);
 }
-
-static int is_throttled(struct task_struct *task)
-{
-	return bpf_core_field_exists(task->throttled) && task->throttled;
-}

@@ -169,7 +169,7 @@ void offcpu_engine_bare_stack(struct offcpu_engine *e, pid_t pid, uint32_t host_
 {
 	struct offcpu_thread *t = offcpu_threads_find(&e->programs, pid, host_tid);
 
-	if (t)
+	if (t && t->bare_stacks < OFFCPU_BARE_STACKS_ENOUGH)
 		t->bare_stacks++;
 }
 
@@ -219,6 +219,7 @@ static void offcpu_on_interval(struct offcpu_engine *e, const struct offcpu_reco
 		.end_ns = r->end_ns,
 		.duration_ns = r->duration_ns,
 		.runqueue_ns = r->runqueue_ns,
+		.throttled_ns = (uint64_t)r->throttled_us * 1000,
 		.stay_ns = r->stay_ns,
 		.waker_pid = r->waker_pid,
 		.waker_tid = r->waker_tid,

@@ -42,7 +42,7 @@ struct offcpu_interval {
 	/* in the thread's innermost pid namespace: the number that the thread itself sees */
 	uint32_t tid;
 	uint32_t host_tid;
-	uint64_t end_ns, duration_ns, runqueue_ns, stay_ns;
+	uint64_t end_ns, duration_ns, runqueue_ns, throttled_ns, stay_ns;
 	uint32_t waker_pid, waker_tid, waker_own_tid;
 	int syscall_nr;
 	enum offcpu_class class;

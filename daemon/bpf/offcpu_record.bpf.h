@@ -148,7 +148,7 @@ static int is_woken_by_waker(const struct offcpu_thread *t)
 }
 
 static void record(struct task_struct *task, struct offcpu_thread *t, struct offcpu_target *g,
-		   __u64 off_ns, __u64 queue_ns, __u64 now, __u8 flags)
+		   __u64 off_ns, __u64 queue_ns, __u64 throttled_ns, __u64 now, __u8 flags)
 {
 	__u32 zero = 0;
 	struct offcpu_record *r = bpf_map_lookup_elem(&record_scratch, &zero);
@@ -169,6 +169,7 @@ static void record(struct task_struct *task, struct offcpu_thread *t, struct off
 	r->waker_tid = waker_tid;
 	r->waker_own_tid = own_tid_of(waker_tid, t->waker_pid);
 	r->syscall_nr = t->syscall_nr;
+	r->throttled_us = (__u32)(throttled_ns / 1000);
 	r->class = t->class;
 	r->state = t->state;
 	r->flags = flags | (BPF_CORE_READ_BITFIELD(task, in_iowait) ? OFFCPU_IOWAIT : 0);

@@ -129,6 +129,12 @@ struct rq {
 
 struct cfs_rq {
 	struct rq *rq;
+	/* with CONFIG_CFS_BANDWIDTH */
+	int throttle_count; /* groups from this one up whose quota is used up */
+	/* ns for which it was not 0, all in all, without the present time; a kernel has one or two */
+	__u64 throttled_clock_self_time; /* Linux 6.6: only with a thread in it */
+	__u64 throttled_clock_pelt_time; /* Linux 5.19 */
+	__u64 throttled_clock_task_time; /* before */
 };
 
 struct sched_info {

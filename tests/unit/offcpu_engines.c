@@ -1,5 +1,6 @@
 /* See offcpu_engines.h. */
 #include "tests/unit/offcpu_engines.h"
+#include "proto/host_cookie.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -172,4 +173,30 @@ bool offcpu_engines_shared(void)
 		return false;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return shared != MAP_FAILED;
+}
+
+bool offcpu_cookie_came(uint32_t tid, uint64_t off_ns)
+{
+	bool is_own = offcpu_engine_way(seen.engine) == OFFCPU_BY_OWN_SIGNAL;
+
+	if (is_own)
+		off_ns = HOST_COOKIE_OFFCPU_UNKNOWN_NS;
+	for (uint32_t i = 0; i < shared->n_cookies && i < COOKIES_MAX; i++)
+		if (shared->cookies[i].tid == tid &&
+		    host_cookie_is_offcpu(shared->cookies[i].cookie) &&
+		    host_cookie_off_ns(shared->cookies[i].cookie) == off_ns) {
+			if (is_own)
+				shared->cookies[i].tid = 0;
+			return true;
+		}
+	return false;
+}
+
+bool offcpu_stay_came(const struct offcpu_interval *v)
+{
+	for (unsigned i = 0; i < seen.n; i++)
+		if (seen.intervals[i].tid == v->tid && seen.intervals[i].stay_ns == v->stay_ns &&
+		    offcpu_cookie_came(v->tid, seen.intervals[i].duration_ns))
+			return true;
+	return false;
 }

@@ -49,6 +49,11 @@ void offcpu_look_up(void *userdata, const struct offcpu_times *t);
 struct offcpu_times offcpu_times_of(pid_t pid, uint32_t tid);
 /* The longest time off the CPU that was reported within that wait of this thread; NULL = none. */
 const struct offcpu_interval *offcpu_interval_in(uint32_t tid, const struct wait *w);
+/* Has this thread had a signal for this time off the CPU? One of a signal of its own does not tell
+ * which time it is for, so each counts once. */
+bool offcpu_cookie_came(uint32_t tid, uint64_t off_ns);
+/* Was there a signal for this record, or for another one of the same stay in the kernel? */
+bool offcpu_stay_came(const struct offcpu_interval *v);
 /* The number of threads in the table. */
 unsigned offcpu_threads_of(pid_t pid);
 

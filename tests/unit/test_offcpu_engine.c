@@ -77,24 +77,6 @@ static void check_times(pid_t pid, int kind)
 	assert_true(off_ns > waited_ns - waited_ns / 10);
 }
 
-/* A signal of its own does not tell which time it is for, so each counts once. */
-static bool cookie_came(uint32_t tid, uint64_t off_ns)
-{
-	bool is_own = offcpu_engine_way(seen.engine) == OFFCPU_BY_OWN_SIGNAL;
-
-	if (is_own)
-		off_ns = HOST_COOKIE_OFFCPU_UNKNOWN_NS;
-	for (uint32_t i = 0; i < shared->n_cookies && i < COOKIES_MAX; i++)
-		if (shared->cookies[i].tid == tid &&
-		    host_cookie_is_offcpu(shared->cookies[i].cookie) &&
-		    host_cookie_off_ns(shared->cookies[i].cookie) == off_ns) {
-			if (is_own)
-				shared->cookies[i].tid = 0;
-			return true;
-		}
-	return false;
-}
-
 /* Is this the last record of a stay in the kernel, the one that the agent gets? */
 static bool is_last_of_stay(unsigned at)
 {
@@ -112,7 +94,7 @@ static void check_signals(void)
 		if (!(seen.intervals[i].flags & OFFCPU_SIGNALLED) || !is_last_of_stay(i))
 			continue;
 		sent++;
-		came += cookie_came(seen.intervals[i].tid, seen.intervals[i].duration_ns);
+		came += offcpu_cookie_came(seen.intervals[i].tid, seen.intervals[i].duration_ns);
 	}
 	print_message("%u signals of %u came, with their times\n", came, sent);
 	assert_true(sent > KINDS * WAITS / 2);
@@ -267,110 +249,6 @@ static void waiting_for_a_cpu_is_the_run_queue(void **state)
 	offcpu_engines_free();
 }
 
-/* Was there a signal for this record, or for another one of the same stay in the kernel? */
-static bool stay_came(const struct offcpu_interval *v)
-{
-	for (unsigned i = 0; i < seen.n; i++)
-		if (seen.intervals[i].tid == v->tid && seen.intervals[i].stay_ns == v->stay_ns &&
-		    cookie_came(v->tid, seen.intervals[i].duration_ns))
-			return true;
-	return false;
-}
-
-/* A cgroup (of either version) whose processes may use a fifth of a CPU; "" = this machine
- * allows none. */
-static void make_cgroup(char *ret_path, size_t size)
-{
-	static const struct {
-		const char *parent, *file, *value;
-	} ways[] = {
-		{ "/sys/fs/cgroup", "cpu.max", "20000 100000" },
-		{ "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000" },
-		{ "/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "20000" },
-	};
-
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-		char path[160];
-		int fd;
-
-		snprintf(ret_path, size, "%s/kindling-test-%d", ways[i].parent, (int)getpid());
-		if (mkdir(ret_path, 0700) < 0)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", ret_path, ways[i].file);
-		fd = open(path, O_WRONLY | O_CLOEXEC);
-		if (fd >= 0 && write(fd, ways[i].value, strlen(ways[i].value)) ==
-				       (ssize_t)strlen(ways[i].value)) {
-			close(fd);
-			return;
-		}
-		if (fd >= 0)
-			close(fd);
-		rmdir(ret_path);
-	}
-	ret_path[0] = '\0';
-}
-
-static bool enter_cgroup(const char *path, pid_t pid)
-{
-	char name[160];
-	FILE *f;
-
-	snprintf(name, sizeof(name), "%s/cgroup.procs", path);
-	f = fopen(name, "we");
-	return f && fprintf(f, "%d\n", (int)pid) > 0 && fclose(f) == 0;
-}
-
-/* From Linux 6.18 on the kernel shows which threads wait for their CPU quota; before, they count
- * as in the run queue. */
-static void a_used_up_quota_is_told_from_the_run_queue(void **state)
-{
-	struct offcpu_state engine;
-	unsigned throttled = 0, came = 0;
-	char path[128];
-	pid_t pid;
-
-	(void)state;
-	path[0] = '\0';
-	if (offcpu_way == OFFCPU_BY_TASK_WORK)
-		make_cgroup(path, sizeof(path));
-	if (!path[0]) {
-		print_message("no cgroup with a quota here\n");
-		return;
-	}
-	offcpu_engines_or_skip(SIGNALS_PER_S);
-	offcpu_engine_state(seen.engine, &engine);
-	/* this function exists only in those versions of the kernel */
-	if (engine.way != OFFCPU_BY_TASK_WORK) {
-		offcpu_engines_free();
-		rmdir(path);
-		return;
-	}
-	pid = offcpu_child(COMPETING);
-	offcpu_child_wait();
-	assert_true(enter_cgroup(path, pid));
-	offcpu_measure(pid, shared->handler, NS_PER_MS);
-	for (int i = 0; i < 200 && throttled < 10; i++) {
-		usleep(50000);
-		offcpu_engine_drain(seen.engine);
-		throttled = came = 0;
-		for (unsigned n = 0; n < seen.n; n++) {
-			const struct offcpu_interval *v = &seen.intervals[n];
-
-			if (v->class != OFFCPU_THROTTLED || v->duration_ns < 20 * NS_PER_MS ||
-			    !(v->flags & OFFCPU_SIGNALLED))
-				continue;
-			throttled++;
-			came += stay_came(v);
-		}
-	}
-	offcpu_child_end(pid);
-	rmdir(path);
-	print_message("%u waits for the quota, signals told of %u\n", throttled, came);
-	assert_true(throttled >= 10);
-	assert_true(came >= throttled - 3); /* one signal of each thread may not have arrived yet */
-	offcpu_engines_free();
-}
-
 #define HALTED_NS (60 * NS_PER_MS)
 
 /* Halts a child three times; returns the times of its first thread since then. */
@@ -468,7 +346,6 @@ int main(void)
 		cmocka_unit_test(waits_have_a_class_a_length_and_a_signal),
 		cmocka_unit_test(nobody_is_named_when_wakers_are_not_asked_for),
 		cmocka_unit_test(waiting_for_a_cpu_is_the_run_queue),
-		cmocka_unit_test(a_used_up_quota_is_told_from_the_run_queue),
 		cmocka_unit_test(a_halted_thread_waits_for_something_else),
 		cmocka_unit_test(a_sleep_that_was_halted_keeps_its_name),
 		cmocka_unit_test(cookies_say_what_was_put_in),
