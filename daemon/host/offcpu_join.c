@@ -251,6 +251,7 @@ void offcpu_join_kernel(struct offcpu_join *j, const struct offcpu_kernel *k, co
 		.end_ns = k->end_ns,
 		.duration_ns = k->duration_ns,
 		.runqueue_ns = k->runqueue_ns,
+		.throttled_ns = k->throttled_ns,
 		.tid = k->tid,
 		.kernel_class = k->kernel_class,
 		.syscall_nr = k->syscall_nr,

@@ -38,7 +38,7 @@ enum offcpu_usual {
 
 /* The kernel's record: struct offcpu_interval without the process. */
 struct offcpu_kernel {
-	uint64_t end_ns, duration_ns, runqueue_ns, stay_ns;
+	uint64_t end_ns, duration_ns, runqueue_ns, throttled_ns, stay_ns;
 	uint32_t tid; /* the number in the thread's own pid namespace, as in the stream */
 	uint32_t waker_pid, waker_tid, waker_own_tid;
 	int syscall_nr;

@@ -47,6 +47,7 @@ struct offcpu_event {
 	uint64_t end_ns; /* CLOCK_MONOTONIC: when the thread ran again */
 	uint64_t duration_ns; /* run queue included */
 	uint64_t runqueue_ns; /* the part of it in which the thread was runnable but did not run */
+	uint64_t throttled_ns; /* the part of that in which its cgroup had no CPU quota left */
 	uint32_t tid; /* the platform thread, as in struct stream_sample */
 	uint32_t virtual_tid; /* the virtual thread on it, or alone without a carrier; 0 = none */
 	/* names of the threads, and of the waker if it belongs to the same JVM; "" = unknown;

@@ -26,6 +26,7 @@ SETTINGS = "events: {cpu: {max_cpu: 100%}, lock: {}}\n"
 WITHOUT_RSEQ = "events: {cpu: {}, lock: {}, offcpu: {syscall_exits: true}}\n"
 OFF_CPU_TOO = "events: {cpu: {}, lock: {}, offcpu: {}}\n"
 APPARMOR = os.path.join(HERE, "..", "..", "deploy", "kubernetes", "apparmor")
+QUOTA = "/sys/fs/cgroup/quota"
 DAEMONSET = os.path.join(os.path.dirname(APPARMOR), "daemonset.yaml")
 RIGHTS = os.path.join(HERE, "..", "e2e", "test_rights.py")
 # features expected of kernels of this line, found by the first line that applies
@@ -108,6 +109,27 @@ class Inside:
             wait_for("sleeps", lambda: re.search(r"KnownShares\.sleep.*sleep", daemon.cli(*words, check=False).stdout), STREAMS_S)
             counts, joins = daemon.status()["offcpu"], daemon.target(jvm.pid)["offcpu"]["joins"]
         return "sleeps are seen; %d of %d intervals signalled; %s" % (counts["signalled"], counts["intervals"], joins)
+
+    def quota(self):
+        """A JVM that computes with a fifth of a CPU."""
+        if self.line < OFF_CPU:
+            return "no times off the CPU"
+        with open("/sys/fs/cgroup/cgroup.subtree_control", "w") as f:
+            f.write("+cpu")
+        os.mkdir(QUOTA)
+        with open(QUOTA + "/cpu.max", "w") as f:
+            f.write("20000 100000")
+        with Daemon(OFF_CPU_TOO) as daemon, Jvm("17", uid=1000, full=True) as jvm:
+            daemon.wait_state(jvm.pid, "streaming", STREAMS_S)
+            with open(QUOTA + "/cgroup.procs", "w") as f:
+                f.write(str(jvm.pid))
+            time.sleep(30)
+            answer = json.loads(daemon.cli("threads", str(jvm.pid), "--last", "15s", "--json").stdout)
+        full = next(t for t in answer["targets"][0]["threads"] if t["name"] == "full")
+        share = full["offcpu_ns"].get("throttled", 0) / full["wall_ns"]
+        assert share > 0.5, full
+        return "a thread that computes waits for %.0f %% of its time, %.0f %% in the run queue" % (
+            100 * share, 100 * full["runqueue_ns"] / full["wall_ns"])
 
     def told(self):
         """Without the setting a note says why such threads have no Java stacks."""
@@ -197,6 +219,7 @@ class Inside:
             self.found["end"] = "exit status %d" % status if status == 0 else "FAILED: %d" % status
         self.check("off-CPU", self.off_cpu)
         self.check("old-libc", self.old_libc)
+        self.check("quota", self.quota)
         if self.wanted("container"):
             with Daemon("targets: {}\n") as daemon:
                 if not self.check("container", lambda: self.contained(daemon)):

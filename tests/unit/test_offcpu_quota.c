@@ -143,8 +143,8 @@ static void a_used_up_quota_is_told_from_the_run_queue(void **state)
 	assert_true(came >= throttled - 3); /* one signal of each thread may not have arrived yet */
 }
 
-/* The part of the waits of the sleeping thread in which it was awake, but had no quota. */
-static uint64_t throttled_after_sleeps(uint32_t tid)
+/* The time without quota in the records of a thread. */
+static uint64_t recorded_ns(uint32_t tid)
 {
 	uint64_t ns = 0;
 
@@ -152,46 +152,52 @@ static uint64_t throttled_after_sleeps(uint32_t tid)
 		const struct offcpu_interval *v = &seen.intervals[n];
 
 		assert_true(v->throttled_ns <= v->runqueue_ns);
-		if (v->host_tid == tid && v->class == OFFCPU_SLEEP)
-			ns += v->throttled_ns;
+		if (v->host_tid != tid)
+			continue;
+		ns += v->throttled_ns;
+		if (v->class == OFFCPU_THROTTLED)
+			ns += v->duration_ns - v->runqueue_ns;
 	}
 	return ns;
 }
 
+static void is_about(uint64_t ns, uint64_t expected_ns)
+{
+	assert_true(ns > expected_ns - expected_ns / 5 && ns < expected_ns + expected_ns / 5);
+}
+
 /* Both threads that compute wait for the quota all the time that the cgroup has none, whichever of
- * them had the CPU; the one that sleeps does from its end of the sleep on. */
+ * them had the CPU. The one that sleeps does, too, from the end of its sleep on, and its sleeps are
+ * much shorter. */
 static void times_without_quota_are_those_of_the_cgroup(void **state)
 {
-	uint64_t before_ns, passed_ns, begin_ns, waited_ns[3];
+	uint64_t cgroup_ns, waited_ns[3];
 	pid_t pid = begin(CROWDED);
 	struct offcpu_times t[3];
 
 	(void)state;
 	if (!pid)
 		return;
-	usleep(2 * PERIOD_NS / 1000);
-	before_ns = cgroup_throttled_ns();
+	usleep(PERIODS * PERIOD_NS / 1000);
 	for (int i = 0; i < 3; i++)
 		t[i] = offcpu_times_of(pid, i < 2 ? shared->tids[i] : (uint32_t)pid);
-	begin_ns = clock_mono_ns();
-	usleep(PERIODS * PERIOD_NS / 1000);
-	begin_ns = clock_mono_ns() - begin_ns;
-	passed_ns = cgroup_throttled_ns() - before_ns;
-	for (int i = 0; i < 3; i++) {
-		struct offcpu_times now =
-			offcpu_times_of(pid, i < 2 ? shared->tids[i] : (uint32_t)pid);
-
-		waited_ns[i] = now.off_ns[OFFCPU_THROTTLED] - t[i].off_ns[OFFCPU_THROTTLED];
-		print_message("of %llu ms %llu ms without quota, run queue %llu ms; the cgroup %llu ms\n",
-			      (unsigned long long)(begin_ns / NS_PER_MS),
-			      (unsigned long long)(waited_ns[i] / NS_PER_MS),
-			      (unsigned long long)((now.runqueue_ns - t[i].runqueue_ns) / NS_PER_MS),
-			      (unsigned long long)(passed_ns / NS_PER_MS));
-	}
+	cgroup_ns = cgroup_throttled_ns();
 	offcpu_engine_drain(seen.engine);
-	print_message("after sleeps: %llu ms\n",
-		      (unsigned long long)(throttled_after_sleeps((uint32_t)pid) / NS_PER_MS));
+	for (int i = 0; i < 3; i++) {
+		waited_ns[i] = t[i].off_ns[OFFCPU_THROTTLED];
+		print_message("%llu ms without quota, %llu in records, %llu in the run queue\n",
+			      (unsigned long long)(waited_ns[i] / NS_PER_MS),
+			      (unsigned long long)(recorded_ns(t[i].host_tid) / NS_PER_MS),
+			      (unsigned long long)(t[i].runqueue_ns / NS_PER_MS));
+	}
+	print_message("the cgroup: %llu ms\n", (unsigned long long)(cgroup_ns / NS_PER_MS));
 	end(pid);
+	assert_true(cgroup_ns > PERIODS * PERIOD_NS / 2);
+	is_about(waited_ns[0], cgroup_ns);
+	is_about(waited_ns[1], cgroup_ns);
+	assert_true(waited_ns[2] > cgroup_ns / 2);
+	for (int i = 0; i < 3; i++)
+		is_about(recorded_ns(t[i].host_tid), waited_ns[i]);
 }
 
 static const struct CMUnitTest tests[] = {
