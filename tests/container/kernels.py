@@ -125,11 +125,11 @@ class Inside:
                 f.write(str(jvm.pid))
             time.sleep(30)
             answer = json.loads(daemon.cli("threads", str(jvm.pid), "--last", "15s", "--json").stdout)
-        full = next(t for t in answer["targets"][0]["threads"] if t["name"] == "full")
-        share = full["offcpu_ns"].get("throttled", 0) / full["wall_ns"]
-        assert share > 0.5, full
-        return "a thread that computes waits for %.0f %% of its time, %.0f %% in the run queue" % (
-            100 * share, 100 * full["runqueue_ns"] / full["wall_ns"])
+        busiest = max(answer["targets"][0]["threads"], key=lambda t: t["cpu_ns"])
+        share = busiest["offcpu_ns"].get("throttled", 0) / busiest["wall_ns"]
+        assert share > 0.5, busiest
+        return "the busiest thread waits for %.0f %% of its time, %.0f %% in the run queue" % (
+            100 * share, 100 * busiest["runqueue_ns"] / busiest["wall_ns"])
 
     def told(self):
         """Without the setting a note says why such threads have no Java stacks."""

@@ -54,6 +54,7 @@ static void a_tenant_of_many_targets_leaves_others_their_signals(void **state)
 static void who_has_many_threads_leaves_others_room_in_the_table(void **state)
 {
 	pid_t greedy = offcpu_child(MANY), pid;
+	uint64_t all = 0;
 
 	(void)state;
 	offcpu_engines_or_skip(SIGNALS_PER_S);
@@ -65,10 +66,13 @@ static void who_has_many_threads_leaves_others_room_in_the_table(void **state)
 		usleep(20000);
 	assert_true(counts_of(greedy).crowded > 0);
 	assert_in_range(offcpu_threads_of(greedy), 48, 50); /* two CPUs may ask at once */
-	offcpu_engine_tick(seen.engine);
-	assert_int_equal(offcpu_engine_without_slot(seen.engine, greedy) +
-				 offcpu_threads_of(greedy),
-			 MANY_THREADS + 1);
+	/* those that were there first may have asked more than once before the last one began */
+	for (int i = 0; i < 200 && all < MANY_THREADS + 1; i++) {
+		usleep(20000);
+		offcpu_engine_tick(seen.engine);
+		all = offcpu_engine_without_slot(seen.engine, greedy) + offcpu_threads_of(greedy);
+	}
+	assert_int_equal(all, MANY_THREADS + 1);
 	pid = offcpu_child(WAITING);
 	offcpu_child_wait();
 	offcpu_measure_of(2, pid, NS_PER_MS);
