@@ -156,8 +156,8 @@ static __always_inline void count_interval(struct offcpu_target *g, struct offcp
 /* Reports a time off the CPU of @off_ns, if that is long enough for its target: as a record, and by
  * a signal. Returns the time that the signal took. */
 static __always_inline __u64 report_interval(struct task_struct *task, struct offcpu_thread *t,
-					     __u64 off_ns, __u64 queue_ns,
-					     __u64 throttled_ns, __u64 now, int by_task_work)
+					     __u64 off_ns, __u64 queue_ns, __u64 throttled_ns,
+					     __u64 now, int by_task_work)
 {
 	struct offcpu_target *g = target_at(t->target, t->pid);
 	int is_long, is_open, spares_record, is_told = 0, asks, spared;

@@ -8,13 +8,15 @@
  */
 #pragma once
 
+#define MAX_RT_PRIO	 100 /* include/linux/sched/prio.h */
 #define THROTTLED_NS_MIN 500000 /* shorter times in run queues are not looked at */
 
-/* The kernel before Linux 6.18. */
+/* Is the kernel one before Linux 6.18, and @task in a run queue of a group? A real-time thread is
+ * in another one, which has no quota of this kind. */
 static __always_inline int throttles_groups(struct task_struct *task)
 {
 	return !bpf_core_field_exists(task->throttled) && bpf_core_field_exists(task->se.cfs_rq) &&
-	       bpf_core_field_exists(task->se.cfs_rq->throttle_count);
+	       bpf_core_field_exists(task->se.cfs_rq->throttle_count) && task->prio >= MAX_RT_PRIO;
 }
 
 /* Does @task, which is runnable and leaves the CPU, wait for its quota? */
@@ -70,8 +72,8 @@ static __always_inline __u64 throttled_since(const struct offcpu_thread *t,
 
 /*
  * Returns for how much of @queue_ns, at the end of a time off the CPU of @off_ns, @task was without
- * quota. A thread that was put off the CPU is in one class for all that time, by what is most of it:
- * then this sets the class and @queue_ns, and returns 0.
+ * quota. A thread that was put off the CPU is in one class for all that time, by what is most of
+ * it: then this sets the class and @queue_ns, and returns 0.
  */
 static __always_inline __u64 throttled_end(struct offcpu_thread *t, struct task_struct *task,
 					   __u64 off_ns, __u64 *queue_ns)

@@ -131,7 +131,7 @@ struct cfs_rq {
 	struct rq *rq;
 	/* with CONFIG_CFS_BANDWIDTH */
 	int throttle_count; /* groups from this one up whose quota is used up */
-	/* ns for which it was not 0, all in all, without the present time; a kernel has one or two */
+	/* ns for which it was not 0, all in all, without the present time */
 	__u64 throttled_clock_self_time; /* Linux 6.6: only with a thread in it */
 	__u64 throttled_clock_pelt_time; /* Linux 5.19 */
 	__u64 throttled_clock_task_time; /* before */
@@ -154,6 +154,7 @@ struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info; /* with CONFIG_SCHED_INFO */
 	unsigned int flags; /* PF_... */
+	int prio; /* below 100 for a real-time thread */
 	bool throttled; /* Linux 6.18: the thread waits for its cgroup's CPU quota */
 	unsigned in_iowait : 1;
 	unsigned frozen : 1;

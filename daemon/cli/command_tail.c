@@ -20,7 +20,8 @@ static const struct usage_row options[] = {
 		"\"open\":false,\"lock\":{\"class\":...,\"id\":...},\"owner\":{\"tid\":..., "
 		"\"thread\":...}|null,\"stack\":[...],\"owner_stack\":[...]}. For a time off the CPU: "
 		"{\"event\":\"offcpu\",...,\"duration_ns\":...,\"reason\":\"park\", "
-		"\"syscall\":...,\"runqueue_ns\":...,\"throttled_ns\":..., \"lock\":{...}|null,\"owner\":{...}|null, "
+		"\"syscall\":...,\"runqueue_ns\":...,\"throttled_ns\":..., \"lock\":{...}|null, "
+		"\"owner\":{...}|null, "
 		"\"waker\":{...}|null,\"trace\":{...}|null, \"kernel\":[...],\"stack\":[...]}"),
 	OPTION_CHOICE('e', "event", "EVENT", "cpu lock offcpu cpu,lock cpu,lock,offcpu",
 		      struct tail, event,

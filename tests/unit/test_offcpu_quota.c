@@ -1,4 +1,5 @@
-/* Waits for the CPU quota of a cgroup: the child has a fifth of a CPU, for which its threads compete. */
+/* Waits for the CPU quota of a cgroup: the child has a fifth of a CPU, for which its threads
+ * compete. */
 #include "tests/unit/unit.h"
 #include <fcntl.h>
 #include <sched.h>
