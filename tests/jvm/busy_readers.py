@@ -38,7 +38,10 @@ def main():
         {k: engine[k] for k in ("min_ns", "signal_min_ns", "runqueue_min_ns", "runqueue_signal_min_ns", "signals_per_s")}))
     check(jvm.process.returncode == 0 and err == "", "it ended with %d: %r" % (jvm.process.returncode, err))
     check(of_reads > 0.9, "reads are no events")
-    check(len(whole) > 0.9 * len(reads), "reads have no stack")
+    # who answers sleeps as often. A quarter of the signals is kept for longer waits, an eighth is for the run queue; where
+    # a signal is dear, the rest is hardly enough, and waits do not come evenly
+    room = 0.75 * 0.875 * engine["signals_per_s"] / (2 * len(reads) / SECONDS)
+    check(len(whole) > 0.9 * min(1, 0.85 * room) * len(reads), "reads have no stack, of %.2f that may have one" % min(1, room))
     check(len(queued) > 100, "times in the run queue are no events")
     check(engine["runqueue_signal_min_ns"] <= 1_000_000 or any("times in the run queue of" in n for n in notes),
           "no note of what is missing: %s" % notes)
