@@ -20,8 +20,7 @@ static const struct usage_row options[] = {
 		"\"open\":false,\"lock\":{\"class\":...,\"id\":...},\"owner\":{\"tid\":..., "
 		"\"thread\":...}|null,\"stack\":[...],\"owner_stack\":[...]}. For a time off the CPU: "
 		"{\"event\":\"offcpu\",...,\"duration_ns\":...,\"reason\":\"park\", "
-		"\"syscall\":...,\"runqueue_ns\":...,\"throttled_ns\":..., \"lock\":{...}|null, "
-		"\"owner\":{...}|null, "
+		"\"syscall\":...,\"runqueue_ns\":..., \"lock\":{...}|null,\"owner\":{...}|null, "
 		"\"waker\":{...}|null,\"trace\":{...}|null, \"kernel\":[...],\"stack\":[...]}"),
 	OPTION_CHOICE('e', "event", "EVENT", "cpu lock offcpu cpu,lock cpu,lock,offcpu",
 		      struct tail, event,
@@ -111,10 +110,6 @@ static void print_offcpu(FILE *to, const cJSON *e)
 	if (json_number_of(e, "runqueue_ns") >= 1e5) {
 		duration_text(json_number_of(e, "runqueue_ns"), duration, sizeof(duration));
 		fprintf(to, " run queue %s", duration);
-	}
-	if (json_number_of(e, "throttled_ns") >= 1e5) {
-		duration_text(json_number_of(e, "throttled_ns"), duration, sizeof(duration));
-		fprintf(to, ", of it without CPU quota %s", duration);
 	}
 	if (cJSON_IsTrue(json_get(e, "idle")))
 		fputs(" idle", to);

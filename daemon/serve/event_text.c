@@ -171,7 +171,6 @@ void event_offcpu(struct text_out *to, struct host *h, const struct target *t,
 	json_add_bool(to, "by_habit", e->by_habit);
 	offcpu_syscall_text(to, e->syscall_nr);
 	json_add_u64(to, "runqueue_ns", e->runqueue_ns);
-	json_add_u64(to, "throttled_ns", e->throttled_ns);
 	json_add_bool(to, "idle", e->idle);
 	if (w)
 		locks_text_lock(to, "lock", event_text_class_of(t, w), w->identity);

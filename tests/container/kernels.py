@@ -123,13 +123,16 @@ class Inside:
             daemon.wait_state(jvm.pid, "streaming", STREAMS_S)
             with open(QUOTA + "/cgroup.procs", "w") as f:
                 f.write(str(jvm.pid))
-            time.sleep(30)
+            time.sleep(20)
+            events = daemon.tail(jvm.pid, "offcpu", 10)
             answer = json.loads(daemon.cli("threads", str(jvm.pid), "--last", "15s", "--json").stdout)
         busiest = max(answer["targets"][0]["threads"], key=lambda t: t["cpu_ns"])
         share = busiest["offcpu_ns"].get("throttled", 0) / busiest["wall_ns"]
         assert share > 0.5, busiest
-        return "the busiest thread waits for %.0f %% of its time, %.0f %% in the run queue" % (
-            100 * share, 100 * busiest["runqueue_ns"] / busiest["wall_ns"])
+        woken = [e for e in events if e["reason"] == "throttled" and any("KnownShares.sleep" in frame for frame in e["stack"])]
+        assert len(woken) >= 3, "no event of a thread that wakes up without quota"
+        return "the busiest thread waits for %.0f %% of its time, %.0f %% in the run queue; %d woke up without quota" % (
+            100 * share, 100 * busiest["runqueue_ns"] / busiest["wall_ns"], len(woken))
 
     def told(self):
         """Without the setting a note says why such threads have no Java stacks."""
