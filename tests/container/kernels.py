@@ -127,6 +127,7 @@ class Inside:
             events = daemon.tail(jvm.pid, "offcpu", 10)
             answer = json.loads(daemon.cli("threads", str(jvm.pid), "--last", "15s", "--json").stdout)
         busiest = max(answer["targets"][0]["threads"], key=lambda t: t["cpu_ns"])
+        assert busiest["wall_ns"] > 0, answer["targets"][0]
         share = busiest["offcpu_ns"].get("throttled", 0) / busiest["wall_ns"]
         assert share > 0.5, busiest
         woken = [e for e in events if e["reason"] == "throttled" and any("KnownShares.sleep" in frame for frame in e["stack"])]
