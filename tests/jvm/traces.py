@@ -1,5 +1,5 @@
 """Trace ids compared with the spans on the stacks: traces.py MAJOR [--all | --mdcs] [--seconds N] [--virtual N] [--tracer
-NAME]. The threads of TraceKnown enter and leave spans of the real OpenTelemetry SDK, of Brave, or of an MDC of
+NAME], or traces.py --fetch: only fetches the jars for JDK 11 and later. The threads of TraceKnown enter and leave spans of the real OpenTelemetry SDK, of Brave, or of an MDC of
 each logging framework; a method on the stack marks the current span. The same holds for contexts that they publish in thread-local
 storage, by Elastic's library, or by tests/harness/publishes.c, copies of which are loaded and unloaded meanwhile.
 A sample is right if it has the span's trace and span id, or none outside of spans. At least 99.9 % of the CPU
@@ -32,6 +32,7 @@ JARS += ["io.opentelemetry:opentelemetry-api-incubator:%s-alpha" % VERSION, "io.
          "co.elastic.otel:jvmti-access:0.3.1", "org.slf4j:slf4j-api:2.0.16", "ch.qos.reload4j:reload4j:1.2.25", "org.jboss.logmanager:jboss-logmanager:2.1.19.Final"]
 LOG4J = ["org.apache.logging.log4j:log4j-%s:2.%s" % (part, "%s") for part in ("api", "core")]
 LOGBACK = ["ch.qos.logback:logback-%s:%s" % (part, "%s") for part in ("classic", "core")]
+LOGBACK_VERSION = "1.5.12"
 OWN_JARS = {"log4j": [jar % "25.2" for jar in LOG4J], "log4j_sorted": [jar % "17.2" for jar in LOG4J], "log4j_wrapped": [jar % "17.2" for jar in LOG4J],
             "log4j_in_place": [jar % "25.2" for jar in LOG4J],
             "jul": ["org.slf4j:slf4j-jdk14:2.0.16"]}
@@ -81,6 +82,12 @@ def modes(major):
     return [mode for mode in ALL + ONLY.get(major, []) if mode not in NOT.get(major, [])]
 
 
+def fetch():
+    """Fetches what tests need, because Maven takes seconds for each jar, and minutes for all on a busy machine."""
+    for jar in [*JARS, *(jar for jars in OWN_JARS.values() for jar in jars), *(jar % LOGBACK_VERSION for jar in LOGBACK), SKYWALKING]:
+        stacks.maven(jar)
+
+
 def program():
     """The class path of TraceKnown without a tracer's own jars, in a folder of its own."""
     try:
@@ -115,7 +122,7 @@ class Known(Jvm):
     def __init__(self, major, path, directory, flags, *args, tracer="otel"):
         self.out, self.err = os.path.join(directory, "out"), os.path.join(directory, "err")
         with open(self.out, "w") as out, open(self.err, "w") as err:
-            logback = [jar % ("1.3.14" if major == "8" else "1.5.12") for jar in LOGBACK]
+            logback = [jar % ("1.3.14" if major == "8" else LOGBACK_VERSION) for jar in LOGBACK]
             jars = [stacks.maven(jar) for jar in OWN_JARS.get(tracer, logback)]
             java = jdks.command(java_home(major), os.path.dirname(LIBRARY), os.path.join(BUILD, "tests"), os.path.expanduser("~/.m2"))
             self.process = subprocess.Popen([*java, *flags, "-cp", ":".join([*path, *jars]), "TraceKnown", tracer, *map(str, args)],
@@ -242,6 +249,8 @@ def run_on_carriers(major, path):
 
 
 def main():
+    if sys.argv[1:] == ["--fetch"]:
+        return fetch()
     parser = argparse.ArgumentParser()
     parser.add_argument("major")
     parser.add_argument("--all", action="store_true")
