@@ -195,34 +195,6 @@ static const char *offcpu_waker(const struct target *t, const struct offcpu_even
 		       : "";
 }
 
-/*
- * Before Linux 6.18 a thread that wakes up while its cgroup has no CPU quota stays off the CPU, and
- * the kernel's record goes on. If that was most of its time in the run queue, this makes two events
- * of @e, as newer kernels do: @e ends when the thread was woken, and @ret is the rest. A wait that
- * is a lock event, too, is one event.
- */
-static bool offcpu_split_quota(struct offcpu_event *e, struct offcpu_event *ret)
-{
-	uint64_t queue_ns = e->runqueue_ns;
-
-	if (e->lock || e->throttled_ns <= queue_ns / 2 || queue_ns >= e->duration_ns)
-		return false;
-	*ret = *e;
-	ret->duration_ns = queue_ns;
-	ret->runqueue_ns = queue_ns - e->throttled_ns;
-	ret->reason = OFFCPU_REASON_THROTTLED;
-	ret->kernel_class = OFFCPU_THROTTLED;
-	ret->idle = ret->by_habit = false;
-	ret->waker = "";
-	ret->waker_pid = ret->waker_tid = ret->waker_own_tid = 0;
-	ret->lock = NULL;
-	ret->n_ips = 0; /* they are those of the wait */
-	e->end_ns -= queue_ns;
-	e->duration_ns -= queue_ns;
-	e->runqueue_ns = e->throttled_ns = 0;
-	return true;
-}
-
 static void offcpu_deliver(struct host *h, struct target *t, const struct offcpu_event *e)
 {
 	struct host_entry *entry = t->userdata;
@@ -243,6 +215,7 @@ static void offcpu_on_event(void *userdata, const struct offcpu_event *joined)
 	struct target *t = userdata;
 	struct host *h = targets_userdata(t);
 	struct host_entry *entry = t->userdata;
+	uint64_t min_ns = h->config->offcpu_min_ns;
 	struct offcpu_event e = *joined, quota;
 	struct stream_lock lock;
 	bool is_split;
@@ -262,8 +235,9 @@ static void offcpu_on_event(void *userdata, const struct offcpu_event *joined)
 		lock.owner_tid = host_number_of(entry, lock.owner_tid);
 		e.lock = &lock;
 	}
-	is_split = offcpu_split_quota(&e, &quota);
-	offcpu_deliver(h, t, &e);
+	is_split = offcpu_event_split_quota(&e, min_ns, &quota);
+	if (!is_split || e.duration_ns >= min_ns) /* shorter ones are no events */
+		offcpu_deliver(h, t, &e);
 	if (is_split)
 		offcpu_deliver(h, t, &quota);
 }

@@ -420,6 +420,31 @@ void offcpu_event_explain(struct offcpu_event *e, const struct stream *stream, c
 			(is_futex && e->has_stack) || offcpu_is_idle_vm_thread(e->reason, thread);
 }
 
+/* ---- CPU quota ------------------------------------------------------------------------------- */
+
+bool offcpu_event_split_quota(struct offcpu_event *e, uint64_t min_ns, struct offcpu_event *ret)
+{
+	uint64_t queue_ns = e->runqueue_ns, throttled_ns = e->throttled_ns;
+
+	if (e->lock || queue_ns < min_ns || throttled_ns <= queue_ns / 2 ||
+	    queue_ns >= e->duration_ns)
+		return false;
+	e->throttled_ns = 0;
+	*ret = *e;
+	ret->duration_ns = queue_ns;
+	ret->runqueue_ns = queue_ns - throttled_ns;
+	ret->reason = OFFCPU_REASON_THROTTLED;
+	ret->kernel_class = OFFCPU_THROTTLED;
+	ret->idle = ret->by_habit = false;
+	ret->waker = "";
+	ret->waker_pid = ret->waker_tid = ret->waker_own_tid = 0;
+	ret->n_ips = 0; /* they are those of the wait */
+	e->end_ns -= queue_ns;
+	e->duration_ns -= queue_ns;
+	e->runqueue_ns = 0;
+	return true;
+}
+
 /* ---- texts ---------------------------------------------------------------------------------- */
 
 static const struct {

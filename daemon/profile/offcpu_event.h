@@ -103,6 +103,13 @@ void offcpu_event_by_wait(struct offcpu_event *e, const struct stream *stream, c
 typedef const char *offcpu_name_fn(void *userdata, const struct stream_frame *f);
 enum offcpu_reason offcpu_event_by_native(const struct offcpu_event *e, const struct stream *stream,
 					  offcpu_name_fn *name_of, void *userdata);
+/*
+ * Before Linux 6.18 a thread that wakes up while its cgroup has no CPU quota stays off the CPU, and
+ * the kernel's record goes on. If that was most of at least @min_ns in the run queue, this makes
+ * two events of @e, as newer kernels do, and returns true: @e ends when the thread was woken, and
+ * @ret is the rest. A wait that is a lock event, too, stays one.
+ */
+bool offcpu_event_split_quota(struct offcpu_event *e, uint64_t min_ns, struct offcpu_event *ret);
 /* The frame that profiles have on top of the stack: "sleep", "lock org.shop.Cache", "other
  * futex". Returns @buf or a constant. */
 #define OFFCPU_TEXT_MAX 320

@@ -2,6 +2,7 @@
  * frames. */
 #include "tests/unit/stacks.h"
 #include <sys/syscall.h>
+#include "daemon/ground/clock.h"
 #include "daemon/profile/offcpu_event.h"
 
 /* Frames from the root, NULL last. */
@@ -477,6 +478,56 @@ static void the_text_has_the_lock_or_the_call(void **state)
 	assert_null(offcpu_syscall_name(-1));
 }
 
+static void a_wait_that_ends_without_quota_is_two_events(void **state)
+{
+	const struct stream_lock lock = { 0 };
+	struct offcpu_event e, quota,
+		whole = {
+			.end_ns = 100 * NS_PER_MS,
+			.duration_ns = 90 * NS_PER_MS,
+			.runqueue_ns = 80 * NS_PER_MS,
+			.throttled_ns = 70 * NS_PER_MS,
+			.reason = OFFCPU_REASON_SLEEP,
+			.kernel_class = OFFCPU_SLEEP,
+			.idle = true,
+			.waker_tid = 7,
+			.node = 5,
+			.n_ips = 3,
+		};
+
+	(void)state;
+	e = whole;
+	assert_true(offcpu_event_split_quota(&e, NS_PER_MS, &quota));
+	assert_int_equal(e.end_ns, 20 * NS_PER_MS);
+	assert_int_equal(e.duration_ns, 10 * NS_PER_MS);
+	assert_int_equal(e.runqueue_ns, 0);
+	assert_int_equal(e.reason, OFFCPU_REASON_SLEEP);
+	assert_true(e.idle);
+	assert_int_equal(e.waker_tid, 7);
+	assert_int_equal(e.n_ips, 3);
+	assert_int_equal(quota.end_ns, 100 * NS_PER_MS);
+	assert_int_equal(quota.duration_ns, 80 * NS_PER_MS);
+	assert_int_equal(quota.runqueue_ns, 10 * NS_PER_MS);
+	assert_int_equal(quota.reason, OFFCPU_REASON_THROTTLED);
+	assert_false(quota.idle);
+	assert_int_equal(quota.waker_tid, 0);
+	assert_int_equal(quota.node, 5);
+	assert_int_equal(quota.n_ips, 0);
+
+	e = whole;
+	assert_false(offcpu_event_split_quota(&e, 81 * NS_PER_MS, &quota));
+	e.lock = &lock;
+	assert_false(offcpu_event_split_quota(&e, NS_PER_MS, &quota));
+	e = whole;
+	e.throttled_ns = 40 * NS_PER_MS;
+	assert_false(offcpu_event_split_quota(&e, NS_PER_MS, &quota));
+	e.runqueue_ns = e.throttled_ns = 0;
+	assert_false(offcpu_event_split_quota(&e, NS_PER_MS, &quota));
+	e = whole;
+	e.duration_ns = e.runqueue_ns; /* it was put off the CPU: there is no wait */
+	assert_false(offcpu_event_split_quota(&e, NS_PER_MS, &quota));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -497,6 +548,7 @@ int main(void)
 		cmocka_unit_test(a_virtual_thread_that_keeps_its_carrier_says_why),
 		cmocka_unit_test(a_virtual_thread_without_a_carrier_says_why),
 		cmocka_unit_test(the_stack_of_a_yield_ends_where_it_yields),
+		cmocka_unit_test(a_wait_that_ends_without_quota_is_two_events),
 		cmocka_unit_test(the_text_has_the_lock_or_the_call),
 	};
 
