@@ -29,7 +29,6 @@
 #define BURST_NS     (20 * NS_PER_MS)
 #define WANTED_SHARE 100u
 #define VIRTUAL_MAX  64u /* virtual threads in one search */
-#define LOCAL_REFS   64
 
 static struct {
 	bool usable; /* START asks for trace ids, and this JVM's layout is known */
@@ -44,6 +43,11 @@ static struct {
 
 /* ---- one search ---- */
 
+static void trace_is_on(void)
+{
+	__atomic_fetch_or(&trace_sig.on, TRACE_ON_HEAP, __ATOMIC_RELEASE);
+}
+
 /* Adds the hash of a ThreadLocal that holds a context. */
 static void trace_add_local(struct trace_locals *l, uint32_t hash)
 {
@@ -54,17 +58,37 @@ static void trace_add_local(struct trace_locals *l, uint32_t hash)
 		return;
 	l->hash[l->n] = hash;
 	__atomic_store_n(&l->n, l->n + 1, __ATOMIC_RELEASE);
-	__atomic_fetch_or(&trace_sig.on, TRACE_ON_HEAP, __ATOMIC_RELEASE);
+	trace_is_on();
 }
 
 static void trace_check_entry(JNIEnv *env, jobject entry, enum trace_map map)
 {
 	jobject value = trace_jdk_value(env, entry);
+	struct trace_found found = { false, false };
 	uint32_t hash;
-	bool mdc;
 
-	if (value && trace_learn_value(env, value, &mdc) && trace_jdk_local(env, entry, &hash))
-		trace_add_local(&(mdc ? trace_sig.mdc : trace_sig.tracers)[map], hash);
+	if (value)
+		found = trace_learn_value(env, value);
+	if ((!found.tracer && !found.mdc) || !trace_jdk_local(env, entry, &hash))
+		return;
+	if (found.tracer)
+		trace_add_local(&trace_sig.tracers[map], hash);
+	if (found.mdc)
+		trace_add_local(&trace_sig.mdc[map], hash);
+}
+
+static void trace_check_vertx(JNIEnv *env, jobject thread)
+{
+	struct trace_found found;
+
+	if ((*env)->PushLocalFrame(env, TRACE_LOCAL_REFS) < 0)
+		return;
+	found = trace_learn_vertx_thread(env, thread);
+	if (found.tracer || found.mdc)
+		trace_is_on();
+	(*env)->PopLocalFrame(env, NULL);
+	if ((*env)->ExceptionCheck(env))
+		(*env)->ExceptionClear(env);
 }
 
 static void trace_check_map(JNIEnv *env, jobject thread, enum trace_map map)
@@ -77,7 +101,7 @@ static void trace_check_map(JNIEnv *env, jobject thread, enum trace_map map)
 
 		if (!entry)
 			continue;
-		if ((*env)->PushLocalFrame(env, LOCAL_REFS) == 0) {
+		if ((*env)->PushLocalFrame(env, TRACE_LOCAL_REFS) == 0) {
 			trace_check_entry(env, entry, map);
 			(*env)->PopLocalFrame(env, NULL);
 		}
@@ -93,6 +117,7 @@ static void trace_check_thread(JNIEnv *env, jobject thread)
 {
 	trace_check_map(env, thread, TRACE_OWN);
 	trace_check_map(env, thread, TRACE_INHERITABLE);
+	trace_check_vertx(env, thread);
 }
 
 static void trace_on_thread(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)

@@ -17,10 +17,15 @@
 #define HANDLES_SINCE 16 /* the JDK since which JavaThread::_threadObj is a handle */
 #define ARRAY_TRIES   100
 #define MAP_ENTRY     "java/lang/ThreadLocal$ThreadLocalMap$Entry"
+#define CONCURRENT    "java/util/concurrent/ConcurrentHashMap"
+#define TEXT_BYTES    128
+#define SLOTS_MAX     256
+#define CHAIN_MAX     16
 
 static struct {
 	jfieldID locals[TRACE_MAPS], table, value, referent, hash;
 	jfieldID list_last, node_item, map_table, node_key, node_next, node_value;
+	jfieldID concurrent_table, concurrent_key, concurrent_value, concurrent_next;
 } fields;
 
 static void trace_jdk_clear(JNIEnv *env)
@@ -109,6 +114,14 @@ static bool trace_jdk_find_fields(JNIEnv *env, const char **missing)
 		  &fields.node_value },
 		{ "java/util/HashMap$Node", "next", "Ljava/util/HashMap$Node;", &t->node_next,
 		  &fields.node_next },
+		{ CONCURRENT, "table", "[L" CONCURRENT "$Node;", &t->concurrent_table,
+		  &fields.concurrent_table },
+		{ CONCURRENT "$Node", "key", "Ljava/lang/Object;", &t->concurrent_key,
+		  &fields.concurrent_key },
+		{ CONCURRENT "$Node", "val", "Ljava/lang/Object;", &t->concurrent_value,
+		  &fields.concurrent_value },
+		{ CONCURRENT "$Node", "next", "L" CONCURRENT "$Node;", &t->concurrent_next,
+		  &fields.concurrent_next },
 	};
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
@@ -176,9 +189,12 @@ static bool trace_jdk_find_classes(JNIEnv *env, const char **missing)
 	t->bytes_klass = trace_jdk_klass_of_array(env, text);
 	t->list_node_klass = trace_jdk_klass_named(env, "java/util/LinkedList$Node");
 	t->hash_map_klass = trace_jdk_klass_named(env, "java/util/HashMap");
+	t->concurrent_klass = trace_jdk_klass_named(env, CONCURRENT);
+	t->object_klass = trace_jdk_klass_named(env, "java/lang/Object");
 	*missing = "a class of the JDK that it needs";
 	return t->map_klass && t->entry_klass && t->table_klass && t->objects_klass &&
-	       t->string_klass && t->bytes_klass && t->list_node_klass && t->hash_map_klass;
+	       t->string_klass && t->bytes_klass && t->list_node_klass && t->hash_map_klass &&
+	       t->concurrent_klass && t->object_klass;
 }
 
 /* Only for JDKs with virtual threads. Without it virtual threads have no ids between two steps of a
@@ -256,18 +272,35 @@ jobject trace_jdk_list_last(JNIEnv *env, jobject list)
 	return node ? (*env)->GetObjectField(env, node, fields.node_item) : NULL;
 }
 
-bool trace_jdk_is_key(JNIEnv *env, jobject key)
+/* Copies a String of fewer than @most characters. */
+static bool trace_jdk_text(JNIEnv *env, jobject object, jsize most, char ret[TEXT_BYTES * 3])
 {
-	jclass of = key ? (*env)->GetObjectClass(env, key) : NULL;
+	jclass of = object ? (*env)->GetObjectClass(env, object) : NULL;
 	bool is_string = of && klass_of_class(env, of) == trace_sig.string_klass;
-	jsize n = is_string ? (*env)->GetStringLength(env, key) : 0;
-	char text[3 * TRACE_KEY_BYTES] = "";
+	jsize n = is_string ? (*env)->GetStringLength(env, object) : 0;
 
 	if (of)
 		(*env)->DeleteLocalRef(env, of);
-	if (!n || n >= (jsize)TRACE_KEY_BYTES)
+	if (!n || n >= most)
 		return false;
-	(*env)->GetStringUTFRegion(env, key, 0, n, text);
+	memset(ret, 0, TEXT_BYTES * 3);
+	(*env)->GetStringUTFRegion(env, object, 0, n, ret);
+	return true;
+}
+
+bool trace_jdk_is_text(JNIEnv *env, jobject object, const char *text)
+{
+	char got[TEXT_BYTES * 3];
+
+	return trace_jdk_text(env, object, TEXT_BYTES, got) && strcmp(got, text) == 0;
+}
+
+bool trace_jdk_is_key(JNIEnv *env, jobject key)
+{
+	char text[TEXT_BYTES * 3];
+
+	if (!trace_jdk_text(env, key, TRACE_KEY_BYTES, text))
+		return false;
 	for (uint32_t k = 0; k < trace_sig.n_mdc_keys; k++)
 		if (strcmp(text, trace_sig.mdc_keys[k].text) == 0)
 			return true;
@@ -312,4 +345,42 @@ bool trace_jdk_has_key(JNIEnv *env, jobject map)
 	jobjectArray table = (*env)->GetObjectField(env, map, fields.map_table);
 
 	return trace_jdk_nodes_have_key(env, table, fields.node_key, fields.node_next);
+}
+
+/* Returns the next node, a new local reference. */
+static jobject trace_jdk_concurrent_node(JNIEnv *env, jobject node, trace_entry_fn *on_entry,
+					 void *context)
+{
+	jobject key = (*env)->GetObjectField(env, node, fields.concurrent_key);
+	jobject value = (*env)->GetObjectField(env, node, fields.concurrent_value);
+
+	if (key && value)
+		on_entry(env, key, value, context);
+	return (*env)->GetObjectField(env, node, fields.concurrent_next);
+}
+
+static void trace_jdk_concurrent_chain(JNIEnv *env, jobject node, trace_entry_fn *on_entry,
+				       void *context)
+{
+	for (int k = 0; node && k < CHAIN_MAX; k++) {
+		if ((*env)->PushLocalFrame(env, TRACE_LOCAL_REFS) < 0)
+			return;
+		node = (*env)->PopLocalFrame(
+			env, trace_jdk_concurrent_node(env, node, on_entry, context));
+	}
+}
+
+void trace_jdk_concurrent_each(JNIEnv *env, jobject map, trace_entry_fn *on_entry, void *context)
+{
+	jobjectArray table = (*env)->GetObjectField(env, map, fields.concurrent_table);
+	jsize n = table ? (*env)->GetArrayLength(env, table) : 0;
+
+	for (jsize i = 0; i < n && i < SLOTS_MAX; i++) {
+		if ((*env)->PushLocalFrame(env, TRACE_LOCAL_REFS) < 0)
+			break;
+		trace_jdk_concurrent_chain(env, (*env)->GetObjectArrayElement(env, table, i),
+					   on_entry, context);
+		(void)(*env)->PopLocalFrame(env, NULL);
+	}
+	trace_jdk_clear(env);
 }

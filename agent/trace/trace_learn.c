@@ -15,13 +15,14 @@
 #define OTEL_KEY   OTEL "context/DefaultContextKey"
 #define SKYWALKING "org/apache/skywalking/apm/agent/core/context/"
 #define SPAN_KEY   "opentelemetry-trace-span-key"
+#define VERTX_DISPATCH "io/vertx/core/impl/VertxImpl$ContextDispatch"
 
 struct trace_wanted trace_wanted;
 
 static struct trace_learnt {
 	uint64_t *klass; /* its key in one of the tables; NULL = this entry is free */
 	jweak of;
-} trace_learnt[4 * TRACE_SLOTS];
+} trace_learnt[6 * TRACE_SLOTS];
 
 static char learn_problem[256];
 
@@ -261,6 +262,14 @@ static bool trace_learn_skywalking(JNIEnv *env, jobject context, jclass of, cons
 	return text && number;
 }
 
+/* A trace that SkyWalking does not sample. */
+static bool trace_learn_ignored(JNIEnv *env, jclass of)
+{
+	trace_learn_class(env, &trace_sig.values, of, TRACE_NO_TRACE,
+			  (jfieldID[TRACE_FIELDS]){ NULL });
+	return true;
+}
+
 /* ---- Brave ---- */
 
 static bool trace_learn_brave(JNIEnv *env, jclass of, const char *name)
@@ -278,24 +287,24 @@ static bool trace_learn_brave(JNIEnv *env, jclass of, const char *name)
 	return true;
 }
 
-bool trace_learn_value(JNIEnv *env, jobject value, bool *ret_mdc)
+struct trace_found trace_learn_value(JNIEnv *env, jobject value)
 {
 	jclass of = (*env)->GetObjectClass(env, value);
+	struct trace_found found = { false, false };
 	char name[NAME_BYTES];
 
-	*ret_mdc = false;
 	trace_learn_name(env, of, name);
 	if (trace_wanted.otel && trace_learn_ends(name, OTEL "context/ArrayBasedContext"))
-		return trace_learn_otel(env, value, of, name);
-	if (trace_wanted.skywalking && strcmp(name, SKYWALKING "TracingContext") == 0)
-		return trace_learn_skywalking(env, value, of, name);
-	if (trace_wanted.skywalking && strcmp(name, SKYWALKING "IgnoredTracerContext") == 0) {
-		trace_learn_class(env, &trace_sig.values, of, TRACE_NO_TRACE,
-				  (jfieldID[TRACE_FIELDS]){ NULL });
-		return true;
-	}
-	if (trace_wanted.brave && trace_learn_ends(name, "brave/propagation/TraceContext"))
-		return trace_learn_brave(env, of, name);
-	*ret_mdc = true;
-	return trace_wanted.mdc && trace_learn_mdc(env, value, of, name);
+		found.tracer = trace_learn_otel(env, value, of, name);
+	else if (trace_wanted.skywalking && strcmp(name, SKYWALKING "TracingContext") == 0)
+		found.tracer = trace_learn_skywalking(env, value, of, name);
+	else if (trace_wanted.skywalking && strcmp(name, SKYWALKING "IgnoredTracerContext") == 0)
+		found.tracer = trace_learn_ignored(env, of);
+	else if (trace_wanted.brave && trace_learn_ends(name, "brave/propagation/TraceContext"))
+		found.tracer = trace_learn_brave(env, of, name);
+	else if (strcmp(name, VERTX_DISPATCH) == 0)
+		found = trace_learn_vertx_dispatch(env, value, of);
+	else
+		found.mdc = trace_wanted.mdc && trace_learn_mdc(env, value, of, name);
+	return found;
 }

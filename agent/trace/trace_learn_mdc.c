@@ -9,6 +9,7 @@
 #define PAIRS_MAX 64
 #define NODES_MAX 256
 #define HASHTABLE "java/util/Hashtable"
+#define CONCURRENT "java/util/concurrent/ConcurrentHashMap"
 #define JBOSS_MAP "org/jboss/logmanager/FastCopyHashMap"
 
 static void trace_learn_values(JNIEnv *env, jclass of, enum trace_kind kind,
@@ -49,16 +50,16 @@ static jclass trace_learn_class_of_nodes(JNIEnv *env, jobjectArray table)
 	return node ? (*env)->GetObjectClass(env, node) : NULL;
 }
 
-/* A table of nodes with the fields key, value and, if they are chained, next. */
+/* A table of nodes with the fields key, @value_name and, if they are chained, next. */
 static bool trace_learn_nodes(JNIEnv *env, jobject map, jclass of, const char *table_type,
-			      const char *next_type)
+			      const char *value_name, const char *next_type)
 {
 	jfieldID table_at = trace_jdk_field(env, of, "table", table_type), key, value, next;
 	jobjectArray table = table_at ? (*env)->GetObjectField(env, map, table_at) : NULL;
 	jclass of_node = trace_learn_class_of_nodes(env, table);
 
 	key = trace_jdk_field(env, of_node, "key", "Ljava/lang/Object;");
-	value = trace_jdk_field(env, of_node, "value", "Ljava/lang/Object;");
+	value = trace_jdk_field(env, of_node, value_name, "Ljava/lang/Object;");
 	next = next_type ? trace_jdk_field(env, of_node, "next", next_type) : NULL;
 	if (!key || !value || (next_type && !next) ||
 	    !trace_jdk_nodes_have_key(env, table, key, next))
@@ -103,6 +104,12 @@ static bool trace_learn_pairs(JNIEnv *env, jobjectArray array, jclass of)
 	return found;
 }
 
+bool trace_learn_concurrent(JNIEnv *env, jobject map)
+{
+	return trace_learn_nodes(env, map, (*env)->GetObjectClass(env, map),
+				 "[L" CONCURRENT "$Node;", "val", "L" CONCURRENT "$Node;");
+}
+
 bool trace_learn_mdc(JNIEnv *env, jobject value, jclass of, const char *name)
 {
 	if (strcmp(name, "java/util/HashMap") == 0)
@@ -111,10 +118,10 @@ bool trace_learn_mdc(JNIEnv *env, jobject value, jclass of, const char *name)
 	    strcmp(name, "java/util/Collections$UnmodifiableMap") == 0)
 		return trace_learn_wrapped(env, value, of);
 	if (strcmp(name, HASHTABLE) == 0)
-		return trace_learn_nodes(env, value, of, "[L" HASHTABLE "$Entry;",
+		return trace_learn_nodes(env, value, of, "[L" HASHTABLE "$Entry;", "value",
 					 "L" HASHTABLE "$Entry;");
 	if (strcmp(name, JBOSS_MAP) == 0)
-		return trace_learn_nodes(env, value, of, "[L" JBOSS_MAP "$Entry;", NULL);
+		return trace_learn_nodes(env, value, of, "[L" JBOSS_MAP "$Entry;", "value", NULL);
 	if (trace_learn_ends(name, "logging/log4j/util/SortedArrayStringMap"))
 		return trace_learn_sorted(env, of, name);
 	if (strcmp(name, "[Ljava/lang/Object;") == 0)

@@ -1,8 +1,9 @@
 /*
  * Shared by the room's files: trace_sig.c (from the thread to the value of its ThreadLocal),
  * trace_kinds_sig.c (from the value to the ids), trace_mdc_sig.c (from an MDC to its id),
- * trace_jdk.c (fields and classes of the JDK), trace_learn.c (classes of tracers),
- * trace_learn_mdc.c (classes of MDCs), trace.c (when to search, and in which threads). What is
+ * trace_vertx_sig.c (from a Context of Vert.x to such a value), trace_jdk.c (fields and classes of
+ * the JDK), trace_learn.c (classes of tracers), trace_learn_mdc.c (classes of MDCs),
+ * trace_learn_vertx.c (classes of Vert.x), trace.c (when to search, and in which threads). What is
  * published in thread-local storage needs none of this: trace_tls.h.
  */
 #pragma once
@@ -17,6 +18,12 @@
 #define TRACE_FIELDS	4u
 #define TRACE_MDC_KEYS	4u
 #define TRACE_KEY_BYTES 32u
+#define TRACE_LOCAL_REFS 64 /* of a search, for one value */
+
+/* keys of the local data of Vert.x, of vertx-opentelemetry 4.0 to 4.4 and of Quarkus */
+#define TRACE_VERTX_OTEL   "tracing.context"
+#define TRACE_QUARKUS_OTEL "io.quarkus.opentelemetry.runtime.QuarkusContextStorage.otelContext"
+#define TRACE_QUARKUS_MDC  "io.quarkus.vertx.core.runtime.VertxMDC"
 
 enum trace_kind {
 	TRACE_NO_TRACE, /* a context that is not traced */
@@ -28,6 +35,7 @@ enum trace_kind {
 	TRACE_MDC_NODES, /* another table of nodes that have a key and a value */
 	TRACE_MDC_SORTED, /* an array of keys and one of values */
 	TRACE_MDC_PAIRS, /* an array of a number, a key, its value, the next key ... */
+	TRACE_VERTX, /* has a Context of Vert.x, or is one */
 };
 
 /* The offsets of a class's fields. */
@@ -73,6 +81,10 @@ struct trace_layout {
 	} mdc_keys[TRACE_MDC_KEYS];
 	uint32_t n_mdc_keys;
 
+	/* Vert.x: classes of threads, with their Context; classes of Contexts, with their local
+	 * data */
+	struct trace_classes vertx_threads, vertx_contexts;
+
 	/* offsets in classes of the JDK: Thread, ThreadLocalMap, its Entry, Reference, ThreadLocal
 	 * ... */
 	int32_t thread_object; /* in a JavaThread */
@@ -81,7 +93,8 @@ struct trace_layout {
 	uint64_t map_klass, table_klass, entry_klass;
 	uint64_t string_klass, bytes_klass, objects_klass;
 	int32_t list_last, node_item, map_table, node_hash, node_key, node_value, node_next;
-	uint64_t list_node_klass, hash_map_klass;
+	uint64_t list_node_klass, hash_map_klass, concurrent_klass, object_klass;
+	int32_t concurrent_table, concurrent_key, concurrent_value, concurrent_next;
 	/* a Continuation's task, and its virtual thread; klass 0 = this JDK has none */
 	int32_t task, task_thread;
 	uint64_t task_klass;
@@ -105,6 +118,13 @@ bool trace_same_sig(const char *a, const char *b, uint32_t n);
 /* trace_mdc_sig.c. The same for the kinds TRACE_MDC_x. */
 uint32_t trace_mdc_sig(const struct trace_class *c, uint64_t value, char *text, bool *unreadable);
 
+/* trace_vertx_sig.c. The same for the OpenTelemetry context, or with @mdc the MDC, in the local
+ * data of the thread's Context of Vert.x. A @thread that is none of Vert.x has none. */
+uint32_t trace_vertx_thread_sig(uint64_t thread, bool mdc, char *text, bool *unreadable);
+/* The same for the Context in a @dispatch, an object of class @c. */
+uint32_t trace_vertx_dispatch_sig(const struct trace_class *c, uint64_t dispatch, bool mdc,
+				  char *text, bool *unreadable);
+
 /* trace_jdk.c. Finds the fields and classes of the JDK. false = one was not found; *missing names
  * it. */
 bool trace_jdk_find(JNIEnv *env, const char **missing);
@@ -118,15 +138,25 @@ void trace_jdk_class_name(uint64_t klass, char *ret, size_t size);
 jfieldID trace_jdk_field(JNIEnv *env, jclass of, const char *name, const char *type);
 /* Is @key one of the keys of an MDC? */
 bool trace_jdk_is_key(JNIEnv *env, jobject key);
+/* Is @object the String @text, of fewer than 128 bytes of ASCII? */
+bool trace_jdk_is_text(JNIEnv *env, jobject object, const char *text);
+/* Calls @on_entry for the entries of a ConcurrentHashMap, which may change meanwhile. */
+typedef void trace_entry_fn(JNIEnv *env, jobject key, jobject value, void *context);
+void trace_jdk_concurrent_each(JNIEnv *env, jobject map, trace_entry_fn *on_entry, void *context);
 /* Does the HashMap hold one of the keys of an MDC? */
 bool trace_jdk_has_key(JNIEnv *env, jobject map);
 /* The same for the nodes of any table. @next: NULL = a node has none. */
 bool trace_jdk_nodes_have_key(JNIEnv *env, jobjectArray table, jfieldID key, jfieldID next);
 jobject trace_jdk_list_last(JNIEnv *env, jobject list);
 
-/* trace_learn.c. Checks the value of a ThreadLocal. true = it is a tracer's context, whose classes
- * are known from now on. */
-bool trace_learn_value(JNIEnv *env, jobject value, bool *ret_mdc);
+/* What a search has found. */
+struct trace_found {
+	bool tracer, mdc;
+};
+
+/* trace_learn.c. Checks the value of a ThreadLocal. The classes of what is found are known from now
+ * on. */
+struct trace_found trace_learn_value(JNIEnv *env, jobject value);
 /* Adds a class with up to TRACE_FIELDS fields, NULL = there is none. Does nothing if it is known
  * already or there is no room. */
 void trace_learn_class(JNIEnv *env, struct trace_classes *c, jclass of, enum trace_kind kind,
@@ -139,6 +169,12 @@ bool trace_learn_ends(const char *name, const char *end);
 /* trace_learn_mdc.c. The same as trace_learn_value() for an object of class @of, with that @name.
  */
 bool trace_learn_mdc(JNIEnv *env, jobject value, jclass of, const char *name);
+/* The same for a ConcurrentHashMap. */
+bool trace_learn_concurrent(JNIEnv *env, jobject map);
+/* trace_learn_vertx.c. Checks the local data of the Context that a thread of Vert.x has, or the
+ * value of a ThreadLocal. Others have none. */
+struct trace_found trace_learn_vertx_thread(JNIEnv *env, jobject thread);
+struct trace_found trace_learn_vertx_dispatch(JNIEnv *env, jobject value, jclass of);
 /* Forgets the classes that were unloaded. */
 void trace_learn_sweep(JNIEnv *env);
 void trace_learn_forget(JNIEnv *env);

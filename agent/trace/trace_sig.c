@@ -137,8 +137,15 @@ static uint64_t trace_value_sig(uint64_t table, uint32_t n, uint32_t hash, bool 
 	return 0;
 }
 
+static uint32_t trace_of_value_sig(const struct trace_class *c, uint64_t value, bool mdc,
+				   char *text, bool *unreadable)
+{
+	return c->kind == TRACE_VERTX ? trace_vertx_dispatch_sig(c, value, mdc, text, unreadable)
+				      : trace_ids_sig(c, value, text, unreadable);
+}
+
 static uint32_t trace_of_locals_sig(const struct trace_locals *locals, uint64_t table, uint32_t n,
-				    char *text, bool *unreadable)
+				    bool mdc, char *text, bool *unreadable)
 {
 	uint32_t n_locals = __atomic_load_n(&locals->n, __ATOMIC_ACQUIRE), bytes = 0;
 
@@ -150,7 +157,7 @@ static uint32_t trace_of_locals_sig(const struct trace_locals *locals, uint64_t 
 			continue;
 		c = trace_class_sig(&trace_sig.values, value);
 		if (c)
-			bytes = trace_ids_sig(c, value, text, unreadable);
+			bytes = trace_of_value_sig(c, value, mdc, text, unreadable);
 		else
 			trace_unknown_sig();
 		*unreadable |= !c;
@@ -159,8 +166,8 @@ static uint32_t trace_of_locals_sig(const struct trace_locals *locals, uint64_t 
 }
 
 /* @locals: of each of the thread's maps. */
-static uint32_t trace_of_maps_sig(const struct trace_locals *locals, uint64_t thread, char *text,
-				  bool *unreadable)
+static uint32_t trace_of_maps_sig(const struct trace_locals *locals, uint64_t thread, bool mdc,
+				  char *text, bool *unreadable)
 {
 	uint32_t bytes = 0, n = 0;
 
@@ -171,7 +178,7 @@ static uint32_t trace_of_maps_sig(const struct trace_locals *locals, uint64_t th
 			continue;
 		table = trace_table_sig(thread, (enum trace_map)i, &n, unreadable);
 		if (table)
-			bytes = trace_of_locals_sig(&locals[i], table, n, text, unreadable);
+			bytes = trace_of_locals_sig(&locals[i], table, n, mdc, text, unreadable);
 	}
 	return bytes;
 }
@@ -182,11 +189,16 @@ static uint32_t trace_of_thread_sig(uint64_t java_thread, char *text)
 	uint64_t thread = trace_thread_sig(java_thread, &unreadable);
 	uint32_t bytes = 0;
 
-	if (thread && !unreadable)
-		bytes = trace_of_maps_sig(trace_sig.tracers, thread, text, &unreadable);
-	if (thread && !bytes && !unreadable)
-		bytes = trace_of_maps_sig(trace_sig.mdc, thread, text, &unreadable);
-	return bytes;
+	if (!thread || unreadable)
+		return 0;
+	/* a thread of Vert.x uses its ThreadLocals only while it has no Context */
+	for (int mdc = 0; mdc < 2 && !bytes && !unreadable; mdc++) {
+		bytes = trace_vertx_thread_sig(thread, mdc, text, &unreadable);
+		if (!bytes && !unreadable)
+			bytes = trace_of_maps_sig(mdc ? trace_sig.mdc : trace_sig.tracers, thread,
+						  mdc, text, &unreadable);
+	}
+	return unreadable ? 0 : bytes;
 }
 
 static uint32_t trace_read_sig(uint64_t java_thread, char *text)

@@ -296,6 +296,8 @@ def modes(major, home, everything):
         return some
     more = [["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"], ["-XX:+UseParallelGC"], ["-XX:+UseSerialGC"],
             ["-XX:+PreserveFramePointer"]]
+    if version(major) == 8:
+        more += [["-XX:ReservedCodeCacheSize=2000m"]]  # returns poll in another way
     if version(major) >= 17:
         more += [["-XX:+UseZGC"], ["-XX:+UseShenandoahGC"]]
     return some + more

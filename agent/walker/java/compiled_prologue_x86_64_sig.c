@@ -259,13 +259,23 @@ static bool is_return(uint64_t pc)
 	return byte_at(pc) == OP_RET;
 }
 
+/* Is it mov r10, N with a load from there behind it? So does code of JDK 8 poll whose code cache is
+ * 2 GB or more away from the polling page, or so large that this might be. */
+static bool is_far_poll(const struct instruction *here, uint64_t pc)
+{
+	struct instruction test;
+
+	return instruction_has_reg(here, OP_MOV_IMMEDIATE, GPR_R10) && here->wide &&
+	       instruction_at_sig(pc + here->length, &test) && is_poll_test(&test);
+}
+
 /* Is it a part of the poll between the frame's removal and `ret`: cmp rsp, [r15 + x], or a load
  * from the polling page, as emitted by C1 and C2 of JDK 8 to 28? @removed: the frame was removed by
  * the instruction before @here. */
 static bool is_return_poll(const struct instruction *here, uint64_t pc, bool removed)
 {
 	if (removed && (compares_sp(here) || loads_from_thread(here, GPR_R10) ||
-			loads_from_thread(here, GPR_RCX) ||
+			loads_from_thread(here, GPR_RCX) || is_far_poll(here, pc) ||
 			(instruction_is(here, OP_TEST) && instruction_has_rip(here)) ||
 			(instruction_is(here, OP_MOV_FROM) && here->wide && here->reg >= GPR_R8 &&
 			 instruction_has_rip(here))))

@@ -1,0 +1,138 @@
+/*
+ * Learns the classes of Vert.x (trace_vertx_sig.c says which), and with them those of the values in
+ * the local data of a thread's Context: OpenTelemetry's contexts, and Quarkus's MDC.
+ */
+#include <string.h>
+#include "agent/hotspot/method.h"
+#include "agent/trace/trace_priv.h"
+
+#define NAME_BYTES   256
+#define SUPERCLASSES 4 /* a program's own class of threads extends Vert.x's */
+#define DATA_MAX     64
+#define THREAD	     "io/vertx/core/impl/VertxThread"
+#define MAP	     "java/util/concurrent/ConcurrentHashMap"
+
+/* The field of a Context that has its local data. */
+static const struct {
+	const char *name, *type;
+} data_fields[] = {
+	{ "array", "[Ljava/lang/Object;" }, /* since 4.5.2: it extends AtomicReferenceArray */
+	{ "locals", "[Ljava/lang/Object;" }, /* Vert.x 5 */
+	{ "localData", "Ljava/util/concurrent/ConcurrentMap;" }, /* before 4.5.2 */
+};
+
+static void trace_vertx_class_name(JNIEnv *env, jclass of, char *ret)
+{
+	trace_jdk_class_name(klass_of_class(env, of), ret, NAME_BYTES);
+}
+
+static bool trace_vertx_is(JNIEnv *env, jobject object, const char *class_name)
+{
+	char name[NAME_BYTES];
+
+	trace_vertx_class_name(env, (*env)->GetObjectClass(env, object), name);
+	return strcmp(name, class_name) == 0;
+}
+
+static bool trace_vertx_extends_thread(JNIEnv *env, jclass of)
+{
+	char name[NAME_BYTES];
+
+	for (int i = 0; of && i < SUPERCLASSES; i++) {
+		trace_vertx_class_name(env, of, name);
+		if (strcmp(name, THREAD) == 0)
+			return true;
+		of = (*env)->GetSuperclass(env, of);
+	}
+	return false;
+}
+
+/* Checks the value of a Context's local data under @key, NULL = it needs none. */
+static void trace_vertx_check_value(JNIEnv *env, jobject key, jobject value,
+				    struct trace_found *found)
+{
+	if (key && trace_jdk_is_text(env, key, TRACE_QUARKUS_MDC))
+		found->mdc |= trace_wanted.mdc && trace_vertx_is(env, value, MAP) &&
+			      trace_learn_concurrent(env, value);
+	else if (!key || trace_vertx_is(env, key, "java/lang/Object") ||
+		 trace_jdk_is_text(env, key, TRACE_QUARKUS_OTEL) ||
+		 trace_jdk_is_text(env, key, TRACE_VERTX_OTEL))
+		found->tracer |= trace_learn_value(env, value).tracer;
+}
+
+static void trace_vertx_on_entry(JNIEnv *env, jobject key, jobject value, void *context)
+{
+	trace_vertx_check_value(env, key, value, context);
+}
+
+static void trace_vertx_check_array(JNIEnv *env, jobjectArray data, struct trace_found *found)
+{
+	jsize n = (*env)->GetArrayLength(env, data);
+
+	for (jsize i = 0; i < n && i < DATA_MAX; i++) {
+		jobject value = (*env)->GetObjectArrayElement(env, data, i);
+
+		if (!value)
+			continue;
+		if ((*env)->PushLocalFrame(env, TRACE_LOCAL_REFS) == 0) {
+			if (trace_vertx_is(env, value, MAP))
+				trace_jdk_concurrent_each(env, value, trace_vertx_on_entry, found);
+			else
+				trace_vertx_check_value(env, NULL, value, found);
+			(*env)->PopLocalFrame(env, NULL);
+		}
+		(*env)->DeleteLocalRef(env, value);
+	}
+}
+
+static void trace_vertx_check_context(JNIEnv *env, jobject context, struct trace_found *found)
+{
+	jclass of = (*env)->GetObjectClass(env, context);
+	jfieldID at = NULL;
+	jobject data;
+
+	for (size_t i = 0; i < sizeof(data_fields) / sizeof(data_fields[0]) && !at; i++)
+		at = trace_jdk_field(env, of, data_fields[i].name, data_fields[i].type);
+	/* also if it has none: a handler that meets an unknown class asks for a search */
+	trace_learn_class(env, &trace_sig.vertx_contexts, of, at ? TRACE_VERTX : TRACE_NO_TRACE,
+			  (jfieldID[TRACE_FIELDS]){ at });
+	data = at ? (*env)->GetObjectField(env, context, at) : NULL;
+	if (data && trace_vertx_is(env, data, MAP))
+		trace_jdk_concurrent_each(env, data, trace_vertx_on_entry, found);
+	else if (data && trace_vertx_is(env, data, "[Ljava/lang/Object;"))
+		trace_vertx_check_array(env, data, found);
+}
+
+/* The same for the Context in a field of @holder. Learns the holder's class in @c. */
+static struct trace_found trace_vertx_check_holder(JNIEnv *env, struct trace_classes *c,
+						   jobject holder, jclass of)
+{
+	struct trace_found found = { false, false };
+	jobject context;
+	jfieldID at;
+
+	at = trace_jdk_field(env, of, "context", "Lio/vertx/core/impl/ContextInternal;");
+	if (!at) /* Vert.x 5 */
+		at = trace_jdk_field(env, of, "context",
+				     "Lio/vertx/core/internal/ContextInternal;");
+	context = at ? (*env)->GetObjectField(env, holder, at) : NULL;
+	if (context)
+		trace_vertx_check_context(env, context, &found);
+	if (found.tracer || found.mdc)
+		trace_learn_class(env, c, of, TRACE_VERTX, (jfieldID[TRACE_FIELDS]){ at });
+	return found;
+}
+
+struct trace_found trace_learn_vertx_thread(JNIEnv *env, jobject thread)
+{
+	jclass of = (*env)->GetObjectClass(env, thread);
+
+	if (!trace_vertx_extends_thread(env, of))
+		return (struct trace_found){ false, false };
+	return trace_vertx_check_holder(env, &trace_sig.vertx_threads, thread, of);
+}
+
+struct trace_found trace_learn_vertx_dispatch(JNIEnv *env, jobject value, jclass of)
+{
+	return trace_vertx_check_holder(env, &trace_sig.values, value, of);
+}
