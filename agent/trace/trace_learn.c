@@ -117,6 +117,7 @@ void trace_learn_forget(JNIEnv *env)
 	for (uint32_t i = 0; i < sizeof(trace_learnt) / sizeof(trace_learnt[0]); i++)
 		if (trace_learnt[i].klass)
 			trace_learn_drop(env, &trace_learnt[i]);
+	trace_learn_vertx_forget();
 	learn_problem[0] = '\0';
 }
 

@@ -12,6 +12,9 @@
 #define THREAD	     "io/vertx/core/impl/VertxThread"
 #define MAP	     "java/util/concurrent/ConcurrentHashMap"
 
+/* What was in some Context before: the next one has it too, though not at each moment. */
+static struct trace_found vertx_known;
+
 /* The field of a Context that has its local data. */
 static const struct {
 	const char *name, *type;
@@ -103,26 +106,37 @@ static void trace_vertx_check_context(JNIEnv *env, jobject context, struct trace
 		trace_vertx_check_array(env, data, found);
 }
 
-/* The same for the Context in a field of @holder. Learns the holder's class in @c. */
+static jfieldID trace_vertx_context_field(JNIEnv *env, jclass of)
+{
+	jfieldID at = trace_jdk_field(env, of, "context", "Lio/vertx/core/impl/ContextInternal;");
+
+	if (!at) /* Vert.x 5 */
+		at = trace_jdk_field(env, of, "context",
+				     "Lio/vertx/core/internal/ContextInternal;");
+	return at;
+}
+
+/* Learns the class @of of @holder in @c, and what is in its Context. */
 static struct trace_found trace_vertx_check_holder(JNIEnv *env, struct trace_classes *c,
 						   jobject holder, jclass of)
 {
 	struct trace_found found = { false, false };
-	jobject context;
-	jfieldID at;
+	jfieldID at = trace_vertx_context_field(env, of);
+	jobject context = at ? (*env)->GetObjectField(env, holder, at) : NULL;
 
-	at = trace_jdk_field(env, of, "context", "Lio/vertx/core/impl/ContextInternal;");
-	if (!at) /* Vert.x 5 */
-		at = trace_jdk_field(env, of, "context",
-				     "Lio/vertx/core/internal/ContextInternal;");
-	context = at ? (*env)->GetObjectField(env, holder, at) : NULL;
+	if (at)
+		trace_learn_class(env, c, of, TRACE_VERTX, (jfieldID[TRACE_FIELDS]){ at });
 	if (context)
 		trace_vertx_check_context(env, context, &found);
-	if (found.tracer || found.mdc)
-		trace_learn_class(env, c, of, TRACE_VERTX, (jfieldID[TRACE_FIELDS]){ at });
-	return found;
+	if (found.tracer > vertx_known.tracer || found.mdc > vertx_known.mdc)
+		trace_unknown_sig(); /* holders that were checked before now count */
+	vertx_known.tracer |= found.tracer;
+	vertx_known.mdc |= found.mdc;
+	return vertx_known;
 }
 
+/* Also a class of which no thread has a Context now is learnt: there are several, and this may be
+ * the last search for a while. */
 struct trace_found trace_learn_vertx_thread(JNIEnv *env, jobject thread)
 {
 	jclass of = (*env)->GetObjectClass(env, thread);
@@ -135,4 +149,9 @@ struct trace_found trace_learn_vertx_thread(JNIEnv *env, jobject thread)
 struct trace_found trace_learn_vertx_dispatch(JNIEnv *env, jobject value, jclass of)
 {
 	return trace_vertx_check_holder(env, &trace_sig.values, value, of);
+}
+
+void trace_learn_vertx_forget(void)
+{
+	vertx_known = (struct trace_found){ false, false };
 }

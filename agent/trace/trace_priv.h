@@ -175,6 +175,7 @@ bool trace_learn_concurrent(JNIEnv *env, jobject map);
  * value of a ThreadLocal. Others have none. */
 struct trace_found trace_learn_vertx_thread(JNIEnv *env, jobject thread);
 struct trace_found trace_learn_vertx_dispatch(JNIEnv *env, jobject value, jclass of);
+void trace_learn_vertx_forget(void);
 /* Forgets the classes that were unloaded. */
 void trace_learn_sweep(JNIEnv *env);
 void trace_learn_forget(JNIEnv *env);

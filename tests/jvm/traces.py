@@ -1,6 +1,6 @@
 """Trace ids compared with the spans on the stacks: traces.py MAJOR [--all | --mdcs] [--seconds N] [--virtual N] [--tracer
 NAME], or traces.py --fetch: only fetches the jars for JDK 11 and later. The threads of TraceKnown enter and leave spans of the real OpenTelemetry SDK, of Brave, or of an MDC of
-each logging framework; a method on the stack marks the current span. The same holds for contexts that they publish in thread-local
+each logging framework; Vert.x and Quarkus keep them in their own way; a method on the stack marks the current span. The same holds for contexts that they publish in thread-local
 storage, by Elastic's library, or by tests/harness/publishes.c, copies of which are loaded and unloaded meanwhile.
 A sample is right if it has the span's trace and span id, or none outside of spans. At least 99.9 % of the CPU
 samples in spans must be right, and at most one in 100,000 of all samples may have another span's ids, while a
@@ -9,6 +9,7 @@ those of native code during a collection: there must be few. --all: every collec
 threads."""
 import argparse
 import collections
+import glob
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness"), os.path.join(HERE, "..", "bench")]
 import jdks  # noqa: E402
+import maven  # noqa: E402
 import stacks  # noqa: E402
 from kindling import BUILD, java_home, skip, wait_for  # noqa: E402
 from locks import LIBRARY, Jvm  # noqa: E402
@@ -36,11 +38,17 @@ LOGBACK_VERSION = "1.5.12"
 OWN_JARS = {"log4j": [jar % "25.2" for jar in LOG4J], "log4j_sorted": [jar % "17.2" for jar in LOG4J], "log4j_wrapped": [jar % "17.2" for jar in LOG4J],
             "log4j_in_place": [jar % "25.2" for jar in LOG4J],
             "jul": ["org.slf4j:slf4j-jdk14:2.0.16"]}
+# Vert.x keeps what belongs to a Context in a map, since 4.5.2 in an array with that map, since 5 in the array alone
+VERTX = {"vertx_map": "4.4.9", "vertx_array": "4.5.27", "vertx": "5.0.4"}
+QUARKUS = ["io.quarkus:quarkus-opentelemetry:3.33.2", "io.quarkus:quarkus-vertx:3.33.2", "io.smallrye.common:smallrye-common-vertx-context:2.16.0", "io.smallrye.common:smallrye-common-constraint:2.16.0",
+           "org.jboss.logging:jboss-logging:3.6.2.Final", "org.jboss.logmanager:jboss-logmanager:3.2.1.Final"]
+QUARKUS_VERTX = "vertx_array"
 MDCS = ["mdc", "jul", "log4j1", "log4j", "log4j_sorted", "log4j_wrapped", "log4j_in_place", "jboss", "brave_inherited"]
-OPTIONS = {"log4j_wrapped": ["-Dlog4j2.is.webapp=true"], "log4j_in_place": ["-Dlog4j2.garbagefreeThreadContextMap=true"]}
+OPTIONS = {"quarkus": ["-Dio.opentelemetry.context.contextStorageProvider=io.quarkus.opentelemetry.runtime.OpenTelemetryContextStorageProvider"],
+           "log4j_wrapped": ["-Dlog4j2.is.webapp=true"], "log4j_in_place": ["-Dlog4j2.garbagefreeThreadContextMap=true"]}
 SKYWALKING = "org.apache.skywalking:apm-agent:9.3.0"
-MODES = {"17": [("G1", "otel"), ("Uncompressed", "otel"), ("Shenandoah", "otel"), ("Parallel", "mdc"), ("Parallel", "log4j"), ("G1", "log4j1"), ("Parallel", "published"), ("G1", "elastic")],
-         "25": [("G1", "otel"), ("Wide", "otel"), ("Z", "otel"), ("Z", "brave"), ("Z", "log4j_in_place"), ("G1", "published")]}
+MODES = {"17": [("G1", "otel"), ("Uncompressed", "otel"), ("Shenandoah", "otel"), ("Parallel", "mdc"), ("Parallel", "log4j"), ("G1", "log4j1"), ("Parallel", "published"), ("G1", "elastic"), ("Parallel", "vertx_map"), ("G1", "quarkus")],
+         "25": [("G1", "otel"), ("Wide", "otel"), ("Z", "otel"), ("Z", "brave"), ("Z", "log4j_in_place"), ("G1", "published"), ("Z", "vertx"), ("G1", "quarkus_mdc")]}
 PUBLISHES = os.path.join(BUILD, "tests", "libpublishes_%s.so")
 # how the variable is accessed in the library that stays, and in those that are unloaded
 WAYS = {"17": ("descriptor", "gnu"), "25": ("gnu", "descriptor")}
@@ -84,20 +92,39 @@ def modes(major):
 
 def fetch():
     """Fetches what tests need, because Maven takes seconds for each jar, and minutes for all on a busy machine."""
-    for jar in [*JARS, *(jar for jars in OWN_JARS.values() for jar in jars), *(jar % LOGBACK_VERSION for jar in LOGBACK), SKYWALKING]:
+    for jar in [*JARS, *(jar for jars in OWN_JARS.values() for jar in jars), *(jar % LOGBACK_VERSION for jar in LOGBACK), SKYWALKING, *QUARKUS]:
         stacks.maven(jar)
+    for version in VERTX.values():
+        vertx(version)
+
+
+def vertx(version):
+    """The jars of Vert.x and of what it needs. OpenTelemetry's are there too, of another version than those of JARS."""
+    folder = maven.fetch("vertx-opentelemetry", "io.vertx", "vertx-opentelemetry", version)
+    if not folder:
+        skip("Vert.x cannot be had")
+    return glob.glob(folder + "/*.jar")
+
+
+def own_jars(major, tracer):
+    if tracer in VERTX:
+        return vertx(VERTX[tracer])
+    if tracer.startswith("quarkus"):
+        return [*map(stacks.maven, QUARKUS), *vertx(VERTX[QUARKUS_VERTX])]
+    logback = [jar % ("1.3.14" if major == "8" else LOGBACK_VERSION) for jar in LOGBACK]
+    return [stacks.maven(jar) for jar in OWN_JARS.get(tracer, logback)]
 
 
 def program():
     """The class path of TraceKnown without a tracer's own jars, in a folder of its own."""
     try:
         jars = [stacks.maven(jar) for jar in JARS]
-        log4j = stacks.maven(OWN_JARS["log4j"][0])
+        others = [stacks.maven(jar) for jar in (OWN_JARS["log4j"][0], *QUARKUS)] + vertx(VERTX["vertx_map"])
     except (OSError, subprocess.SubprocessError) as why:
         skip("OpenTelemetry cannot be had: %s" % why)
     path = [tempfile.mkdtemp(prefix="kindling-traces-"), *jars]
     subprocess.run([java_home("17") + "/bin/javac", "-nowarn", "--release", "8", "-Xlint:-options", "-cp",
-                    ":".join([*path, log4j, skywalking(path[0])]), "-d", path[0],
+                    ":".join([*path, *others, skywalking(path[0])]), "-d", path[0],
                     *(os.path.join(HERE, "programs", name + ".java") for name in ("TraceKnown", "TracePublished"))], check=True)
     return path
 
@@ -122,17 +149,15 @@ class Known(Jvm):
     def __init__(self, major, path, directory, flags, *args, tracer="otel"):
         self.out, self.err = os.path.join(directory, "out"), os.path.join(directory, "err")
         with open(self.out, "w") as out, open(self.err, "w") as err:
-            logback = [jar % ("1.3.14" if major == "8" else LOGBACK_VERSION) for jar in LOGBACK]
-            jars = [stacks.maven(jar) for jar in OWN_JARS.get(tracer, logback)]
-            java = jdks.command(java_home(major), os.path.dirname(LIBRARY), os.path.join(BUILD, "tests"), os.path.expanduser("~/.m2"))
-            self.process = subprocess.Popen([*java, *flags, "-cp", ":".join([*path, *jars]), "TraceKnown", tracer, *map(str, args)],
+            java = jdks.command(java_home(major), os.path.dirname(LIBRARY), os.path.join(BUILD, "tests"), os.path.expanduser("~/.m2"), jdks.cache_dir())
+            self.process = subprocess.Popen([*java, *flags, "-cp", ":".join([*path, *own_jars(major, tracer)]), "TraceKnown", tracer, *map(str, args)],
                                             stdin=subprocess.PIPE, stdout=out, stderr=err)
         self.pid = self.process.pid
         self.wait_line("READY", 60)
 
 
 def ids(tracer, n):
-    if tracer in ("otel", "published", "elastic"):
+    if tracer in ("otel", "published", "elastic", "quarkus", *VERTX):
         return "%032x" % n, "%016x" % n
     if tracer.startswith("brave"):
         return ("%016x" % n) * (1 + n % 2), "%016x" % n

@@ -17,6 +17,8 @@ import java.util.zip.Deflater;
  * Of OpenTelemetry ("otel") span N has the trace id (32 digits) and the span id (16 digits) N, in hexadecimal; Brave's
  * ("brave", "brave_inherited") trace id has 16 digits for even N, and N twice for others; an MDC has "traceId": logback's ("mdc"), that
  * of slf4j itself ("jul"), of Log4j 1, of Log4j 2 ("log4j" and "log4j_in_place"; of earlier versions "log4j_sorted" and "log4j_wrapped") and of JBoss;
+ * "vertx" and "quarkus" are OpenTelemetry whose contexts are in the local data of Vert.x, "quarkus_mdc" is an MDC there: half of
+ * the threads are event loops, the others are within the Context for a while;
  * of SkyWalking ("skywalking", with its agent) the trace id is known.trace.N; those that the thread publishes in
  * thread-local storage ("published": OTEP 4947; "elastic") are as OpenTelemetry's. work_N is on the stack for
  * as long as it is current and nothing else is; "outside" is there while none is; while it changes, "change" is the
@@ -317,6 +319,39 @@ public class TraceKnown {
         }
     }
 
+    /** Contexts of Vert.x, each of one thread, as those of requests are. */
+    static class Contexts {
+        static final io.vertx.core.Vertx vertx = io.vertx.core.Vertx.vertx(new io.vertx.core.VertxOptions().setEventLoopPoolSize(16)
+                .setBlockedThreadCheckInterval(1_000_000_000));
+
+        static Object call(Object of, String name, Object... args) {
+            try {
+                for (java.lang.reflect.Method m : of.getClass().getMethods())
+                    if (m.getName().equals(name) && m.getParameterCount() == args.length) {
+                        m.setAccessible(true);
+                        return m.invoke(of, args);
+                    }
+            } catch (ReflectiveOperationException e) {
+                throw new IllegalStateException(e);
+            }
+            throw new IllegalStateException(name);
+        }
+
+        static io.vertx.core.Context own() {
+            return (io.vertx.core.Context) call(vertx.getOrCreateContext(), "duplicate");
+        }
+
+        static void loopIn(io.vertx.core.Context context) {
+            for (;;) {
+                Object before = call(context, "beginDispatch");
+                for (int i = 0; i < 100; i++)
+                    once();
+                call(context, "endDispatch", before);
+                outside();
+            }
+        }
+    }
+
     static Tracing tracing;
     static int outermost; /* depth */
 
@@ -333,13 +368,16 @@ public class TraceKnown {
         some(3);
     }
 
+    static void once() {
+        change(ThreadLocalRandom.current().nextInt(SPANS), outermost);
+        outside();
+        if (ThreadLocalRandom.current().nextInt(8) == 0)
+            pause();
+    }
+
     static void loop() {
-        for (;;) {
-            change(ThreadLocalRandom.current().nextInt(SPANS), outermost);
-            outside();
-            if (ThreadLocalRandom.current().nextInt(8) == 0)
-                pause();
-        }
+        for (;;)
+            once();
     }
 
     static void pause() {
@@ -350,8 +388,12 @@ public class TraceKnown {
         }
     }
 
-    static Thread start(boolean virtual, int i) throws Exception {
+    static Thread start(boolean virtual, int i, boolean vertx) throws Exception {
         Runnable run = TraceKnown::loop;
+        if (vertx && !virtual && i % 2 == 0)
+            run = () -> Contexts.own().runOnContext(none -> loop());
+        else if (vertx)
+            run = () -> Contexts.loopIn(Contexts.own());
         if (virtual)
             return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, run);
         Thread t = new Thread(run, "known-" + i);
@@ -363,7 +405,15 @@ public class TraceKnown {
     public static void main(String[] args) throws Exception {
         int threads = Integer.parseInt(args[1]), virtual = Integer.parseInt(args[2]), gcMs = Integer.parseInt(args[3]);
         switch (args[0]) {
-        case "otel": tracing = new Otel(); break;
+        case "otel":
+        case "vertx_map":
+        case "vertx_array":
+        case "vertx":
+        case "quarkus": tracing = new Otel(); break;
+        case "quarkus_mdc":
+            tracing = new Mdc(io.quarkus.vertx.core.runtime.VertxMDC.INSTANCE::put, io.quarkus.vertx.core.runtime.VertxMDC.INSTANCE::get,
+                    io.quarkus.vertx.core.runtime.VertxMDC.INSTANCE::remove);
+            break;
         case "brave": tracing = new Brave(brave.propagation.ThreadLocalCurrentTraceContext.create()); break;
         case "brave_inherited": tracing = new Brave(brave.propagation.CurrentTraceContext.Default.inheritable()); break;
         case "mdc":
@@ -384,7 +434,7 @@ public class TraceKnown {
         }
         outermost = tracing instanceof SkyWalking ? 3 : 0;
         for (int i = 0; i < threads + virtual; i++)
-            start(i >= threads, i);
+            start(i >= threads, i, args[0].startsWith("vertx") || args[0].startsWith("quarkus"));
         System.out.println("READY");
         if (System.getProperty("dropped") != null) {
             tracing.begin(1).close(); /* has loaded its library, before the property names another one */
