@@ -166,6 +166,8 @@ uint64_t trace_tick(uint64_t now_ns, trace_virtual_fn *virtual_threads)
 	(void)guard_begin_sig(&nothing_blocked);
 	trace_learn_sweep(agent.env);
 	jni_threads_each(trace_on_thread, NULL);
+	if (trace_learn_vertx_is_new())
+		jni_threads_each(trace_on_thread, NULL);
 	trace.checked = 0;
 	if (virtual_threads_used())
 		virtual_threads(trace_on_virtual, NULL);

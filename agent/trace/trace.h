@@ -10,6 +10,9 @@
  * read the ids by loads that may fail, and check the class of each object on the way: if a
  * reference cannot be followed, the sample gets no id, never a wrong one.
  *
+ * Vert.x, and Quarkus on it, keep their contexts with a request, not with a thread: there the way
+ * leads from the thread to its current Context, and through the local data of that.
+ *
  * Where that gives no ids, those count that a thread publishes itself, in thread-local storage
  * (trace_tls.h).
  */

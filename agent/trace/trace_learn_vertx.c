@@ -14,6 +14,7 @@
 
 /* What was in some Context before: the next one has it too, though not at each moment. */
 static struct trace_found vertx_known;
+static bool vertx_is_new; /* since the last trace_learn_vertx_is_new() */
 
 /* The field of a Context that has its local data. */
 static const struct {
@@ -128,8 +129,7 @@ static struct trace_found trace_vertx_check_holder(JNIEnv *env, struct trace_cla
 		trace_learn_class(env, c, of, TRACE_VERTX, (jfieldID[TRACE_FIELDS]){ at });
 	if (context)
 		trace_vertx_check_context(env, context, &found);
-	if (found.tracer > vertx_known.tracer || found.mdc > vertx_known.mdc)
-		trace_unknown_sig(); /* holders that were checked before now count */
+	vertx_is_new |= found.tracer > vertx_known.tracer || found.mdc > vertx_known.mdc;
 	vertx_known.tracer |= found.tracer;
 	vertx_known.mdc |= found.mdc;
 	return vertx_known;
@@ -149,6 +149,14 @@ struct trace_found trace_learn_vertx_thread(JNIEnv *env, jobject thread)
 struct trace_found trace_learn_vertx_dispatch(JNIEnv *env, jobject value, jclass of)
 {
 	return trace_vertx_check_holder(env, &trace_sig.values, value, of);
+}
+
+bool trace_learn_vertx_is_new(void)
+{
+	bool is_new = vertx_is_new;
+
+	vertx_is_new = false;
+	return is_new;
 }
 
 void trace_learn_vertx_forget(void)

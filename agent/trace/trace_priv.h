@@ -175,6 +175,9 @@ bool trace_learn_concurrent(JNIEnv *env, jobject map);
  * value of a ThreadLocal. Others have none. */
 struct trace_found trace_learn_vertx_thread(JNIEnv *env, jobject thread);
 struct trace_found trace_learn_vertx_dispatch(JNIEnv *env, jobject value, jclass of);
+/* Was something found for the first time, so that threads which were checked before count now, too?
+ */
+bool trace_learn_vertx_is_new(void);
 void trace_learn_vertx_forget(void);
 /* Forgets the classes that were unloaded. */
 void trace_learn_sweep(JNIEnv *env);

@@ -170,7 +170,7 @@ class Verdict:
     def __init__(self, tracer):
         self.tracer = tracer
         self.counts = collections.Counter()
-        # samples in spans until there was a span of each class; times of the first sample and of the last of those
+        # samples in spans until there was a span of each class; times of the first sample in a span and of the last of those
         self.first = 0
         self.begin = self.known = None
         self.classes = set()
@@ -179,9 +179,10 @@ class Verdict:
     def judge(self, at, trace, span, stack):
         known = truth(stack)
         seconds = float(at) if "." in at else int(at) / 1e9
-        self.begin = min(self.begin or seconds, seconds)
         if known is None:
             return
+        if known:
+            self.begin = min(self.begin or seconds, seconds)
         want = ids(self.tracer, known) if known else (None, None)
         if trace and known:
             self.classes.add({2: "from elsewhere", 3: "not sampled"}.get((known - 1) % 4, "of the SDK"))
