@@ -183,16 +183,6 @@ uint64_t trace_tick(uint64_t now_ns, trace_virtual_fn *virtual_threads)
 
 /* ---- begin and end ---- */
 
-/* As HashMap.hash(String.hashCode()). */
-static uint32_t trace_hash_of(const char *text, uint32_t n)
-{
-	uint32_t h = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		h = 31 * h + (uint8_t)text[i];
-	return h ^ h >> 16;
-}
-
 /* "trace_id,traceId" */
 static void trace_take_keys(struct wire_str keys)
 {
@@ -207,7 +197,7 @@ static void trace_take_keys(struct wire_str keys)
 			memcpy(trace_sig.mdc_keys[n_keys].text, keys.p + from, n);
 			trace_sig.mdc_keys[n_keys].text[n] = '\0';
 			trace_sig.mdc_keys[n_keys].len = n;
-			trace_sig.mdc_keys[n_keys].hash = trace_hash_of(keys.p + from, n);
+			trace_sig.mdc_keys[n_keys].hash = trace_jdk_hash(keys.p + from, n);
 			n_keys++;
 		}
 		from = i + 1;

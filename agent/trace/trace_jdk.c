@@ -116,6 +116,7 @@ static bool trace_jdk_find_fields(JNIEnv *env, const char **missing)
 		  &fields.node_next },
 		{ CONCURRENT, "table", "[L" CONCURRENT "$Node;", &t->concurrent_table,
 		  &fields.concurrent_table },
+		{ CONCURRENT "$Node", "hash", "I", &t->concurrent_hash, NULL },
 		{ CONCURRENT "$Node", "key", "Ljava/lang/Object;", &t->concurrent_key,
 		  &fields.concurrent_key },
 		{ CONCURRENT "$Node", "val", "Ljava/lang/Object;", &t->concurrent_value,
@@ -270,6 +271,15 @@ jobject trace_jdk_list_last(JNIEnv *env, jobject list)
 	jobject node = (*env)->GetObjectField(env, list, fields.list_last);
 
 	return node ? (*env)->GetObjectField(env, node, fields.node_item) : NULL;
+}
+
+uint32_t trace_jdk_hash(const char *text, uint32_t n)
+{
+	uint32_t h = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		h = 31 * h + (uint8_t)text[i];
+	return h ^ h >> 16;
 }
 
 /* Copies a String of fewer than @most characters. */

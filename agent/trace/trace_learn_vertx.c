@@ -51,17 +51,30 @@ static bool trace_vertx_extends_thread(JNIEnv *env, jclass of)
 	return false;
 }
 
+/* As ConcurrentHashMap keeps it in a node. */
+static uint32_t trace_vertx_hash(const char *key)
+{
+	return trace_jdk_hash(key, (uint32_t)strlen(key)) & INT32_MAX;
+}
+
 /* Checks the value of a Context's local data under @key, NULL = it needs none. */
 static void trace_vertx_check_value(JNIEnv *env, jobject key, jobject value,
 				    struct trace_found *found)
 {
-	if (key && trace_jdk_is_text(env, key, TRACE_QUARKUS_MDC))
+	bool is_object = key && trace_vertx_is(env, key, "java/lang/Object"), tracer;
+
+	if (key && trace_jdk_is_text(env, key, TRACE_QUARKUS_MDC)) {
 		found->mdc |= trace_wanted.mdc && trace_vertx_is(env, value, MAP) &&
 			      trace_learn_concurrent(env, value);
-	else if (!key || trace_vertx_is(env, key, "java/lang/Object") ||
-		 trace_jdk_is_text(env, key, TRACE_QUARKUS_OTEL) ||
-		 trace_jdk_is_text(env, key, TRACE_VERTX_OTEL))
-		found->tracer |= trace_learn_value(env, value).tracer;
+		return;
+	}
+	if (key && !is_object && !trace_jdk_is_text(env, key, TRACE_QUARKUS_OTEL) &&
+	    !trace_jdk_is_text(env, key, TRACE_VERTX_OTEL))
+		return;
+	tracer = trace_learn_value(env, value).tracer;
+	found->tracer |= tracer;
+	if (tracer && is_object)
+		__atomic_store_n(&trace_sig.vertx_object_keys, true, __ATOMIC_RELAXED);
 }
 
 static void trace_vertx_on_entry(JNIEnv *env, jobject key, jobject value, void *context)
@@ -125,6 +138,9 @@ static struct trace_found trace_vertx_check_holder(JNIEnv *env, struct trace_cla
 	jfieldID at = trace_vertx_context_field(env, of);
 	jobject context = at ? (*env)->GetObjectField(env, holder, at) : NULL;
 
+	trace_sig.vertx_otel_key = trace_vertx_hash(TRACE_VERTX_OTEL);
+	trace_sig.quarkus_otel_key = trace_vertx_hash(TRACE_QUARKUS_OTEL);
+	trace_sig.vertx_mdc_key = trace_vertx_hash(TRACE_QUARKUS_MDC);
 	if (at)
 		trace_learn_class(env, c, of, TRACE_VERTX, (jfieldID[TRACE_FIELDS]){ at });
 	if (context)
@@ -162,4 +178,5 @@ bool trace_learn_vertx_is_new(void)
 void trace_learn_vertx_forget(void)
 {
 	vertx_known = (struct trace_found){ false, false };
+	trace_sig.vertx_object_keys = false;
 }

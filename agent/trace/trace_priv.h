@@ -84,6 +84,9 @@ struct trace_layout {
 	/* Vert.x: classes of threads, with their Context; classes of Contexts, with their local
 	 * data */
 	struct trace_classes vertx_threads, vertx_contexts;
+	/* hashes of the keys in local data, and whether that has keys which are plain Objects */
+	uint32_t vertx_otel_key, quarkus_otel_key, vertx_mdc_key;
+	bool vertx_object_keys;
 
 	/* offsets in classes of the JDK: Thread, ThreadLocalMap, its Entry, Reference, ThreadLocal
 	 * ... */
@@ -94,7 +97,8 @@ struct trace_layout {
 	uint64_t string_klass, bytes_klass, objects_klass;
 	int32_t list_last, node_item, map_table, node_hash, node_key, node_value, node_next;
 	uint64_t list_node_klass, hash_map_klass, concurrent_klass, object_klass;
-	int32_t concurrent_table, concurrent_key, concurrent_value, concurrent_next;
+	int32_t concurrent_table, concurrent_hash, concurrent_key, concurrent_value,
+		concurrent_next;
 	/* a Continuation's task, and its virtual thread; klass 0 = this JDK has none */
 	int32_t task, task_thread;
 	uint64_t task_klass;
@@ -136,6 +140,8 @@ jobject trace_jdk_local(JNIEnv *env, jobject entry, uint32_t *ret_hash);
 /* "java/util/HashMap"; "" = the name cannot be read. */
 void trace_jdk_class_name(uint64_t klass, char *ret, size_t size);
 jfieldID trace_jdk_field(JNIEnv *env, jclass of, const char *name, const char *type);
+/* As HashMap.hash() computes it of a String. */
+uint32_t trace_jdk_hash(const char *text, uint32_t n);
 /* Is @key one of the keys of an MDC? */
 bool trace_jdk_is_key(JNIEnv *env, jobject key);
 /* Is @object the String @text, of fewer than 128 bytes of ASCII? */

@@ -18,25 +18,19 @@
 #define CHAIN_MAX 16u
 #define SLOTS_MAX 256u /* of a map */
 #define DATA_MAX  64u /* elements of an array of local data */
-#define KEY_BYTES 80u
 
 enum trace_vertx_part { VERTX_OTEL, VERTX_MDC };
 
-static bool trace_vertx_is_text_sig(uint64_t string, const char *text, uint32_t n)
+/* The value's class is compared too, so the hash is enough of a text. */
+static bool trace_vertx_is_key_sig(uint64_t node, uint64_t key, enum trace_vertx_part part)
 {
-	char name[KEY_BYTES];
+	uint32_t hash = load32_sig(node + (uint32_t)trace_sig.concurrent_hash);
 
-	return trace_string_sig(string, name, n) == n && trace_same_sig(name, text, n);
-}
-
-static bool trace_vertx_is_key_sig(uint64_t key, enum trace_vertx_part part)
-{
 	if (part == VERTX_MDC)
-		return trace_vertx_is_text_sig(key, TRACE_QUARKUS_MDC,
-					       sizeof(TRACE_QUARKUS_MDC) - 1);
-	return object_klass_sig(key) == trace_sig.object_klass ||
-	       trace_vertx_is_text_sig(key, TRACE_QUARKUS_OTEL, sizeof(TRACE_QUARKUS_OTEL) - 1) ||
-	       trace_vertx_is_text_sig(key, TRACE_VERTX_OTEL, sizeof(TRACE_VERTX_OTEL) - 1);
+		return hash == trace_sig.vertx_mdc_key;
+	return hash == trace_sig.vertx_otel_key || hash == trace_sig.quarkus_otel_key ||
+	       (__atomic_load_n(&trace_sig.vertx_object_keys, __ATOMIC_RELAXED) &&
+		object_klass_sig(key) == trace_sig.object_klass);
 }
 
 /* The class of a value, if that is one that is looked for. */
@@ -51,13 +45,11 @@ static const struct trace_class *trace_vertx_node_sig(uint64_t node, enum trace_
 						      uint64_t *ret_value, bool *unreadable)
 {
 	uint64_t key = trace_ref_sig(node + (uint32_t)trace_sig.concurrent_key, unreadable);
-	const struct trace_class *c = NULL;
 
-	if (key)
-		*ret_value = trace_ref_sig(node + (uint32_t)trace_sig.concurrent_value, unreadable);
-	if (key && *ret_value)
-		c = trace_vertx_class_sig(*ret_value, part);
-	return c && trace_vertx_is_key_sig(key, part) ? c : NULL;
+	if (!key || !trace_vertx_is_key_sig(node, key, part))
+		return NULL;
+	*ret_value = trace_ref_sig(node + (uint32_t)trace_sig.concurrent_value, unreadable);
+	return *ret_value ? trace_vertx_class_sig(*ret_value, part) : NULL;
 }
 
 static const struct trace_class *trace_vertx_map_sig(uint64_t map, enum trace_vertx_part part,
