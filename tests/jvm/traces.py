@@ -55,7 +55,7 @@ WAYS = {"17": ("descriptor", "gnu"), "25": ("gnu", "descriptor")}
 DROPPED = 3  # libraries that were unloaded while a thread had a context in them
 ALL = ["G1", "Uncompressed", "Wide", "Parallel", "Serial", "Shenandoah", "Z"]
 ONLY = {"21": ["ZGenerational"]}  # the only ZGC since 24, which no flag chooses
-NOT = {"8": ["Wide", "Shenandoah", "Z"]}
+NOT = {"8": ["Wide", "Shenandoah", "Z"], "11": ["Z"]}  # of ZGC on 11, which was experimental, many reads give no ids
 FLAGS = {"Wide": ["-XX:+UseG1GC", "-XX:-CompactStrings"],  # texts of 16-bit characters alone
          "Uncompressed": ["-XX:+UseG1GC", "-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"],  # the heap may exceed 32 GB
          "Z": ["-XX:+UseZGC"], "ZGenerational": ["-XX:+UseZGC", "-XX:+ZGenerational"]}
@@ -224,7 +224,7 @@ def wait_for_ids(session):
 
 def run(major, path, mode, seconds, virtual, tracer="otel"):
     directory = tempfile.mkdtemp(prefix="kindling-traces-")
-    flags = FLAGS.get(mode, ["-XX:+Use%sGC" % mode]) + ["-Xmx256m", *APART, *OPTIONS.get(tracer, [])]
+    flags = ["-XX:+UnlockExperimentalVMOptions"] * (major == "11") + FLAGS.get(mode, ["-XX:+Use%sGC" % mode]) + ["-Xmx256m", *APART, *OPTIONS.get(tracer, [])]
     if tracer == "skywalking":
         flags.append("-javaagent:" + os.path.join(path[0], "skywalking", "skywalking-agent.jar"))
     least_dropped = 0
