@@ -30,7 +30,6 @@ static jvmtiEnv *jvmti; /* NULL = not created yet */
 static bool on;
 static const jvmtiCapabilities needed = { .can_generate_monitor_events = 1 };
 static hash_fn *hash; /* JVM_IHashCode; NULL = JVMTI's */
-static bool owners;
 
 static const jvmtiEvent kinds[] = {
 	JVMTI_EVENT_MONITOR_CONTENDED_ENTER,
@@ -86,8 +85,7 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject 
 	if (!events_on(WIRE_EVENT_LOCK))
 		return;
 	lock.identity = monitors_identity_of(ti, env, object);
-	if (owners)
-		lock.owner_tid = owner_of_pending(java_thread, object, &unknown);
+	lock.owner_tid = owner_of_pending(java_thread, object, &unknown);
 	if (unknown)
 		lock.owner_tid = unknown_owner_seek(unknown);
 	key = monitors_key_of(java_thread);
@@ -207,7 +205,6 @@ static int monitors_make(const char **note)
 	int r;
 
 	hash = (hash_fn *)libjvm_symbol("JVM_IHashCode");
-	owners = owner_init();
 	r = jvmti_env_make(&jvmti, JVMTI_VERSION_1_0);
 	if (r < 0) {
 		*note = r == -EAGAIN
@@ -314,7 +311,7 @@ static uint64_t monitors_tick(uint64_t now_ns)
 	if (!on)
 		return UINT64_MAX;
 	/* only after the events are on, so that no wait is missed */
-	if (plan.add_in_progress && owners)
+	if (plan.add_in_progress)
 		owner_each_thread(monitors_add_in_progress);
 	plan.add_in_progress = false;
 	if (plan.paid_by_others || vm_sig.version < VIRTUAL_SINCE)

@@ -37,11 +37,10 @@
 
 static struct {
 	bool usable;
-	int32_t pending, waiting, lock_stack, osthread; /* in a JavaThread */
+	int32_t pending, waiting, lock_stack; /* in a JavaThread */
 	int32_t owner, object; /* in an ObjectMonitor */
 	bool object_is_handle; /* from JDK 16 on a weak handle refers to the object */
 	int32_t lock_top, lock_base; /* in a LockStack */
-	int32_t thread_number; /* in an OSThread */
 	int32_t list_length, list_threads, next; /* fields of the thread list; next: JDK 8 */
 	const uint64_t *list; /* the JVM's variable that points to the list; JDK 8: to the first
 			       * thread */
@@ -142,13 +141,6 @@ static uint64_t owner_find(bool (*has)(uint64_t thread, uint64_t word), uint64_t
 	return thread;
 }
 
-static uint32_t kernel_number(uint64_t thread)
-{
-	uint64_t osthread = load64_sig(thread + (uint32_t)vm.osthread);
-
-	return osthread ? load32_sig(osthread + (uint32_t)vm.thread_number) : 0;
-}
-
 /* The id of the virtual thread mounted on @thread; 0 = none. */
 static uint64_t owner_mounted(uint64_t thread)
 {
@@ -159,7 +151,7 @@ uint32_t owner_number(uint64_t java_thread)
 {
 	uint64_t id = owner_mounted(java_thread);
 
-	return id ? walk_virtual_number(id) : kernel_number(java_thread);
+	return id ? walk_virtual_number(id) : java_thread_tid_sig(java_thread);
 }
 
 static bool has_number(uint64_t thread, uint64_t number)
@@ -197,7 +189,7 @@ static uint32_t holder_number(uint64_t thread)
 		if (!id && entry >= 0 && load64_sig(thread + (uint32_t)entry))
 			id = id_of(virtual_entry_thread(thread));
 		else if (!id)
-			return kernel_number(thread);
+			return java_thread_tid_sig(thread);
 		if (id)
 			return walk_virtual_number(id);
 		arch_pause();
@@ -227,14 +219,14 @@ static uint32_t number_on(uint64_t thread, uint64_t id)
 		uint64_t own = virtual_platform_id_sig(thread);
 
 		if (own)
-			return own == id ? kernel_number(thread) : walk_virtual_number(id);
+			return own == id ? java_thread_tid_sig(thread) : walk_virtual_number(id);
 		if (virtual_is_mounted_sig(thread))
 			return walk_virtual_number(id);
 		if (!has_id(thread, id))
 			return 0;
 		arch_pause();
 	}
-	return kernel_number(thread);
+	return java_thread_tid_sig(thread);
 }
 
 static uint32_t by_id(uint64_t monitor, uint64_t id, uint64_t *ret_thread)
@@ -421,11 +413,10 @@ static bool find_list(void)
 	return vm.list && vm.next >= 0;
 }
 
-bool owner_init(void)
+void owner_init(void)
 {
 	vm.pending = libjvm_thread_offset("_current_pending_monitor");
 	vm.waiting = libjvm_thread_offset("_current_waiting_monitor");
-	vm.osthread = libjvm_thread_offset("_osthread");
 	vm.lock_stack = owner_offset("JavaThread", "_lock_stack");
 	vm.lock_top = owner_offset("LockStack", "_top");
 	vm.lock_base = owner_offset("LockStack", "_base[0]");
@@ -434,10 +425,8 @@ bool owner_init(void)
 	vm.object_is_handle = vm_sig.version >= WEAK_OBJECT_SINCE;
 	object_header_init();
 	virtual_entry_init();
-	vm.thread_number = owner_offset("OSThread", "_thread_id");
 	if (vm.lock_top < 0 || vm.lock_base < 0)
 		vm.lock_stack = -1;
 	vm.usable = vm_known_sig && find_list() && vm.pending >= 0 && vm.waiting >= 0 &&
-		    vm.osthread >= 0 && vm.owner >= 0 && vm.thread_number >= 0;
-	return vm.usable;
+		    vm.owner >= 0;
 }

@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Agent's thread, after walker_init(). false = not possible with this JVM: all owners are 0. */
-bool owner_init(void);
+/* Agent's thread, after walker_init(), before any event. Where the JVM's fields are not found, all
+ * owners are 0. */
+void owner_init(void);
 
 /*
  * Application threads: the number on the wire of the thread that holds the monitor which

@@ -32,6 +32,7 @@
 #include "agent/events/waits.h"
 #include "agent/hotspot/jni_names.h"
 #include "agent/hotspot/libjvm.h"
+#include "agent/hotspot/owner.h"
 #include "agent/output/budget.h"
 #include "agent/output/hello.h"
 #include "agent/output/ledger.h"
@@ -259,6 +260,8 @@ static int start_walker(const char **why)
 {
 	int r = session.walker_ready ? 0 : walker_init(agent.vm, agent.env, why);
 
+	if (r == 0 && !session.walker_ready)
+		owner_init();
 	session.walker_ready = r == 0;
 	return r;
 }
