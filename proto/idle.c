@@ -62,6 +62,7 @@ static const struct {
 	{ "org.eclipse.paho.mqttv5.client.internal.CommsReceiver", "run" },
 	{ "org.jgroups.blocks.cs.TcpConnection$Receiver", "run" },
 	/* subscribers, which wait for the next message */
+	{ "io.nats.client.impl.NatsSubscription", "nextMessageInternal" },
 	{ "redis.clients.jedis.JedisPubSubBase", "process" },
 	{ "redis.clients.jedis.JedisPubSub", "process" },
 	{ "com.hivemq.client.internal.mqtt.MqttBlockingClient$MqttPublishes", "receive" },
@@ -319,6 +320,8 @@ static const struct {
 	  "sleepUntilInterrupted" },
 	{ "com.couchbase.client.core.transaction.cleanup.CoreTransactionsCleanup", NULL },
 	{ "io.grpc.internal.ServerImpl", "awaitTermination" },
+	{ "io.nats.client.impl.MessageQueue", "accumulate" },
+	{ "org.jruby.ext.thread.Queue", "takeInternal" },
 	{ "org.postgresql.util.LazyCleaner$1", "run" },
 	{ "io.opentelemetry.sdk.trace.export.BatchSpanProcessor$Worker", "run" },
 	{ "io.opentelemetry.sdk.logs.export.BatchLogRecordProcessor$Worker", "run" },

@@ -281,6 +281,20 @@ class Price:
         note = self.notes(self.reader)
         if time.monotonic() - self.began < self.MINUTE / 2:
             check("first minute" in note and " enter " not in self.reader.text(), "no monitors in a JVM's first minute, as is said: %s" % note)
+        self.judge_parks()
+
+    def judge_parks(self):
+        """Waits that go on are told with their threads also while monitors are not collected."""
+        held = self.start("LockStories", "held", "now")
+        reader = self.read(held, "never")
+        waiter = lambda: [e for e in parse(reader.text()) if e.thread == "story-waiter" and e.flags & judges.OPEN]  # noqa: E731
+        wait_for("the wait for the lock", waiter)
+        told = [e for e in parse(reader.text()) if e.flags & judges.OPEN]
+        alive = {int(tid) for tid in os.listdir("/proc/%d/task" % held.pid)}
+        check(all(e.tid in alive for e in told), "%d waits that go on are those of threads: %s" % (len(told), {e.tid for e in told} - alive))
+        first = waiter()[0]
+        check(first.owner == "story-holder" and any("await" in frame for frame in first.owner_stack),
+              "the owner that parks has a stack: %s %s" % (first.owner, first.owner_stack[:2]))
 
     def folder(self):
         self.folders += 1
