@@ -46,6 +46,8 @@ static bool trace_vertx_extends_thread(JNIEnv *env, jclass of)
 		trace_vertx_class_name(env, of, name);
 		if (strcmp(name, THREAD) == 0)
 			return true;
+		if (strcmp(name, "java/lang/Thread") == 0)
+			return false;
 		of = (*env)->GetSuperclass(env, of);
 	}
 	return false;
