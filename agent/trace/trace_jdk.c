@@ -17,7 +17,6 @@
 #define HANDLES_SINCE 16 /* the JDK since which JavaThread::_threadObj is a handle */
 #define ARRAY_TRIES   100
 #define MAP_ENTRY     "java/lang/ThreadLocal$ThreadLocalMap$Entry"
-#define CONCURRENT    "java/util/concurrent/ConcurrentHashMap"
 #define TEXT_BYTES    128
 #define SLOTS_MAX     256
 #define CHAIN_MAX     16
@@ -114,15 +113,15 @@ static bool trace_jdk_find_fields(JNIEnv *env, const char **missing)
 		  &fields.node_value },
 		{ "java/util/HashMap$Node", "next", "Ljava/util/HashMap$Node;", &t->node_next,
 		  &fields.node_next },
-		{ CONCURRENT, "table", "[L" CONCURRENT "$Node;", &t->concurrent_table,
+		{ TRACE_CONCURRENT, "table", "[L" TRACE_CONCURRENT "$Node;", &t->concurrent_table,
 		  &fields.concurrent_table },
-		{ CONCURRENT "$Node", "hash", "I", &t->concurrent_hash, NULL },
-		{ CONCURRENT "$Node", "key", "Ljava/lang/Object;", &t->concurrent_key,
+		{ TRACE_CONCURRENT "$Node", "hash", "I", &t->concurrent_hash, NULL },
+		{ TRACE_CONCURRENT "$Node", "key", "Ljava/lang/Object;", &t->concurrent_key,
 		  &fields.concurrent_key },
-		{ CONCURRENT "$Node", "val", "Ljava/lang/Object;", &t->concurrent_value,
+		{ TRACE_CONCURRENT "$Node", "val", "Ljava/lang/Object;", &t->concurrent_value,
 		  &fields.concurrent_value },
-		{ CONCURRENT "$Node", "next", "L" CONCURRENT "$Node;", &t->concurrent_next,
-		  &fields.concurrent_next },
+		{ TRACE_CONCURRENT "$Node", "next", "L" TRACE_CONCURRENT "$Node;",
+		  &t->concurrent_next, &fields.concurrent_next },
 	};
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
@@ -190,7 +189,7 @@ static bool trace_jdk_find_classes(JNIEnv *env, const char **missing)
 	t->bytes_klass = trace_jdk_klass_of_array(env, text);
 	t->list_node_klass = trace_jdk_klass_named(env, "java/util/LinkedList$Node");
 	t->hash_map_klass = trace_jdk_klass_named(env, "java/util/HashMap");
-	t->concurrent_klass = trace_jdk_klass_named(env, CONCURRENT);
+	t->concurrent_klass = trace_jdk_klass_named(env, TRACE_CONCURRENT);
 	t->object_klass = trace_jdk_klass_named(env, "java/lang/Object");
 	*missing = "a class of the JDK that it needs";
 	return t->map_klass && t->entry_klass && t->table_klass && t->objects_klass &&

@@ -9,7 +9,6 @@
 #define PAIRS_MAX 64
 #define NODES_MAX 256
 #define HASHTABLE "java/util/Hashtable"
-#define CONCURRENT "java/util/concurrent/ConcurrentHashMap"
 #define JBOSS_MAP "org/jboss/logmanager/FastCopyHashMap"
 
 static void trace_learn_values(JNIEnv *env, jclass of, enum trace_kind kind,
@@ -107,7 +106,8 @@ static bool trace_learn_pairs(JNIEnv *env, jobjectArray array, jclass of)
 bool trace_learn_concurrent(JNIEnv *env, jobject map)
 {
 	return trace_learn_nodes(env, map, (*env)->GetObjectClass(env, map),
-				 "[L" CONCURRENT "$Node;", "val", "L" CONCURRENT "$Node;");
+				 "[L" TRACE_CONCURRENT "$Node;", "val",
+				 "L" TRACE_CONCURRENT "$Node;");
 }
 
 bool trace_learn_mdc(JNIEnv *env, jobject value, jclass of, const char *name)

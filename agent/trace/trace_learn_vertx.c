@@ -10,7 +10,6 @@
 #define SUPERCLASSES 4 /* a program's own class of threads extends Vert.x's */
 #define DATA_MAX     64
 #define THREAD	     "io/vertx/core/impl/VertxThread"
-#define MAP	     "java/util/concurrent/ConcurrentHashMap"
 
 /* What was in some Context before: the next one has it too, though not at each moment. */
 static struct trace_found vertx_known;
@@ -66,7 +65,7 @@ static void trace_vertx_check_value(JNIEnv *env, jobject key, jobject value,
 	bool is_object = key && trace_vertx_is(env, key, "java/lang/Object"), tracer;
 
 	if (key && trace_jdk_is_text(env, key, TRACE_QUARKUS_MDC)) {
-		found->mdc |= trace_wanted.mdc && trace_vertx_is(env, value, MAP) &&
+		found->mdc |= trace_wanted.mdc && trace_vertx_is(env, value, TRACE_CONCURRENT) &&
 			      trace_learn_concurrent(env, value);
 		return;
 	}
@@ -94,7 +93,7 @@ static void trace_vertx_check_array(JNIEnv *env, jobjectArray data, struct trace
 		if (!value)
 			continue;
 		if ((*env)->PushLocalFrame(env, TRACE_LOCAL_REFS) == 0) {
-			if (trace_vertx_is(env, value, MAP))
+			if (trace_vertx_is(env, value, TRACE_CONCURRENT))
 				trace_jdk_concurrent_each(env, value, trace_vertx_on_entry, found);
 			else
 				trace_vertx_check_value(env, NULL, value, found);
@@ -116,7 +115,7 @@ static void trace_vertx_check_context(JNIEnv *env, jobject context, struct trace
 	trace_learn_class(env, &trace_sig.vertx_contexts, of, at ? TRACE_VERTX : TRACE_NO_TRACE,
 			  (jfieldID[TRACE_FIELDS]){ at });
 	data = at ? (*env)->GetObjectField(env, context, at) : NULL;
-	if (data && trace_vertx_is(env, data, MAP))
+	if (data && trace_vertx_is(env, data, TRACE_CONCURRENT))
 		trace_jdk_concurrent_each(env, data, trace_vertx_on_entry, found);
 	else if (data && trace_vertx_is(env, data, "[Ljava/lang/Object;"))
 		trace_vertx_check_array(env, data, found);

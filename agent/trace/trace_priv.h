@@ -18,6 +18,7 @@
 #define TRACE_FIELDS	4u
 #define TRACE_MDC_KEYS	4u
 #define TRACE_KEY_BYTES 32u
+#define TRACE_CONCURRENT "java/util/concurrent/ConcurrentHashMap"
 #define TRACE_LOCAL_REFS 64 /* of a search, for one value */
 
 /* keys of the local data of Vert.x, of vertx-opentelemetry 4.0 to 4.4 and of Quarkus */
@@ -68,7 +69,7 @@ struct trace_layout {
 	struct trace_locals tracers[TRACE_MAPS], mdc[TRACE_MAPS];
 	/* OTEL: entries; SKYWALKING: segment, span stack; BRAVE: high and low trace id, span id;
 	 * MDC_WRAPPED: the map; MDC_NODES: the table, a node's key, value and next node (-1 = it
-	 * has none); MDC_SORTED: keys, values, their number */
+	 * has none); MDC_SORTED: keys, values, their number; VERTX: the Context */
 	struct trace_classes values;
 	struct trace_classes spans; /* OTEL: the span context; SKYWALKING: its number */
 	struct trace_classes ids; /* OTEL: trace id, span id; SKYWALKING: the trace id's object, its

@@ -259,8 +259,8 @@ static bool is_return(uint64_t pc)
 	return byte_at(pc) == OP_RET;
 }
 
-/* Is it mov r10, N with a load from there behind it? So does code of JDK 8 poll whose code cache is
- * 2 GB or more away from the polling page, or so large that this might be. */
+/* Is it mov r10, N with a load from there behind it? Code of JDK 8 polls like that if a part of its
+ * code cache is 2 GB or more away from the polling page. */
 static bool is_far_poll(const struct instruction *here, uint64_t pc)
 {
 	struct instruction test;
